@@ -14,13 +14,13 @@
 //! It is what was known at that moment. Each use of the other side ends a wait, the first one at the channel. So while
 //! somebody waits there alone, nobody has used the other side since.
 //!
-//! Who will send the answer to a request has not used the sender before. It is presumed to be who receives what the
-//! waiting thread or task has sent last.
+//! Who will send the answer to a request has not used the sender before. It is presumed to be who alone receives what
+//! the waiting thread or task has sent since it made the channel for the answer.
 
 /// Of a peer: the other side receives. Without it, the other side sends.
 pub const PEER_RECEIVES: u64 = 1 << 47;
-/// Of a peer: nobody has used that side. The user is who has received from the channel to which the waiting thread or
-/// task has sent last, in the poll in which the wait began.
+/// Of a peer: nobody has used that side. The user is who alone receives what the waiting thread or task has sent since it
+/// made the channel, up to the poll in which the wait began.
 pub const PEER_PRESUMED: u64 = 1 << 46;
 /// Of a peer: the first of the 14 bits that say how many ends the other side has.
 pub const PEER_ENDS_SHIFT: u32 = 32;

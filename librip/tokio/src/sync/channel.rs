@@ -20,7 +20,7 @@ use librip::task::lock::{self, Identity, MESSAGE, Peer, Waits};
 use pin_project_lite::pin_project;
 use tokio::sync::oneshot;
 
-use super::request::{self, Answer};
+use super::request::Answer;
 
 /// Identifies a channel, and does not keep it open. Tokio does not say where a channel is, so each has something of its
 /// own on the heap, whose address stands for it.
@@ -55,7 +55,7 @@ impl Channel {
     /// An end that does not keep the channel open, and may become one that sends: so who sends is not known any more.
     pub(crate) fn weak_sender(&self) -> End {
         let end = self.sender();
-        end.used_by_another(NOBODY);
+        end.used_by(NOBODY);
         end
     }
 
@@ -80,13 +80,14 @@ impl Channel {
         lock::note_peer(at, self.address(), peer);
     }
 
-    /// Records the wait of a oneshot channel's receiver, at a location. One that does not block is not recorded.
+    /// Records the wait of a oneshot channel's receiver, at a location. `serial` is that of the request. One that does not block is not recorded.
     pub(crate) fn wait_for_answer<T>(
         &self,
         at: &'static Location<'static>,
         receiver: oneshot::Receiver<T>,
+        serial: u64,
     ) -> Waits<MESSAGE, Answer<T>> {
-        let answer = Answer::new(receiver, self.clone(), at);
+        let answer = Answer::new(receiver, self.clone(), at, serial);
         lock::wait_at(at, self.address(), answer, false, Result::is_ok)
     }
 
@@ -151,20 +152,17 @@ impl End {
     pub(crate) fn used(&self) {
         // ORDERING: relaxed, here and below: it guards nothing.
         let before = self.user.load(Relaxed);
-        if before == SEVERAL && self.receives {
+        if before == SEVERAL {
             return;
         }
         let now = lock::user();
-        if before != SEVERAL && (before != now || now == NOBODY) {
-            self.used_by_another(now);
-        }
-        if !self.receives {
-            request::sent(now, self.channel.0.receivers.peer(true).user);
+        if before != now || now == NOBODY {
+            self.used_by(now);
         }
     }
 
     #[cold]
-    fn used_by_another(&self, now: u32) {
+    pub(super) fn used_by(&self, now: u32) {
         let after = |before| match before {
             NOBODY if now != NOBODY => Some(now),
             _ if before == now && now != NOBODY || before == SEVERAL => None,
@@ -173,6 +171,11 @@ impl End {
         if let Ok(before) = self.user.fetch_update(Relaxed, Relaxed, after) {
             self.channel.side(self.receives).change(0, before ^ after(before).unwrap_or(before));
         }
+    }
+
+    /// What is known of the other side.
+    pub(super) fn other_side(&self) -> Peer {
+        self.channel.side(!self.receives).peer(!self.receives)
     }
 
     /// Records a wait for what the other side does. One that does not block is not recorded.
@@ -237,8 +240,7 @@ impl<F: Future> Future for Uses<'_, F> {
         let poll = this.future.poll(cx);
         if poll.is_pending() && !*this.has_noted {
             *this.has_noted = true;
-            let peer = end.channel.side(!end.receives).peer(!end.receives);
-            end.channel.note_peer(this.at, peer);
+            end.channel.note_peer(this.at, end.other_side());
         }
         poll
     }
@@ -271,16 +273,16 @@ mod tests {
     fn the_user_of_the_end_that_is_left_is_known() {
         let channel = Channel::new();
         let (first, second) = (channel.sender(), channel.sender());
-        first.used_by_another(7);
-        second.used_by_another(8);
+        first.used_by(7);
+        second.used_by(8);
         assert_eq!(senders(&channel), (2, NOBODY));
         drop(first);
         assert_eq!(senders(&channel), (1, 8));
-        second.used_by_another(8);
+        second.used_by(8);
         assert_eq!(senders(&channel), (1, 8));
-        second.used_by_another(9);
+        second.used_by(9);
         assert_eq!(senders(&channel), (1, NOBODY), "several have used it");
-        second.used_by_another(9);
+        second.used_by(9);
         assert_eq!(senders(&channel), (1, NOBODY));
         drop(second);
         assert_eq!(senders(&channel), (0, NOBODY));
@@ -290,8 +292,8 @@ mod tests {
     fn an_end_that_became_one_of_tokios_stays_and_has_no_known_user() {
         let channel = Channel::new();
         let (lost, other) = (channel.sender(), channel.sender());
-        lost.used_by_another(7);
-        other.used_by_another(8);
+        lost.used_by(7);
+        other.used_by(8);
         lost.forget();
         assert_eq!(senders(&channel), (2, NOBODY));
         drop(other);
@@ -307,10 +309,10 @@ mod tests {
                 let (shared, channel) = (&shared, &channel);
                 scope.spawn(move || {
                     for round in 0..10_000 {
-                        shared.used_by_another(id);
+                        shared.used_by(id);
                         let own = channel.sender();
-                        own.used_by_another(id + round % 2);
-                        own.used_by_another(id);
+                        own.used_by(id + round % 2);
+                        own.used_by(id);
                     }
                 });
             }

@@ -32,10 +32,10 @@ pub use tokio::sync::oneshot::error;
 #[track_caller]
 #[must_use]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    request::begin();
+    let serial = request::begin();
     let (sender, receiver) = oneshot::channel();
     let channel = Channel::new();
-    let wait = channel.wait_for_answer(Location::caller(), receiver);
+    let wait = channel.wait_for_answer(Location::caller(), receiver, serial);
     (Sender { inner: sender, channel }, Receiver { wait })
 }
 
@@ -125,8 +125,8 @@ impl<T> Receiver<T> {
     /// If the calling thread polls tasks.
     #[track_caller]
     pub fn blocking_recv(self) -> Result<T, RecvError> {
-        let Answer { inner, channel, .. } = self.wait.into_inner();
-        block_on(channel.wait_for_answer(Location::caller(), inner))
+        let Answer { inner, channel, serial, .. } = self.wait.into_inner();
+        block_on(channel.wait_for_answer(Location::caller(), inner, serial))
     }
 
     /// Tokio's receiver, for what asks for that one. Its wait is not recorded.

@@ -1,58 +1,143 @@
 //! Requests: who is presumed to answer.
 //!
 //! Who waits at a oneshot channel for the answer to a request has sent its sender to somebody, and nobody has used that
-//! sender yet. Mostly it is in the last message that the task has sent. So who receives such messages is presumed to
-//! have it. That is wrong if the last message was another one, or the request was handed on. No proof may rest on it.
+//! sender yet. Mostly it is in the message that the task sends next. So who alone receives what the task has sent since
+//! it made the channel is presumed to have it. That is wrong if that message was another one, or the request was handed
+//! on. No proof may rest on it.
+//!
+//! Nothing is presumed if the task has sent to several since, has made another channel since, or waits for the answer
+//! in a later poll than that in which its message was sent: then another thread may have polled it meanwhile.
 
 use std::cell::Cell;
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
 use librip::task::lock::{self, Peer};
+use pin_project_lite::pin_project;
 use tokio::sync::oneshot;
 
-use super::channel::{Channel, NOBODY};
+use super::channel::{Channel, End, NOBODY};
 
-/// What a thread, or the task that it polled, has sent last.
+/// The last channel for an answer that somebody has made, and what its maker has sent since.
 #[derive(Clone, Copy)]
-struct Sent {
-    sender: u32,
-    /// In which poll of the sender: later another thread may poll it, and know of later messages.
-    poll: u64,
-    /// Who alone receives from that channel; `NOBODY` if that is not known.
+struct Request {
+    /// Tells it from all others; 0 if there is none.
+    serial: u64,
+    maker: u32,
+    /// Who alone has got everything; `NOBODY` if nothing was sent.
     receiver: u32,
+    /// In which poll of the maker this was so: later another thread may poll it.
+    poll: u64,
 }
 
-const NOTHING: Sent = Sent { sender: NOBODY, poll: 0, receiver: NOBODY };
+const NONE: Request = Request { serial: 0, maker: NOBODY, receiver: NOBODY, poll: 0 };
 
 thread_local! {
-    static LAST: Cell<Sent> = const { Cell::new(NOTHING) };
+    static LAST: Cell<Request> = const { Cell::new(NONE) };
+    static SERIAL: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The calling thread or task uses a sender, mostly to send something.
+/// A channel for an answer is made. Returns its serial.
+pub(super) fn begin() -> u64 {
+    let serial = next_serial();
+    LAST.set(Request { serial, maker: lock::user(), receiver: NOBODY, poll: lock::poll() });
+    serial
+}
+
+/// A number that no other channel of the process has. Each thread takes many at once.
+fn next_serial() -> u64 {
+    const AT_ONCE: u64 = 1024;
+    static TAKEN: AtomicU64 = AtomicU64::new(0);
+    let mut last = SERIAL.get();
+    if last.is_multiple_of(AT_ONCE) {
+        // ORDERING: relaxed: it only has to be unique.
+        last = TAKEN.fetch_add(AT_ONCE, Relaxed);
+    }
+    SERIAL.set(last + 1);
+    last + 1
+}
+
+/// That of the calling thread or task, in this poll.
+fn current() -> Option<Request> {
+    let last = LAST.get();
+    let is_own = || last.maker == lock::user() && last.poll == lock::poll();
+    (last.serial != 0 && is_own()).then_some(last)
+}
+
+/// The calling thread or task has sent a message that may be a request. `sender` is where.
 #[inline]
-pub(super) fn sent(sender: u32, receiver: u32) {
-    LAST.set(Sent { sender, poll: lock::poll(), receiver });
+pub(super) fn sent(sender: &End) {
+    if LAST.get().serial != 0 {
+        sent_to(sender.other_side().user);
+    }
 }
 
-/// A channel for an answer is made. What the calling thread sent before has nothing to do with it.
-pub(super) fn begin() {
-    LAST.set(NOTHING);
+fn sent_to(receiver: u32) {
+    let Some(request) = current() else { return };
+    let is_only = receiver != NOBODY && [NOBODY, receiver].contains(&request.receiver);
+    LAST.set(if is_only { Request { receiver, ..request } } else { NONE });
 }
 
 /// Who is presumed to answer the calling thread or task; `None` if nothing is known.
-fn answerer() -> Option<u32> {
-    let last = LAST.get();
-    let is_own = last.sender == lock::user() && last.poll == lock::poll();
-    Some(last.receiver).filter(|&receiver| receiver != NOBODY && is_own)
+fn answerer(serial: u64) -> Option<u32> {
+    let request = current().filter(|request| request.serial == serial)?;
+    Some(request.receiver).filter(|&receiver| receiver != NOBODY)
+}
+
+pin_project! {
+    /// A future that sends a message.
+    pub(super) struct Sends<'a, F> {
+        sender: &'a End,
+        // What was so when it had to wait first.
+        before: Option<Request>,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<'a, F> Sends<'a, F> {
+    pub(super) fn new(sender: &'a End, future: F) -> Sends<'a, F> {
+        Sends { sender, before: None, future }
+    }
+}
+
+impl<T, E, F: Future<Output = Result<T, E>>> Future for Sends<'_, F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let poll = this.future.poll(cx);
+        match &poll {
+            Poll::Pending if this.before.is_none() => *this.before = Some(current().unwrap_or(NONE)),
+            Poll::Ready(Ok(_)) => {
+                this.before.take().inspect(go_on);
+                sent(this.sender);
+            }
+            Poll::Pending | Poll::Ready(Err(_)) => {}
+        }
+        poll
+    }
+}
+
+/// A send that had to wait has got through: the task goes on with what it was at before.
+#[cold]
+fn go_on(before: &Request) {
+    if before.serial != 0 && before.maker == lock::user() && current().is_none() {
+        LAST.set(Request { poll: lock::poll(), ..*before });
+    }
 }
 
 /// A receiver that says, when it has to wait, who is presumed to answer.
 pub(super) struct Answer<T> {
     pub(super) inner: oneshot::Receiver<T>,
     pub(super) channel: Channel,
+    /// What [`begin`] has returned.
+    pub(super) serial: u64,
     at: &'static Location<'static>,
     has_noted: bool,
 }
@@ -62,8 +147,9 @@ impl<T> Answer<T> {
         inner: oneshot::Receiver<T>,
         channel: Channel,
         at: &'static Location<'static>,
+        serial: u64,
     ) -> Answer<T> {
-        Answer { inner, channel, at, has_noted: false }
+        Answer { inner, channel, at, serial, has_noted: false }
     }
 }
 
@@ -74,7 +160,7 @@ impl<T> Future for Answer<T> {
         let poll = Pin::new(&mut self.inner).poll(cx);
         if poll.is_pending() && !self.has_noted {
             self.has_noted = true;
-            if let Some(user) = answerer() {
+            if let Some(user) = answerer(self.serial) {
                 self.channel.note_peer(self.at, Peer { user, ends: 1, receives: false, is_presumed: true });
             }
         }
@@ -87,25 +173,81 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_receives_what_was_sent_last_is_presumed_to_answer() {
-        let own = lock::user();
-        assert_eq!(answerer(), None, "nothing was sent");
-        sent(own, 7);
-        assert_eq!(answerer(), Some(7));
-        sent(own, 8);
-        assert_eq!(answerer(), Some(8));
-        sent(own, NOBODY);
-        assert_eq!(answerer(), None, "who receives it is not known");
-        sent(own, 7);
-        begin();
-        assert_eq!(answerer(), None, "it was sent before the channel was made");
-        sent(own + 1, 7);
-        assert_eq!(answerer(), None, "another task has sent it");
-        LAST.set(Sent { sender: own, poll: lock::poll() + 1, receiver: 7 });
-        assert_eq!(
-            answerer(),
-            None,
-            "it was sent in another poll, after which another thread may have gone on"
-        );
+    fn who_alone_receives_what_was_sent_since_is_presumed_to_answer() {
+        let serial = begin();
+        assert_eq!(answerer(serial), None, "nothing was sent");
+        sent_to(7);
+        sent_to(7);
+        assert_eq!(answerer(serial), Some(7));
+        sent_to(8);
+        assert_eq!(answerer(serial), None, "two have got something");
+        sent_to(7);
+        assert_eq!(answerer(serial), None, "it stays unknown");
+        let serial = begin();
+        assert_eq!(answerer(serial), None, "it was sent before the channel was made");
+        sent_to(NOBODY);
+        sent_to(7);
+        assert_eq!(answerer(serial), None, "who receives one is not known");
+    }
+
+    #[test]
+    fn the_answer_to_an_earlier_request_is_nobodys() {
+        let first = begin();
+        sent_to(7);
+        let second = begin();
+        sent_to(8);
+        assert_eq!([first, second].map(answerer), [None, Some(8)]);
+    }
+
+    #[test]
+    fn what_others_send_or_another_poll_sends_says_nothing() {
+        let changes: [fn(&mut Request); 2] = [|last| last.maker += 1, |last| last.poll += 1];
+        for change in changes {
+            let serial = begin();
+            let mut last = LAST.get();
+            change(&mut last);
+            LAST.set(last);
+            sent_to(7);
+            assert_eq!(answerer(serial), None, "another one has made it");
+            let serial = begin();
+            sent_to(7);
+            let mut last = LAST.get();
+            change(&mut last);
+            LAST.set(last);
+            assert_eq!(answerer(serial), None, "another one has sent it");
+        }
+    }
+
+    #[test]
+    fn a_send_that_waits_goes_on_with_its_request_in_a_later_poll() {
+        let (sender, receiver) = Channel::ends();
+        receiver.used_by(7);
+        let serial = begin();
+        let mut polls = 0;
+        let mut future = std::pin::pin!(Sends::new(
+            &sender,
+            std::future::poll_fn(|_| {
+                polls += 1;
+                if polls < 3 { Poll::Pending } else { Poll::Ready(Ok::<_, ()>(())) }
+            })
+        ));
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        for _ in 0..2 {
+            assert!(future.as_mut().poll(&mut cx).is_pending());
+            // Others go on with this thread.
+            LAST.set(NONE);
+        }
+        assert!(future.as_mut().poll(&mut cx).is_ready());
+        assert_eq!(answerer(serial), Some(7));
+    }
+
+    #[test]
+    fn no_two_channels_have_one_serial() {
+        let of_thread = || (0..3000).map(|_| next_serial()).collect::<Vec<_>>();
+        let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(of_thread)).collect();
+        let mut all: Vec<u64> = threads.into_iter().flat_map(|it| it.join().unwrap()).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!((all.len(), all.contains(&0)), (12_000, false));
     }
 }

@@ -199,8 +199,47 @@ pub(crate) async fn unanswered_requests() {
     idle.wait(1).await;
 }
 
+/// An actor asks a slow task and then another actor, awaits the answer of the slow one first, and the other actor asks
+/// the first one meanwhile. If the first one awaited the other answer first, that would be a deadlock.
+pub(crate) async fn two_requests_at_once() {
+    let stuck = Arc::new(Arrivals::default());
+    let (to_slow, mut slow) = mpsc::channel::<oneshot::Sender<i32>>(4);
+    Task::new().name("slow").spawn(async move {
+        while let Some(answer) = slow.recv().await {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let _ = answer.send(1);
+        }
+    });
+    let (to_other, mut other) = mpsc::channel::<oneshot::Sender<i32>>(4);
+    let (to_first, mut first) = mpsc::channel::<oneshot::Sender<i32>>(4);
+    let noted = stuck.clone();
+    Task::new().name("other").spawn(async move {
+        while let Some(answer) = other.recv().await {
+            let (own, answered) = oneshot::channel();
+            let _ = to_first.send(own).await;
+            let _ = answer.send(noting(answered, &noted).await.unwrap_or(0));
+        }
+    });
+    let noted = stuck.clone();
+    Task::new().name("first").spawn(async move {
+        loop {
+            let (own, of_slow) = oneshot::channel();
+            let _ = to_slow.send(own).await;
+            let (own, of_other) = oneshot::channel();
+            let _ = to_other.send(own).await;
+            let _ = noting(of_slow, &noted).await;
+            if let Some(answer) = first.recv().await {
+                let _ = answer.send(2);
+            }
+            let _ = of_other.await;
+        }
+    });
+    // Each has received before: so who receives from whom is known.
+    stuck.wait(4).await;
+}
+
 /// Requests that go on: one who is asked asks somebody else, hands a request on, or is asked again by one who has given
-/// up. None of them is a circle.
+/// up.
 pub(crate) async fn healthy_requests() {
     let arrivals = Arc::new(Arrivals::default());
     let (to_last, mut last) = mpsc::channel::<oneshot::Sender<i32>>(4);

@@ -50,6 +50,7 @@ const SCENARIOS: &[Scenario] = &[
     ("healthy-twins", || Box::pin(published::healthy_twins())),
     ("healthy-backpressure", || Box::pin(channels::healthy_backpressure())),
     ("unanswered-requests", || Box::pin(channels::unanswered_requests())),
+    ("two-requests-at-once", || Box::pin(channels::two_requests_at_once())),
     ("healthy-requests", || Box::pin(channels::healthy_requests())),
     ("healthy-channels", || Box::pin(channels::healthy_channels())),
     ("healthy", || Box::pin(crowds::healthy())),

@@ -1,6 +1,5 @@
 //! [`channel`]: tokio's channel with room for some messages, recorded.
 
-use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 #[cfg(feature = "time")]
@@ -11,10 +10,12 @@ use tokio::sync::mpsc;
 #[cfg(feature = "time")]
 use super::error::SendTimeoutError;
 use super::error::{SendError, TrySendError};
+use super::permit::{OwnedPermit, Permit, PermitIterator};
 use super::receiver::{receiver, weak_sender};
-use super::{Permit, PermitIterator};
 use crate::blocking::block_on;
 use crate::sync::channel::{Channel, End};
+use crate::sync::map::map;
+use crate::sync::request::{self, Sends};
 
 /// See [`tokio::sync::mpsc::channel`].
 ///
@@ -45,8 +46,8 @@ impl<T> Receiver<T> {
 
 /// [`tokio::sync::mpsc::Sender`], recorded: the ring says that it waits for room.
 pub struct Sender<T> {
-    inner: mpsc::Sender<T>,
-    end: End,
+    pub(super) inner: mpsc::Sender<T>,
+    pub(super) end: End,
 }
 
 weak_sender!(WeakSender, Sender);
@@ -55,7 +56,7 @@ impl<T> Sender<T> {
     /// See [`tokio::sync::mpsc::Sender::send`].
     #[track_caller]
     pub fn send(&self, value: T) -> impl Future<Output = Result<(), SendError<T>>> {
-        self.end.wait(self.inner.send(value), Result::is_ok)
+        self.end.wait(Sends::new(&self.end, self.inner.send(value)), Result::is_ok)
     }
 
     /// See [`tokio::sync::mpsc::Sender::try_send`].
@@ -65,7 +66,7 @@ impl<T> Sender<T> {
     /// If there is no room, or the receiver is gone.
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         self.end.used();
-        self.inner.try_send(message)
+        self.inner.try_send(message).inspect(|()| request::sent(&self.end))
     }
 
     /// See [`tokio::sync::mpsc::Sender::send_timeout`].
@@ -76,7 +77,7 @@ impl<T> Sender<T> {
         value: T,
         timeout: Duration,
     ) -> impl Future<Output = Result<(), SendTimeoutError<T>>> {
-        self.end.wait(self.inner.send_timeout(value, timeout), Result::is_ok)
+        self.end.wait(Sends::new(&self.end, self.inner.send_timeout(value, timeout)), Result::is_ok)
     }
 
     /// See [`tokio::sync::mpsc::Sender::blocking_send`].
@@ -96,7 +97,7 @@ impl<T> Sender<T> {
     /// See [`tokio::sync::mpsc::Sender::reserve`].
     #[track_caller]
     pub fn reserve(&self) -> impl Future<Output = Result<Permit<'_, T>, SendError<()>>> {
-        self.end.wait(self.inner.reserve(), Result::is_ok)
+        map(self.end.wait(self.inner.reserve(), Result::is_ok), |inner| Ok(Permit::new(inner?, &self.end)))
     }
 
     /// See [`tokio::sync::mpsc::Sender::reserve_many`].
@@ -107,7 +108,8 @@ impl<T> Sender<T> {
     ) -> impl Future<Output = Result<PermitIterator<'_, T>, SendError<()>>> {
         // It may outlast many messages, so who receives now says nothing.
         self.end.used();
-        self.end.channel().wait(self.inner.reserve_many(n), Result::is_ok)
+        let reserved = self.end.channel().wait(self.inner.reserve_many(n), Result::is_ok);
+        map(reserved, |inner| Ok(PermitIterator::new(inner?, &self.end)))
     }
 
     /// See [`tokio::sync::mpsc::Sender::reserve_owned`].
@@ -117,7 +119,7 @@ impl<T> Sender<T> {
         let Sender { inner, end } = self;
         async move {
             let inner = end.wait_at(at, inner.reserve_owned(), Result::is_ok).await?;
-            Ok(OwnedPermit { inner, end })
+            Ok(OwnedPermit::new(inner, end))
         }
     }
 
@@ -128,7 +130,7 @@ impl<T> Sender<T> {
     /// If there is no room, or the receiver is gone.
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TrySendError<()>> {
         self.end.used();
-        self.inner.try_reserve()
+        Ok(Permit::new(self.inner.try_reserve()?, &self.end))
     }
 
     /// See [`tokio::sync::mpsc::Sender::try_reserve_many`].
@@ -138,7 +140,7 @@ impl<T> Sender<T> {
     /// If there is not so much room, or the receiver is gone.
     pub fn try_reserve_many(&self, n: usize) -> Result<PermitIterator<'_, T>, TrySendError<()>> {
         self.end.used();
-        self.inner.try_reserve_many(n)
+        Ok(PermitIterator::new(self.inner.try_reserve_many(n)?, &self.end))
     }
 
     /// See [`tokio::sync::mpsc::Sender::try_reserve_owned`].
@@ -150,7 +152,7 @@ impl<T> Sender<T> {
         let Sender { inner, end } = self;
         end.used();
         match inner.try_reserve_owned() {
-            Ok(inner) => Ok(OwnedPermit { inner, end }),
+            Ok(inner) => Ok(OwnedPermit::new(inner, end)),
             Err(TrySendError::Full(inner)) => Err(TrySendError::Full(Sender { inner, end })),
             Err(TrySendError::Closed(inner)) => Err(TrySendError::Closed(Sender { inner, end })),
         }
@@ -170,41 +172,5 @@ impl<T> Sender<T> {
     pub fn into_inner(self) -> mpsc::Sender<T> {
         self.end.forget();
         self.inner
-    }
-}
-
-/// See [`tokio::sync::mpsc::OwnedPermit`].
-pub struct OwnedPermit<T> {
-    inner: mpsc::OwnedPermit<T>,
-    end: End,
-}
-
-impl<T> OwnedPermit<T> {
-    /// See [`tokio::sync::mpsc::OwnedPermit::send`].
-    pub fn send(self, value: T) -> Sender<T> {
-        self.end.used();
-        Sender { inner: self.inner.send(value), end: self.end }
-    }
-
-    /// See [`tokio::sync::mpsc::OwnedPermit::release`].
-    pub fn release(self) -> Sender<T> {
-        self.end.used();
-        Sender { inner: self.inner.release(), end: self.end }
-    }
-
-    /// See [`tokio::sync::mpsc::OwnedPermit::same_channel`].
-    pub fn same_channel(&self, other: &Self) -> bool {
-        self.inner.same_channel(&other.inner)
-    }
-
-    /// See [`tokio::sync::mpsc::OwnedPermit::same_channel_as_sender`].
-    pub fn same_channel_as_sender(&self, sender: &Sender<T>) -> bool {
-        self.inner.same_channel_as_sender(&sender.inner)
-    }
-}
-
-impl<T> fmt::Debug for OwnedPermit<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
     }
 }

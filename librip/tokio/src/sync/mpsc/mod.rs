@@ -17,9 +17,11 @@
 //! ```
 
 mod bounded;
+mod permit;
 mod receiver;
 mod unbounded;
 
-pub use bounded::{OwnedPermit, Receiver, Sender, WeakSender, channel};
-pub use tokio::sync::mpsc::{Permit, PermitIterator, error};
+pub use bounded::{Receiver, Sender, WeakSender, channel};
+pub use permit::{OwnedPermit, Permit, PermitIterator};
+pub use tokio::sync::mpsc::error;
 pub use unbounded::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};

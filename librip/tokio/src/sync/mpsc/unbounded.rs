@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use super::error::SendError;
 use super::receiver::{receiver, weak_sender};
 use crate::sync::channel::{Channel, End};
+use crate::sync::request;
 
 /// See [`tokio::sync::mpsc::unbounded_channel`].
 #[must_use]
@@ -34,7 +35,7 @@ impl<T> UnboundedSender<T> {
     /// If the receiver is gone.
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         self.end.used();
-        self.inner.send(message)
+        self.inner.send(message).inspect(|()| request::sent(&self.end))
     }
 
     /// Tokio's sender, for what asks for that one. Its waits are not recorded.
