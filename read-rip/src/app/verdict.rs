@@ -117,12 +117,18 @@ pub(super) fn sentence(outcome: Outcome, found: &[Finding], names: &LockNames<'_
             None => "not judged".to_owned(),
         },
         Outcome::Unreadable => "not judged: what threads wait for cannot be read".to_owned(),
-        Outcome::AllTasksWait => "all tasks wait, and no finding says why".to_owned(),
-        Outcome::AllWorkersBusy => "all workers of an executor were in polls when it died".to_owned(),
-        Outcome::AllWait if !names.model.is_recorded() => {
-            "all threads wait, and no finding says why".to_owned()
+        Outcome::AllTasksWait => {
+            "not judged: all tasks wait, and who could wake one is not recorded".to_owned()
         }
-        Outcome::AllWait => "all recorded threads wait, and no finding says why".to_owned(),
+        Outcome::AllWorkersBusy => {
+            "not judged: all workers of an executor were in polls when the process died".to_owned()
+        }
+        Outcome::AllWait if !names.model.is_recorded() => {
+            "not judged: all threads wait, and who could wake one is not known".to_owned()
+        }
+        Outcome::AllWait => {
+            "not judged: all recorded threads wait, and who could wake one is not recorded".to_owned()
+        }
         Outcome::Findings | Outcome::NothingFound => {
             report::brief(found, names).unwrap_or_else(|| "no findings".to_owned())
         }

@@ -22,12 +22,12 @@ named! {
         Findings = "findings",
         /// The record was examined, and nothing is wrong.
         NothingFound = "nothing-found",
-        /// No lock is in the record, and no mark of progress is in the program.
+        /// No lock and no task is in the record, and no mark of progress is in the program.
         NothingRecorded = "nothing-recorded",
         /// All recorded threads wait, no finding says why, and nobody who could wake them is recorded.
         AllWait = "all-wait",
         /// All tasks wait without a time limit, and have done so for the threshold if the process lives; no finding
-        /// says why, and nobody who could wake one is known.
+        /// says why, and nobody who could wake one is known. No thread runs, or waits with a time limit.
         AllTasksWait = "all-tasks-wait",
         /// All workers of an executor were in polls when the process died, and tasks were ready.
         AllWorkersBusy = "all-workers-busy",
@@ -125,7 +125,7 @@ impl Balance {
                 Outcome::NothingRecorded
             }
             () if all_wait => Outcome::AllWait,
-            () if tasks.all_wait && nobody_runs() => Outcome::AllTasksWait,
+            () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if tasks.saturated > 0 => Outcome::AllWorkersBusy,
             () => Outcome::NothingFound,
         };

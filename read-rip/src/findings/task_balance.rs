@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::starved_runtime;
 use super::task_waits::task_of;
 use super::view::View;
-use crate::locks::{Peer, TaskDoes, ThreadLocks, task_does};
+use crate::locks::{Hold, Peer, TaskDoes, TaskWait, ThreadId, ThreadLocks, task_does};
 
 /// What the tasks of a ring do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -74,11 +74,14 @@ impl TaskBalance {
 /// ended.
 fn waits_for_good(view: &View<'_>, thread: &ThreadLocks) -> bool {
     let Some(task) = task_of(thread) else { return true };
+    let is_thread = |user: ThreadId| view.now.threads[user].task.is_none();
     // What has sent there before may do so again.
-    let has_thread = |peer: &Peer| peer.present.is_some_and(|user| view.now.threads[user].task.is_none());
+    let has_thread = |peer: &Peer| peer.present.is_some_and(is_thread);
+    let may_release = |hold: &Hold| is_thread(hold.thread) && !view.now.threads[hold.thread].is_blocked();
+    let is_held = |wait: &TaskWait| view.now.locks[wait.wait.lock].holders.iter().any(may_release);
     let is_long = || view.ago_ns(task.since_ns).is_some_and(|for_ns| for_ns >= view.threshold_ns);
     task.has_no_other_wakers()
-        && task.waits.iter().all(|wait| !wait.wait.is_timed)
+        && task.waits.iter().all(|wait| !wait.wait.is_timed && !is_held(wait))
         && !thread.peer.as_deref().is_some_and(has_thread)
         && (view.now.is_final || is_long())
 }
@@ -116,7 +119,7 @@ mod tests {
     #[test]
     fn somebody_who_may_wake_a_task_is_enough() {
         type Change = fn(&mut Scene, ThreadId);
-        let changes: [(&str, Change); 7] = [
+        let changes: [(&str, Change); 9] = [
             ("something else may wake it", |scene, task| scene.facts(task).wakers = Some(2)),
             ("it was woken", |scene, task| scene.facts(task).wakes = 1),
             ("it is polled", |scene, task| scene.facts(task).is_polled = true),
@@ -126,6 +129,15 @@ mod tests {
                 let (main, channel) = (scene.thread("main"), scene.facts(task).waits[0].wait.lock);
                 scene.facts(task).waits.clear();
                 scene.awaits_peer(task, channel, false, main);
+            }),
+            ("a thread holds its lock", |scene, task| {
+                let (main, lock) = (scene.thread("main"), scene.facts(task).waits[0].wait.lock);
+                scene.holds(main, lock);
+            }),
+            ("a thread waits with a limit", |scene, _| {
+                let (thread, lock) = (scene.thread("other"), scene.lock("CONDITION"));
+                scene.waits_on_condition(thread, lock);
+                scene.model.threads[thread].sleep.as_mut().unwrap().is_timed = true;
             }),
             ("a thread runs", |scene, _| {
                 let thread = scene.thread("other");
@@ -138,6 +150,12 @@ mod tests {
             change(&mut scene, task);
             assert_eq!(outcome(&scene), Outcome::NothingFound, "{what}");
         }
+        let (mut waits, [task, _]) = scene(Scene::new());
+        let (main, lock) = (waits.thread("main"), waits.facts(task).waits[0].wait.lock);
+        let condition = waits.lock("CONDITION");
+        waits.holds(main, lock);
+        waits.waits_on_condition(main, condition);
+        assert_eq!(outcome(&waits), Outcome::AllTasksWait, "the thread that holds the lock waits too");
         let (mut scene, _) = scene(Scene::new());
         scene.model.tasks_refused = 1;
         assert_eq!(outcome(&scene), Outcome::NothingFound, "a task is not recorded");

@@ -49,7 +49,7 @@ pub(super) fn suspended(view: &View<'_>, thread: ThreadId) -> Option<SuspendedFa
 pub(super) fn left_out(view: &View<'_>, lock: LockId) -> Option<Wait> {
     let model = view.now;
     let of: &Lock = &model.locks[lock];
-    if !of.is_for_next_in_line() {
+    if !model.is_for_next_in_line(lock) {
         return None;
     }
     // The first in line. If a time is not known, only waits of one task have an order: that of its table.

@@ -60,9 +60,8 @@ impl Lock {
         }
     }
 
-    /// Whether no holder is recorded, and only futures of tasks wait for it. A fair lock then belongs to the first in
-    /// line, which gets it when its task is polled.
-    pub fn is_for_next_in_line(&self) -> bool {
+    /// Whether no holder is recorded, and only futures of tasks wait for it.
+    pub(super) fn has_only_futures_in_line(&self) -> bool {
         self.holders.is_empty()
             && self.possible_holders.iter().all(|hold| hold.state == HoldState::Destroyed)
             && !self.waiters.is_empty()

@@ -73,6 +73,14 @@ impl LockModel {
         self.latest_end_ns.filter(|_| self.is_end_unknown)?.checked_sub(self.now_ns?)
     }
 
+    /// Whether nobody holds a lock, and only futures of tasks wait for it. A fair lock then belongs to the first in line.
+    /// Another one is free, and the first in line was told so. The task has to be polled.
+    pub fn is_for_next_in_line(&self, lock: LockId) -> bool {
+        // Somebody who records nothing may hold it.
+        let all_record = self.threads_refused == 0 && self.tasks_refused == 0 && self.held_overflows == 0;
+        all_record && self.locks[lock].has_only_futures_in_line()
+    }
+
     /// Whether there is a task, which may have ended.
     pub fn has_tasks(&self) -> bool {
         self.tasks > 0

@@ -100,12 +100,12 @@ impl Label {
     fn of(node: usize, graph: &WaitGraph, names: &LockNames<'_>) -> Label {
         let name = graph.nodes[node].label(names);
         let about = match &graph.nodes[node] {
-            &Node::Lock(lock) => {
-                let lock = &names.model.locks[lock];
+            &Node::Lock(id) => {
+                let lock = &names.model.locks[id];
                 // Nobody holds a barrier or a semaphore.
                 let is_unknown = lock.holders.is_empty() && !lock.waiters.is_empty();
                 let holder = match is_unknown {
-                    true if lock.is_for_next_in_line() => ", nobody holds it",
+                    true if names.model.is_for_next_in_line(id) => ", nobody holds it",
                     true => ", holder not known",
                     false => "",
                 };

@@ -116,8 +116,8 @@ impl LockWriter<'_> {
                 "no thread certainly holds it"
             } else if self.full.contains(&lock.pid) {
                 "holder not known: it may be a thread whose table of held locks is full"
-            } else if lock.is_for_next_in_line() {
-                "nobody holds it: it is for the first in line, which gets it when it is polled"
+            } else if self.names.model.is_for_next_in_line(summary.lock) {
+                "nobody holds it: the first in line can have it as soon as it is polled"
             } else if lock.is_from_memory && lock.nature.ownership == Ownership::Anyone {
                 "holder not known: a lock of this kind does not store it"
             } else {

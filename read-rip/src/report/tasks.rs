@@ -79,7 +79,7 @@ fn place_in_words(does: TaskDoes, place: TaskPlace, names: &LockNames<'_>) -> St
 fn peer_in_words(peer: &Peer, names: &LockNames<'_>) -> String {
     let side = if peer.receives { "receiver" } else { "sender" };
     if peer.is_presumed {
-        let user = peer.present.map(|user| format!(" (for the answer of {}, it seems)", names.thread(user)));
+        let user = peer.present.map(|user| format!(" ({} is presumed to answer)", names.thread(user)));
         return user.unwrap_or_default();
     }
     match (peer.present, peer.user.and_then(task_number), peer.ends) {

@@ -371,7 +371,10 @@ mod tests {
     fn what_belongs_to_a_turn_is_not_known_if_the_turn_changes() {
         let before = asleep();
         let task = read_one(&before);
-        assert_eq!((task.poller, task.is_entry_polled(0), task.is_future_polled(0)), (Some(6), Some(true), Some(true)));
+        assert_eq!(
+            (task.poller, task.is_entry_polled(0), task.is_future_polled(0)),
+            (Some(6), Some(true), Some(true))
+        );
         // A whole poll comes between the copies, and the second one has only its last turn.
         let mut later = before.clone();
         later[offset_of!(TaskPart, turn)] = 8;
