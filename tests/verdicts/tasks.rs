@@ -143,6 +143,15 @@ fn a_program_whose_tasks_all_wait_for_answers_is_not_called_sound() {
         let checked = answer.lines.iter().find(|line| line["type"] == "checked").unwrap();
         assert_eq!(checked["data"]["balance"]["outcome"], outcome);
     };
+    // Each waits at a channel of its own, and they are one group.
+    for args in [&["tasks"][..], &[]] {
+        let text = String::from_utf8(read_rip(args, &victim.ring_path()).stdout).unwrap();
+        let is_group = |line: &str| {
+            line.starts_with("suspended, waiting for 2 channels at channels.rs:")
+                && line.contains(" : 2 tasks")
+        };
+        assert!(text.lines().any(is_group), "{text}");
+    }
     // The tasks that have sent wait for an answer that the receiving task could give, and that one waits for requests.
     judge(check(&victim.ring_path(), &["--threshold", "1ms"]), 3, "all-tasks-wait");
     judge(check(&victim.ring_path(), &["--threshold", "1h"]), 0, "nothing-found");

@@ -7,7 +7,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 
-use librip::task::lock::{self, ONCE, UNIT};
+use librip::task::lock::{self, NOTIFICATION, ONCE};
 
 use crate::blocking::{in_two_polls, run};
 use crate::lease::Lease;
@@ -67,14 +67,14 @@ impl<T> OnceCell<T> {
     /// See [`async_lock::OnceCell::wait`].
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = &T> {
-        lock::wait::<UNIT, _>(lock::address(&self.inner), self.inner.wait(), false, |_| true)
+        lock::wait::<NOTIFICATION, _>(lock::address(&self.inner), self.inner.wait(), false, |_| true)
     }
 
     /// See [`async_lock::OnceCell::wait_blocking`].
     #[track_caller]
     pub fn wait_blocking(&self) -> &T {
         let wait = in_two_polls(|| self.inner.get(), || self.inner.wait_blocking());
-        run(lock::wait::<UNIT, _>(lock::address(&self.inner), wait, false, |_| true))
+        run(lock::wait::<NOTIFICATION, _>(lock::address(&self.inner), wait, false, |_| true))
     }
 
     /// See [`async_lock::OnceCell::get_or_try_init`].

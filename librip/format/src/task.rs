@@ -76,6 +76,9 @@ pub struct AwaitEntry {
 /// Bytes of the part of a slot that is there for tasks.
 pub const TASK_LEN_BYTES: u64 = size_of::<TaskPart>() as u64;
 
+/// The largest id of a thread that Linux gives.
+pub const THREAD_ID_MAX: u32 = 1 << 22;
+
 /// The owner's id in the slot of a task has this bit. No thread has such an id.
 pub const TASK_ID: u32 = 1 << 31;
 

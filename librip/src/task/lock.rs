@@ -51,7 +51,7 @@ use crate::process;
 use librip_format::{
     LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE, LOCK_TYPE_RWLOCK,
     LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE, SITE_SHARED,
-    TASK_ID,
+    TASK_ID, THREAD_ID_MAX,
 };
 
 pub use crate::lock::future::{Acquire, FutureHolding as Holding, Waits};
@@ -77,8 +77,8 @@ pub const READ_OWNED: Use = of_type(LOCK_TYPE_RWLOCK) | SITE_SHARED;
 pub const WRITE_OWNED: Use = of_type(LOCK_TYPE_RWLOCK);
 /// An initialisation that is done once. The task that runs the initialiser holds it.
 pub const ONCE: Use = of_type(LOCK_TYPE_ONCE) | SITE_OWNED;
-/// For [`wait`]: a unit of a semaphore, or a notification. Anyone may give it.
-pub const UNIT: Use = of_type(LOCK_TYPE_SEMAPHORE);
+/// For [`wait`]: a notification, or what else anyone may bring about and nobody holds, as the end of one of many tasks.
+pub const NOTIFICATION: Use = of_type(LOCK_TYPE_SEMAPHORE);
 /// For [`wait`]: other tasks, at a barrier.
 pub const BARRIER: Use = of_type(LOCK_TYPE_BARRIER);
 /// For [`wait`]: a message of a channel, or room for one.
@@ -270,10 +270,9 @@ pub fn poll() -> u64 {
 
 /// Whether [`user`] can return this number, and not as one that stands for nobody.
 pub const fn is_user(number: u32) -> bool {
-    // Linux gives no larger ids to threads. No process has lived long enough for more tasks.
-    const THREAD_MAX: u32 = 1 << 22;
+    // No process has lived long enough for more tasks.
     const TASK_MAX: u32 = TASK_ID | 1 << 30;
-    matches!(number, 1..=THREAD_MAX | TASK_ID..=TASK_MAX)
+    matches!(number, 1..=THREAD_ID_MAX | TASK_ID..=TASK_MAX)
 }
 
 /// Records the wait of a future at a barrier, a round of which takes so many.

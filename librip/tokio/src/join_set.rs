@@ -5,7 +5,7 @@ use std::future::Future;
 use std::panic::Location;
 use std::task::{Context, Poll};
 
-use librip::task::lock::{self, UNIT};
+use librip::task::lock::{self, NOTIFICATION};
 use tokio::runtime::Handle;
 use tokio::task::{self, AbortHandle, Id, JoinError, LocalSet};
 
@@ -128,14 +128,14 @@ impl<T: 'static> JoinSet<T> {
     #[track_caller]
     pub fn join_next(&mut self) -> impl Future<Output = Option<Result<T, JoinError>>> {
         let object = self.object();
-        lock::wait::<UNIT, _>(object, self.inner.join_next(), false, Option::is_some)
+        lock::wait::<NOTIFICATION, _>(object, self.inner.join_next(), false, Option::is_some)
     }
 
     /// See [`tokio::task::JoinSet::join_next_with_id`].
     #[track_caller]
     pub fn join_next_with_id(&mut self) -> impl Future<Output = Option<Result<(Id, T), JoinError>>> {
         let object = self.object();
-        lock::wait::<UNIT, _>(object, self.inner.join_next_with_id(), false, Option::is_some)
+        lock::wait::<NOTIFICATION, _>(object, self.inner.join_next_with_id(), false, Option::is_some)
     }
 
     /// See [`tokio::task::JoinSet::try_join_next`].
@@ -152,7 +152,7 @@ impl<T: 'static> JoinSet<T> {
     #[track_caller]
     pub fn shutdown(&mut self) -> impl Future<Output = ()> {
         let object = self.object();
-        lock::wait::<UNIT, _>(object, self.inner.shutdown(), false, |_| true)
+        lock::wait::<NOTIFICATION, _>(object, self.inner.shutdown(), false, |_| true)
     }
 
     /// See [`tokio::task::JoinSet::join_all`].
@@ -165,7 +165,7 @@ impl<T: 'static> JoinSet<T> {
         let at = Location::caller();
         async move {
             let object = self.object();
-            lock::wait_at::<UNIT, _>(at, object, self.inner.join_all(), false, |_| true).await
+            lock::wait_at::<NOTIFICATION, _>(at, object, self.inner.join_all(), false, |_| true).await
         }
     }
 

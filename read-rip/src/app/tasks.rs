@@ -15,8 +15,8 @@ use crate::report::{self, Json, LockNames};
 use crate::threads::ThreadState;
 
 /// What is said where no task is recorded.
-const NO_TASKS: &str = "no tasks are recorded: spawn them with librip_tokio::spawn, or wrap their futures in \
-                        librip::task::traced";
+const NO_TASKS: &str = "no tasks are recorded: call librip::init at the start, and spawn them with \
+                        librip_tokio::spawn, or wrap their futures in librip::task::traced";
 
 /// `read-rip tasks`.
 pub(super) fn tasks(args: &TasksArgs, wanted: &Common) -> Result<u8, AppError> {

@@ -11,11 +11,12 @@ use super::error::AppError;
 use crate::cli::{CheckArgs, Common, RingArgs, THRESHOLD};
 use crate::findings::{self, Balance, Finding, Memo, Outcome, Runtime, View};
 use crate::locations::{FileNames, Location, LocationId, Locations};
-use crate::locks::LockModel;
+use crate::locks::{self, LockModel, ThreadId};
 use crate::process::Ends;
 use crate::report::{self, ActivityWords, LockNames, printable};
+use crate::threads::ThreadState;
 
-/// Of the threads that recorded nothing, so many places are shown, those with most threads first.
+/// Of the tasks, and of the threads that recorded nothing, so many places are shown.
 const PLACES_MAX: usize = 6;
 
 /// A ring with more threads than this is not judged unasked: that takes several times as long as the view.
@@ -48,6 +49,7 @@ pub(super) fn verdict(
     let seen = reading.seen_names(&objects);
     let names = LockNames { model: &now, locations: &locations, texts: &texts, seen };
     let (balance, verdict) = of_model(&readings, &names, &command);
+    tasks(out, &names)?;
     if let Some(words) = ActivityWords::new(&names) {
         if let Some(doing) = report::doing_now(&balance, &now) {
             writeln!(out, "{doing}")?;
@@ -58,6 +60,28 @@ pub(super) fn verdict(
         writeln!(out, "{}", printable(&verdict))?;
     }
     Ok(())
+}
+
+/// What the tasks do, and where.
+fn tasks(out: &mut dyn Write, names: &LockNames<'_>) -> std::io::Result<()> {
+    let threads = &names.model.threads;
+    let exists = |id: ThreadId| threads[id].task.is_some() && threads[id].state == ThreadState::Present;
+    let groups = locks::task_groups(names.model, exists);
+    let tasks: usize = groups.iter().map(|group| group.tasks.len()).sum();
+    if tasks == 0 {
+        return Ok(());
+    }
+    let shown = &groups[..groups.len().min(PLACES_MAX)];
+    writeln!(out, "{}:", report::counted(tasks as u64, "task"))?;
+    report::task_groups(out, shown, names, false)?;
+    more_places(out, groups.len() - shown.len())
+}
+
+fn more_places(out: &mut dyn Write, places: usize) -> std::io::Result<()> {
+    match places {
+        0 => Ok(()),
+        more => writeln!(out, "and at {}", report::counted(more as u64, "more place")),
+    }
 }
 
 /// Where the threads stand that recorded nothing.
@@ -76,10 +100,7 @@ fn unrecorded(out: &mut dyn Write, words: &ActivityWords<'_>, model: &LockModel)
     for line in lines.iter().take(PLACES_MAX) {
         out.write_all(line)?;
     }
-    match lines.len().saturating_sub(PLACES_MAX) {
-        0 => Ok(()),
-        more => writeln!(out, "and at {}", report::counted(more as u64, "more place")),
-    }
+    more_places(out, lines.len().saturating_sub(PLACES_MAX))
 }
 
 /// Judges a model of the locks of a process, with the names of what is in it. There is no verdict if nothing is known

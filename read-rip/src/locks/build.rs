@@ -411,9 +411,10 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
         HeldState::SemaphoreWait | HeldState::BarrierWait | HeldState::MessageWait => {
             lock.nature.lock_type = match entry.held.state {
                 HeldState::BarrierWait => LockType::Barrier,
-                // No object has an address as low as the id of a thread.
                 HeldState::MessageWait if entry.held.lock == u64::from(own.tid) => LockType::Wake,
                 HeldState::MessageWait => LockType::Message,
+                // A future waits for a semaphore's units as for a lock.
+                _ if entry.held.is_of_future => LockType::Wake,
                 _ => LockType::Semaphore,
             };
             if lock.nature.lock_type == LockType::Barrier {

@@ -60,6 +60,12 @@ impl Lock {
         }
     }
 
+    /// Whether it stands for a thread, which another one wakes: it has the thread's id in place of an address. No object
+    /// has one as low.
+    pub fn is_thread(&self) -> bool {
+        self.address <= u64::from(librip_format::THREAD_ID_MAX)
+    }
+
     /// Whether no holder is recorded, and only futures of tasks wait for it.
     pub(super) fn has_only_futures_in_line(&self) -> bool {
         self.holders.is_empty()

@@ -10,16 +10,19 @@
 //! was polled last; else at the innermost named future that was polled last; else at its last mark; else where it was
 //! made. The groups with the most tasks come first.
 //!
+//! Each request may have a channel of its own for the answer. So tasks that wait in one place for different channels, or
+//! other things that nobody holds, are one group, unless these have names.
+//!
 //! # Blind spots
 //!
 //! A task that waits for what is not recorded, such as a socket, and has no marks is where it was made.
 
 use std::mem::{Discriminant, discriminant};
 
-use super::{LockId, LockModel, TaskFacts, ThreadId, ThreadLocks};
+use super::{Lock, LockId, LockModel, LockName, TaskFacts, ThreadId, ThreadLocks};
 use crate::hash::HashMap;
 use crate::locations::LocationId;
-use crate::ring::TaskKind;
+use crate::ring::{LockType, TaskKind};
 use crate::threads::ThreadState;
 
 /// What a task does.
@@ -57,6 +60,8 @@ pub struct TaskGroup {
     pub does: TaskDoes,
     /// Where.
     pub place: TaskPlace,
+    /// For which locks or objects they wait there. If there are several, nobody holds any of them.
+    pub locks: Vec<LockId>,
     /// The tasks. The one that has been there longest is the first.
     pub tasks: Vec<ThreadId>,
 }
@@ -102,14 +107,25 @@ pub fn task_place(thread: &ThreadLocks, task: &TaskFacts) -> TaskPlace {
     }
 }
 
+/// Whether there may be many like it, of which a reader need not know which is which.
+fn is_one_of_many(lock: &Lock) -> bool {
+    lock.nature.lock_type.is_unowned() && matches!(lock.name, LockName::Location(_) | LockName::None)
+}
+
 /// Groups the tasks that `is_wanted`.
 pub fn task_groups(model: &LockModel, is_wanted: impl Fn(ThreadId) -> bool) -> Vec<TaskGroup> {
-    let mut groups: HashMap<(TaskDoes, TaskPlace, Discriminant<TaskKind>), TaskGroup> = HashMap::default();
+    let mut groups: HashMap<(TaskDoes, TaskPlace, Discriminant<TaskKind>, LockType), TaskGroup> =
+        HashMap::default();
     for (id, thread) in model.threads.iter().enumerate() {
         let Some(task) = thread.task.as_deref().filter(|_| is_wanted(id)) else { continue };
         let (does, place) = (task_does(thread, task), task_place(thread, task));
-        let new = || TaskGroup { kind: task.kind, does, place, tasks: Vec::new() };
-        groups.entry((does, place, discriminant(&task.kind))).or_insert_with(new).tasks.push(id);
+        let lock_type = place.lock.map_or(LockType::Unknown, |lock| model.locks[lock].nature.lock_type);
+        let is_alike = place.lock.is_some_and(|lock| is_one_of_many(&model.locks[lock]));
+        let key_place = if is_alike { TaskPlace { lock: None, ..place } } else { place };
+        let new = || TaskGroup { kind: task.kind, does, place, locks: Vec::new(), tasks: Vec::new() };
+        let group = groups.entry((does, key_place, discriminant(&task.kind), lock_type)).or_insert_with(new);
+        group.tasks.push(id);
+        group.locks.extend(place.lock);
     }
     let mut groups: Vec<TaskGroup> = groups.into_values().collect();
     let since = |&id: &ThreadId| {
@@ -117,7 +133,11 @@ pub fn task_groups(model: &LockModel, is_wanted: impl Fn(ThreadId) -> bool) -> V
         let since_ns = thread.task.as_deref().and_then(|task| task_since(thread, task).0);
         (since_ns.unwrap_or(u64::MAX), id)
     };
-    groups.iter_mut().for_each(|group| group.tasks.sort_by_key(since));
+    for group in &mut groups {
+        group.tasks.sort_by_key(since);
+        group.locks.sort_unstable();
+        group.locks.dedup();
+    }
     groups.sort_by_key(|group| (std::cmp::Reverse(group.tasks.len()), group.does, group.tasks[0]));
     groups
 }

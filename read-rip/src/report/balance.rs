@@ -252,12 +252,13 @@ fn histories(checked: &Checked, names: &LockNames<'_>) -> Option<String> {
 fn pool(of: &IdlePool, names: &LockNames<'_>) -> String {
     let lock = names.lock(&names.model.locks[of.lock]);
     let wait = if of.waiting == 1 { "waits its turn" } else { "wait their turn" };
+    let who = if names.model.threads[of.holder].task.is_some() { "task" } else { "thread" };
     let lasting = lasted(names.model.is_end_unknown, of.longest_ns, None);
     let lasting = lasting.map_or_else(String::new, |lasting| format!(", the longest {lasting}"));
     format!(
-        "{} {wait} for {lock} at {}{lasting}, and {} has it: an idle pool looks like this, and so does a thread that \
+        "{} {wait} for {lock} at {}{lasting}, and {} has it: an idle pool looks like this, and so does a {who} that \
          is stuck there",
-        counted(of.waiting as u64, "thread"),
+        counted(of.waiting as u64, who),
         names.location(of.location),
         names.thread(of.holder)
     )

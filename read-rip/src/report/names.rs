@@ -150,7 +150,8 @@ pub fn lock_type(lock: &Lock) -> &'static str {
         LockType::Barrier => "barrier",
         LockType::Message => "channel",
         LockType::Once => "initialisation",
-        LockType::Wake => "parked thread",
+        LockType::Wake if lock.is_thread() => "parked thread",
+        LockType::Wake => "notification",
         _ => "lock",
     }
 }

@@ -203,7 +203,8 @@ pub fn of_executor(model: &LockModel) -> Option<String> {
     let workers = agreeing(1 + workers.count() as u64, "thread", "runs", "run");
     Some(format!(
         "{workers} async tasks ({name}), and nothing has recorded which: tasks that wait for one another are not \
-         seen. Spawn them with librip_tokio::spawn, or wrap their futures in librip::task::traced."
+         seen. Call librip::init at the start of the program, and spawn them with librip_tokio::spawn, or wrap their \
+         futures in librip::task::traced."
     ))
 }
 

@@ -4,11 +4,11 @@
 
 use std::io::{self, Write};
 
-use super::names::LockNames;
+use super::names::{LockNames, lock_type};
 use super::units::{counted, lasted};
 use crate::locks::{
-    Peer, TaskDoes, TaskFacts, TaskFuture, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks, task_does,
-    task_place, task_since,
+    LockId, Peer, TaskDoes, TaskFacts, TaskFuture, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks,
+    task_does, task_place, task_since,
 };
 use crate::ring::{TaskKind, task_number};
 
@@ -27,7 +27,10 @@ pub fn task_groups(
     for group in groups {
         let what = what_they_are(group.kind, group.tasks.len());
         let does = does_in_words(group.does, group.kind);
-        let place = place_in_words(group.does, group.place, names);
+        let place = match group.locks[..] {
+            [first, _, ..] => many_in_words(group, first, names),
+            _ => place_in_words(group.does, group.place, names),
+        };
         let longest = group.tasks.first().and_then(|&id| lasting(id, names));
         let longest = longest.map(|lasting| {
             let longest = if group.tasks.len() > 1 { "the longest " } else { "" };
@@ -61,6 +64,13 @@ fn does_in_words(does: TaskDoes, kind: TaskKind) -> &'static str {
         (TaskDoes::Suspended, _) => "suspended",
         (TaskDoes::Ended, _) => "ended",
     }
+}
+
+/// Where the tasks of a group wait for several objects, of which one is `first`.
+fn many_in_words(group: &TaskGroup, first: LockId, names: &LockNames<'_>) -> String {
+    let objects = counted(group.locks.len() as u64, lock_type(&names.model.locks[first]));
+    let line = group.place.location.map(|location| names.location(location));
+    format!(", waiting for {objects}{}", line.map_or_else(String::new, |line| format!(" at {line}")))
 }
 
 fn place_in_words(does: TaskDoes, place: TaskPlace, names: &LockNames<'_>) -> String {

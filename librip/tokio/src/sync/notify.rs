@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use librip::task::lock::{self, Identity, UNIT, Waits};
+use librip::task::lock::{self, Identity, NOTIFICATION, Waits};
 use pin_project_lite::pin_project;
 use tokio::sync::{self, futures};
 
@@ -89,7 +89,7 @@ pin_project! {
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     pub struct Notified<'a> {
         #[pin]
-        wait: Waits<UNIT, futures::Notified<'a>>,
+        wait: Waits<NOTIFICATION, futures::Notified<'a>>,
     }
 }
 
@@ -120,7 +120,7 @@ pin_project! {
     pub struct OwnedNotified {
         // It borrows the next field, and so is dropped before.
         #[pin]
-        wait: Waits<UNIT, futures::Notified<'static>>,
+        wait: Waits<NOTIFICATION, futures::Notified<'static>>,
         _notify: Arc<Notify>,
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 
-use librip::task::lock::{self, Identity, UNIT};
+use librip::task::lock::{self, Identity, NOTIFICATION};
 use tokio::sync::{self, SetOnceError};
 
 /// [`tokio::sync::SetOnce`], recorded: the ring says which tasks wait for its value.
@@ -75,7 +75,7 @@ impl<T> SetOnce<T> {
     /// See [`tokio::sync::SetOnce::wait`].
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = &T> {
-        lock::wait::<UNIT, _>(self.identity.address_in_use(), self.inner.wait(), false, |_| true)
+        lock::wait::<NOTIFICATION, _>(self.identity.address_in_use(), self.inner.wait(), false, |_| true)
     }
 
     /// Names it in the ring, up to 48 bytes.
