@@ -381,7 +381,9 @@ mod tests {
                     // One wake for each poll.
                     part.wakes.store(wake, Relaxed);
                     // SAFETY: the slot exists.
-                    unsafe { end_turn(&task, begin_turn(&task), 1) };
+                    let turn = unsafe { begin_turn(&task) };
+                    // SAFETY: as above.
+                    unsafe { end_turn(&task, turn, 1) };
                 }
             });
             is_done.store(true, Relaxed);
