@@ -19,8 +19,8 @@
 
 /// Of a peer: the other side receives. Without it, the other side sends.
 pub const PEER_RECEIVES: u64 = 1 << 47;
-/// Of a peer: nobody has used that side. The user is who alone receives what the waiting thread or task has sent since it
-/// made the channel, up to the poll in which the wait began.
+/// Of a peer: nobody has used that side. The user is who alone receives what the waiting thread or task has sent since
+/// it made the channel, up to the poll in which the wait began.
 pub const PEER_PRESUMED: u64 = 1 << 46;
 /// Of a peer: the first of the 14 bits that say how many ends the other side has.
 pub const PEER_ENDS_SHIFT: u32 = 32;

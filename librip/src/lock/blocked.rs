@@ -11,9 +11,9 @@ use crate::lock::caller::At;
 use crate::lock::site::{Flags, Origin, wrapper_site};
 use crate::lock::table::{Entry, Slot};
 use librip_format::{
-    HELD_FOR, HELD_FOR_BARRIER, HELD_FOR_MESSAGE, HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_RECURSION_MAX,
-    HELD_SEM_WAIT, LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_THREAD, LOCK_TYPE_WAKE,
-    SITE_LOCK_TYPE_SHIFT,
+    HELD_FOR, HELD_FOR_BARRIER, HELD_FOR_MESSAGE, HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_OF_FUTURE,
+    HELD_RECURSION_MAX, HELD_SEM_WAIT, LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_THREAD,
+    LOCK_TYPE_WAKE, SITE_LOCK_TYPE_SHIFT,
 };
 
 /// The entry of a thread that blocks. Empty if the thread does not record, or its table has no room.
@@ -24,6 +24,18 @@ impl Blocked {
     /// Before the thread blocks on `object`. `flags` are those of the site `pc`, which is of the kind WAIT.
     #[inline(never)]
     pub(crate) fn begin<O: Origin>(origin: O, object: u64, flags: Flags, pc: u64) -> Blocked {
+        Blocked::begin_as(origin, object, flags, pc, 0)
+    }
+
+    /// Before the poll of a future returns, which waits for `object`.
+    #[inline(never)]
+    pub(crate) fn begin_of_future<O: Origin>(origin: O, object: u64, flags: Flags, pc: u64) -> Blocked {
+        Blocked::begin_as(origin, object, flags, pc, HELD_OF_FUTURE)
+    }
+
+    /// `who` is [`HELD_OF_FUTURE`], or 0. The entry says so before it says that it waits: see `protocol`.
+    #[inline(always)]
+    fn begin_as<O: Origin>(origin: O, object: u64, flags: Flags, pc: u64, who: u64) -> Blocked {
         let Some(slot) = Slot::current() else { return Blocked(None) };
         origin.note(slot);
         let time = slot.time();
@@ -35,7 +47,7 @@ impl Blocked {
             slot.enter_last(object, sequence, place, flags, HELD_SEM_WAIT)
         });
         if let Some(entry) = &mut entry {
-            entry.set_since(time, 0);
+            entry.set_since(time, who);
             entry.set_state(HELD_SEM_WAIT);
         }
         Blocked(entry)

@@ -126,8 +126,8 @@ impl<const USE: Flags> FutureAcquisition<USE> {
         if is_elsewhere || self.stage != Stage::Waiting {
             self.stage = Stage::Waiting;
             let begun = Acquisition::of_entry(self.kept.map(|kept| kept.entry));
-            let waiting = begun.begin_wait(sites.origin(), self.target.lock, flags, sites.wait());
-            self.kept = waiting.entry().map(of_future).map(Kept::of);
+            let waiting = begun.begin_wait_of_future(sites.origin(), self.target.lock, flags, sites.wait());
+            self.kept = waiting.entry().map(Kept::of);
         }
         if let Some(kept) = self.kept {
             kept.polled(waker);
@@ -308,12 +308,9 @@ impl<const USE: Flags> FutureBlocked<USE> {
         if !self.has_blocked || is_elsewhere {
             self.has_blocked = true;
             let sites = AsyncSites::<USE>(self.target.at);
-            let blocked = Blocked::begin(sites.origin(), self.target.lock, USE, sites.wait());
-            self.kept = if self.round > 0 {
-                blocked.in_round(self.round).entry().map(Entry::reread).map(Kept::of)
-            } else {
-                blocked.entry().map(of_future).map(Kept::of)
-            };
+            let blocked = Blocked::begin_of_future(sites.origin(), self.target.lock, USE, sites.wait());
+            let blocked = if self.round > 0 { blocked.in_round(self.round) } else { blocked };
+            self.kept = blocked.entry().map(Kept::of);
         }
         if let Some(kept) = self.kept {
             kept.polled(waker);

@@ -43,7 +43,7 @@
 use crate::lock::site::Origin;
 use crate::lock::table::{Entry, Slot};
 use crate::process::instance::{self, Request};
-use librip_format::{HELD_COND_WAIT, HELD_HELD, HELD_RELEASING, HELD_SINCE, HELD_WAITING};
+use librip_format::{HELD_COND_WAIT, HELD_HELD, HELD_OF_FUTURE, HELD_RELEASING, HELD_SINCE, HELD_WAITING};
 
 pub(crate) fn is_held(state: u64) -> bool {
     state == HELD_HELD
@@ -108,7 +108,34 @@ impl Acquisition {
     /// [`begin`](Acquisition::begin). `pc` is a site of the kind WAIT. Continue with what is returned.
     #[cold]
     #[inline(never)]
-    pub fn begin_wait<O: Origin>(mut self, origin: O, lock: u64, flags: u64, pc: u64) -> Acquisition {
+    pub fn begin_wait<O: Origin>(self, origin: O, lock: u64, flags: u64, pc: u64) -> Acquisition {
+        self.begin_wait_as(origin, lock, flags, pc, 0)
+    }
+
+    /// The same for a future, whose poll is about to return without the lock.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn begin_wait_of_future<O: Origin>(
+        self,
+        origin: O,
+        lock: u64,
+        flags: u64,
+        pc: u64,
+    ) -> Acquisition {
+        self.begin_wait_as(origin, lock, flags, pc, HELD_OF_FUTURE)
+    }
+
+    /// `who` is [`HELD_OF_FUTURE`], or 0. The entry says so before it says that it waits: the process may be killed in
+    /// between, and code that waits blocks its thread.
+    #[inline(always)]
+    fn begin_wait_as<O: Origin>(
+        mut self,
+        origin: O,
+        lock: u64,
+        flags: u64,
+        pc: u64,
+        who: u64,
+    ) -> Acquisition {
         let Some(slot) = Slot::existing() else { return self };
         origin.note(slot);
         let time = slot.time();
@@ -118,7 +145,7 @@ impl Acquisition {
             None => slot.enter_last(lock, sequence, origin.entry_pc(pc), flags, HELD_WAITING),
         };
         if let Some(entry) = &mut self.0 {
-            entry.set_since(time, 0);
+            entry.set_since(time, who);
             entry.set_pc(origin.entry_pc(pc));
             entry.set_state(HELD_WAITING);
         }

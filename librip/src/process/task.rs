@@ -111,8 +111,6 @@ pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
     // ORDERING: relaxed, here and below: the reader believes the time only if it fits the turn, and the rest only if
     // the turn was the same before and after.
     part.poller.store((cursor.addr() as u64).wrapping_sub(slot.words.addr() as u64), Relaxed);
-    // This poll answers the wakes that come before it. A later one may be of use to the next poll only.
-    let wakes = part.wakes.load(Relaxed);
     let number = part.turn.load(Relaxed) | 1;
     let left = tasks.left.get();
     let is_timed = left == 0;
@@ -123,6 +121,8 @@ pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
         tasks.ticks.get()
     };
     part.since.store(task_since(number, ticks), Relaxed);
+    // This poll answers the wakes that come before it. A later one asks for another poll.
+    let wakes = part.wakes.load(Relaxed);
     // ORDERING: release, here and below: a reader that sees the turn sees what was stored before it.
     part.turn.store(number, Release);
     // ORDERING: release: a reader that sees the wakes as answered sees the task in a poll, or after it. A process may
@@ -130,6 +130,8 @@ pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
     part.wakes_polled.store(wakes as u32, Release);
     if tasks.home.get().is_null() {
         tasks.home.set(cursor);
+        // For a signal handler that comes between, the task's slot must not be the thread's own.
+        compiler_fence(SeqCst);
     }
     set_cursor(own, tasks, slot.words);
     Turn::new(cursor, number, is_timed)
@@ -244,7 +246,7 @@ pub(super) fn leave(own: &ThreadBlock) {
     let tasks = arch::task_block();
     let home = tasks.home.get();
     if !home.is_null() {
-        // First the cursor: for a signal handler that comes between, the task's slot must not be the thread's own.
+        // First the cursor: see `begin_turn`.
         if !ptr::eq(home, own.cursor.get()) {
             go_home(own, home);
         }

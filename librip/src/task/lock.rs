@@ -262,8 +262,9 @@ pub fn user() -> u32 {
     Slot::existing().map_or(0, |slot| slot.header().tid.load(Relaxed))
 }
 
-/// The number of the poll that the calling thread is in, of the task that it polls; 0 if it polls none that is known.
-/// Together with [`user`] it says whether two moments are of one poll, or of one thread outside of all polls.
+/// The number of the poll that the calling thread is in, of the task that it polls; 0 if it polls none, or if this
+/// instance of librip does not own the ring of the process. Unless it is 0 and [`user`] a task, both together say
+/// whether two moments are of one poll, or of one thread outside of all polls.
 pub fn poll() -> u64 {
     process::task::current_poll()
 }
@@ -273,6 +274,11 @@ pub const fn is_user(number: u32) -> bool {
     // No process has lived long enough for more tasks.
     const TASK_MAX: u32 = TASK_ID | 1 << 30;
     matches!(number, 1..=THREAD_ID_MAX | TASK_ID..=TASK_MAX)
+}
+
+/// Whether a number that [`user`] has returned is that of a task.
+pub const fn is_task(user: u32) -> bool {
+    user & TASK_ID != 0
 }
 
 /// Records the wait of a future at a barrier, a round of which takes so many.
