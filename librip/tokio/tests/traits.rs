@@ -189,6 +189,8 @@ fn channels_and_tasks_are_sent_and_shared_as_those_of_tokio() {
         sync::mpsc::Sender;
         sync::mpsc::WeakSender;
         sync::mpsc::Receiver;
+        sync::mpsc::Permit<'static>;
+        sync::mpsc::PermitIterator<'static>;
         sync::mpsc::OwnedPermit;
         sync::mpsc::UnboundedSender;
         sync::mpsc::WeakUnboundedSender;

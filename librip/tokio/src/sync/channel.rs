@@ -80,7 +80,8 @@ impl Channel {
         lock::note_peer(at, self.address(), peer);
     }
 
-    /// Records the wait of a oneshot channel's receiver, at a location. `serial` is that of the request. One that does not block is not recorded.
+    /// Records the wait of a oneshot channel's receiver, at a location. `serial` is that of the request. One that does
+    /// not block is not recorded.
     pub(crate) fn wait_for_answer<T>(
         &self,
         at: &'static Location<'static>,

@@ -14,7 +14,6 @@
 //!   they are called.
 //! * `poll_recv` and its like record nothing: they do not know when a wait begins and ends.
 //! * A [`oneshot::Receiver`] waits where its channel was made: a poll knows no caller.
-//! * [`mpsc::Permit`] and what else only sends is tokio's type.
 
 mod barrier;
 pub mod broadcast;

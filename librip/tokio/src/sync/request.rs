@@ -6,10 +6,14 @@
 //! on. No proof may rest on it.
 //!
 //! Nothing is presumed if the task has sent to several since, has made another channel since, or waits for the answer
-//! in a later poll than that in which its message was sent: then another thread may have polled it meanwhile.
+//! in a later poll than that in which its message was sent: then another thread may have polled it meanwhile. In an
+//! instance of librip that does not own the ring, no polls are known, and nothing is presumed of a task. Messages that
+//! need no drop do not count: no sender is in them.
 
 use std::cell::Cell;
 use std::future::Future;
+use std::marker::PhantomData;
+use std::mem::needs_drop;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
@@ -44,7 +48,9 @@ thread_local! {
 /// A channel for an answer is made. Returns its serial.
 pub(super) fn begin() -> u64 {
     let serial = next_serial();
-    LAST.set(Request { serial, maker: lock::user(), receiver: NOBODY, poll: lock::poll() });
+    let (maker, poll) = (lock::user(), lock::poll());
+    let is_known = poll != 0 || !lock::is_task(maker);
+    LAST.set(if is_known { Request { serial, maker, receiver: NOBODY, poll } } else { NONE });
     serial
 }
 
@@ -68,10 +74,10 @@ fn current() -> Option<Request> {
     (last.serial != 0 && is_own()).then_some(last)
 }
 
-/// The calling thread or task has sent a message that may be a request. `sender` is where.
+/// The calling thread or task has sent a message of type `T`. `sender` is where.
 #[inline]
-pub(super) fn sent(sender: &End) {
-    if LAST.get().serial != 0 {
+pub(super) fn sent<T>(sender: &End) {
+    if LAST.get().serial != 0 && needs_drop::<T>() {
         sent_to(sender.other_side().user);
     }
 }
@@ -79,7 +85,8 @@ pub(super) fn sent(sender: &End) {
 fn sent_to(receiver: u32) {
     let Some(request) = current() else { return };
     let is_only = receiver != NOBODY && [NOBODY, receiver].contains(&request.receiver);
-    LAST.set(if is_only { Request { receiver, ..request } } else { NONE });
+    // The maker stays: see `go_on`.
+    LAST.set(if is_only { Request { receiver, ..request } } else { Request { serial: 0, ..request } });
 }
 
 /// Who is presumed to answer the calling thread or task; `None` if nothing is known.
@@ -89,9 +96,10 @@ fn answerer(serial: u64) -> Option<u32> {
 }
 
 pin_project! {
-    /// A future that sends a message.
-    pub(super) struct Sends<'a, F> {
+    /// A future that sends a message of type `T`.
+    pub(super) struct Sends<'a, F, T> {
         sender: &'a End,
+        message: PhantomData<fn(T)>,
         // What was so when it had to wait first.
         before: Option<Request>,
         #[pin]
@@ -99,13 +107,13 @@ pin_project! {
     }
 }
 
-impl<'a, F> Sends<'a, F> {
-    pub(super) fn new(sender: &'a End, future: F) -> Sends<'a, F> {
-        Sends { sender, before: None, future }
+impl<'a, F, T> Sends<'a, F, T> {
+    pub(super) fn new(sender: &'a End, future: F) -> Sends<'a, F, T> {
+        Sends { sender, message: PhantomData, before: None, future }
     }
 }
 
-impl<T, E, F: Future<Output = Result<T, E>>> Future for Sends<'_, F> {
+impl<T, E, F: Future<Output = Result<(), E>>> Future for Sends<'_, F, T> {
     type Output = F::Output;
 
     #[inline]
@@ -114,9 +122,9 @@ impl<T, E, F: Future<Output = Result<T, E>>> Future for Sends<'_, F> {
         let poll = this.future.poll(cx);
         match &poll {
             Poll::Pending if this.before.is_none() => *this.before = Some(current().unwrap_or(NONE)),
-            Poll::Ready(Ok(_)) => {
+            Poll::Ready(Ok(())) => {
                 this.before.take().inspect(go_on);
-                sent(this.sender);
+                sent::<T>(this.sender);
             }
             Poll::Pending | Poll::Ready(Err(_)) => {}
         }
@@ -124,12 +132,18 @@ impl<T, E, F: Future<Output = Result<T, E>>> Future for Sends<'_, F> {
     }
 }
 
-/// A send that had to wait has got through: the task goes on with what it was at before.
+/// A send that had to wait has got through: its task goes on with what it was at before, if it has sent nothing else
+/// meanwhile. What it has sent from another thread is not known here.
 #[cold]
 fn go_on(before: &Request) {
-    if before.serial != 0 && before.maker == lock::user() && current().is_none() {
-        LAST.set(Request { poll: lock::poll(), ..*before });
+    if before.serial == 0 || before.maker != lock::user() {
+        return;
     }
+    let last = LAST.get();
+    let is_same = last.serial == before.serial && last.receiver == before.receiver;
+    // Others have used this thread meanwhile.
+    let is_of_another = last.maker != before.maker;
+    LAST.set(if is_same || is_of_another { Request { poll: lock::poll(), ..*before } } else { NONE });
 }
 
 /// A receiver that says, when it has to wait, who is presumed to answer.
@@ -224,7 +238,7 @@ mod tests {
         receiver.used_by(7);
         let serial = begin();
         let mut polls = 0;
-        let mut future = std::pin::pin!(Sends::new(
+        let mut future = std::pin::pin!(Sends::<_, String>::new(
             &sender,
             std::future::poll_fn(|_| {
                 polls += 1;
@@ -234,10 +248,49 @@ mod tests {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         for _ in 0..2 {
             assert!(future.as_mut().poll(&mut cx).is_pending());
-            // Others go on with this thread.
-            LAST.set(NONE);
+            // Another task makes a request on this thread.
+            LAST.set(Request { serial: next_serial(), maker: lock::user() + 1, ..NONE });
         }
         assert!(future.as_mut().poll(&mut cx).is_ready());
+        assert_eq!(answerer(serial), Some(7));
+    }
+
+    #[test]
+    fn a_send_that_waits_does_not_hide_what_was_sent_meanwhile() {
+        let meanwhile: [fn(); 3] = [
+            || sent_to(8),
+            || sent_to(NOBODY),
+            || {
+                begin();
+            },
+        ];
+        for change in meanwhile {
+            let (sender, receiver) = Channel::ends();
+            receiver.used_by(7);
+            let serial = begin();
+            let mut is_ready = false;
+            let send = std::future::poll_fn(|_| {
+                let poll = if is_ready { Poll::Ready(Ok::<_, ()>(())) } else { Poll::Pending };
+                is_ready = true;
+                poll
+            });
+            let mut send = std::pin::pin!(Sends::<_, String>::new(&sender, send));
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            assert!(send.as_mut().poll(&mut cx).is_pending());
+            change();
+            assert!(send.as_mut().poll(&mut cx).is_ready());
+            assert_eq!(answerer(serial), None);
+        }
+    }
+
+    #[test]
+    fn a_message_that_has_nothing_to_drop_is_no_request() {
+        let (sender, receiver) = Channel::ends();
+        receiver.used_by(7);
+        let serial = begin();
+        sent::<u64>(&sender);
+        assert_eq!(answerer(serial), None);
+        sent::<oneshot::Sender<u64>>(&sender);
         assert_eq!(answerer(serial), Some(7));
     }
 

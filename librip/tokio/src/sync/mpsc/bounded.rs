@@ -56,7 +56,7 @@ impl<T> Sender<T> {
     /// See [`tokio::sync::mpsc::Sender::send`].
     #[track_caller]
     pub fn send(&self, value: T) -> impl Future<Output = Result<(), SendError<T>>> {
-        self.end.wait(Sends::new(&self.end, self.inner.send(value)), Result::is_ok)
+        self.end.wait(Sends::<_, T>::new(&self.end, self.inner.send(value)), Result::is_ok)
     }
 
     /// See [`tokio::sync::mpsc::Sender::try_send`].
@@ -66,7 +66,7 @@ impl<T> Sender<T> {
     /// If there is no room, or the receiver is gone.
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         self.end.used();
-        self.inner.try_send(message).inspect(|()| request::sent(&self.end))
+        self.inner.try_send(message).inspect(|()| request::sent::<T>(&self.end))
     }
 
     /// See [`tokio::sync::mpsc::Sender::send_timeout`].
@@ -77,7 +77,7 @@ impl<T> Sender<T> {
         value: T,
         timeout: Duration,
     ) -> impl Future<Output = Result<(), SendTimeoutError<T>>> {
-        self.end.wait(Sends::new(&self.end, self.inner.send_timeout(value, timeout)), Result::is_ok)
+        self.end.wait(Sends::<_, T>::new(&self.end, self.inner.send_timeout(value, timeout)), Result::is_ok)
     }
 
     /// See [`tokio::sync::mpsc::Sender::blocking_send`].

@@ -24,7 +24,7 @@ impl<'a, T> Permit<'a, T> {
     pub fn send(self, value: T) {
         self.end.used();
         self.inner.send(value);
-        request::sent(self.end);
+        request::sent::<T>(self.end);
     }
 }
 
@@ -83,7 +83,7 @@ impl<T> OwnedPermit<T> {
     pub fn send(self, value: T) -> Sender<T> {
         self.end.used();
         let inner = self.inner.send(value);
-        request::sent(&self.end);
+        request::sent::<T>(&self.end);
         Sender { inner, end: self.end }
     }
 

@@ -35,7 +35,7 @@ impl<T> UnboundedSender<T> {
     /// If the receiver is gone.
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         self.end.used();
-        self.inner.send(message).inspect(|()| request::sent(&self.end))
+        self.inner.send(message).inspect(|()| request::sent::<T>(&self.end))
     }
 
     /// Tokio's sender, for what asks for that one. Its waits are not recorded.
