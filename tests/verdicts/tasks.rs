@@ -175,6 +175,16 @@ fn accuses_no_requests_that_are_answered_at_last() {
 }
 
 #[test]
+fn a_notification_is_called_one_also_when_it_was_given_before() {
+    let victim = started(plan("notified-again"));
+    let text = String::from_utf8(read_rip(&["locks"], &victim.ring_path()).stdout).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    let at = lines.iter().position(|line| line.starts_with("the event  notification at ")).expect(&text);
+    assert!(lines[at + 1].starts_with("  listener[task "), "{text}");
+    assert!(lines[at + 1].contains(" waits to be woken at channels.rs:"), "{text}");
+}
+
+#[test]
 fn suspects_a_full_channel_whose_receiver_is_left_over() {
     let victim = started(plan("leaked-receiver"));
     let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);

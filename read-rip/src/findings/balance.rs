@@ -100,8 +100,11 @@ impl Balance {
             *doing.entry(seen.doing).or_insert(0) += 1;
         }
         let first_ns = present().filter_map(|thread| thread.wait?.since_ns).min();
-        let ends_by_itself =
-            blocked().any(|thread| thread.sleep.as_ref().is_some_and(|sleep| sleep.is_timed));
+        let is_timed = |thread: &ThreadLocks| {
+            let waits = thread.wait.iter().chain(thread.sleep.as_deref()).any(|wait| wait.is_timed);
+            waits || thread.join.as_ref().is_some_and(|join| join.is_timed)
+        };
+        let ends_by_itself = blocked().any(is_timed);
         let all_wait = present().next().is_some()
             && blocked().count() == present().count()
             && !ends_by_itself
@@ -140,7 +143,7 @@ impl Balance {
             on_conditions: count(Asleep::Condition),
             on_semaphores: count(Asleep::Semaphore),
             on_barriers: count(Asleep::Barrier),
-            on_messages: count(Asleep::Message) + count(Asleep::Wake),
+            on_messages: count(Asleep::Message) + count(Asleep::Wake) + count(Asleep::Notification),
             on_threads: count(Asleep::Thread),
             longest_ns: view.ago_ns(first_ns),
             longest_at_most_ns: first_ns

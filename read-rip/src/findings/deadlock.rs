@@ -35,8 +35,9 @@
 //! has to continue, unless the end has moved to a task that has not used it yet. Such a cycle is potential, and if a
 //! sender is on it, suspected. A thread that blocks at a channel in a call of its own has no such edge.
 //!
-//! A task that waits for the answer to a request waits for the task that receives what it has sent last. That is
-//! suspected, because the request may have been another one, or have been handed on.
+//! A task that waits for the answer to a request waits for the task that alone receives what it has sent since it made
+//! the channel for the answer. That is suspected, because the request may have been in another message, or have been
+//! handed on. It is no edge if that task waits for messages itself: then it has no request in hand.
 //!
 //! # Who can release a lock
 //!
@@ -68,7 +69,7 @@ use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Kind, Premise};
 use super::task_waits::{self, BlockedRuntime};
 use super::view::View;
-use super::waits_for::{WaitsFor, grade_join};
+use super::waits_for::{WaitsFor, grade_left_out};
 use crate::hash::HashSet;
 use crate::locks::{LockId, ThreadId};
 use crate::ring::LockType;
@@ -147,7 +148,7 @@ impl WaitsFor<'_> {
             let next = threads[(at + 1) % threads.len()];
             if let Some(join) = self.steady_join(thread).filter(|join| join.joined == next) {
                 since.push(join.since_ns);
-                doubts.extend(grade_join(join).1);
+                doubts.extend(self.grade_join(join).1);
                 edges.push(WaitEdge::Join { join: self.view.join_fact(join) });
                 continue;
             }
@@ -168,6 +169,7 @@ impl WaitsFor<'_> {
             doubts.extend(self.grade_wait(wait).1);
             let is_queued = self.leads_to_queue(cycle, thread, wait.lock);
             if let Some(left_out) = &self.locks[wait.lock].left_out {
+                doubts.extend(grade_left_out(&self.view.now.locks[wait.lock]).1);
                 let blocker = Blocker::LeftOut(self.view.wait_fact(left_out));
                 edges.push(WaitEdge::Lock(LockEdge { wait: self.view.wait_fact(wait), blocker }));
                 continue;

@@ -129,6 +129,7 @@ pub(super) fn pools(view: &View<'_>) -> Vec<IdlePool> {
             holder: hold.thread,
             location: hold.location?,
             waiting: group.threads.len(),
+            are_tasks: group.threads.iter().all(|&id| view.now.threads[id].task.is_some()),
             longest_ns: view.ago_ns(group.first_wait_ns(view)),
         })
     };
@@ -151,6 +152,9 @@ pub struct IdlePool {
     pub location: LocationId,
     /// How many threads wait for their turn.
     pub waiting: usize,
+    /// Whether they are tasks.
+    #[serde(skip)]
+    pub are_tasks: bool,
     /// For how long the first of them has waited, ns; `None`: not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_ns: Option<u64>,

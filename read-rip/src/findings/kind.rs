@@ -224,6 +224,8 @@ named! {
         AnswererPresumed = "answerer-presumed",
         /// What polls a task may do so without a wake.
         UnrecordedParent = "unrecorded-parent",
+        /// A lock that nobody is known to hold may be held where that is not recorded, or have no units.
+        HolderUnrecorded = "holder-unrecorded",
     }
 }
 

@@ -107,6 +107,7 @@ pub(super) fn asleep(model: &LockModel, thread: &ThreadLocks) -> Asleep {
         Some(LockType::Barrier) => Asleep::Barrier,
         Some(LockType::Message) => Asleep::Message,
         Some(LockType::Wake) => Asleep::Wake,
+        Some(LockType::Notification) => Asleep::Notification,
         Some(_) => Asleep::Semaphore,
         None if thread.condition_wait.is_none() && thread.join.is_some() => Asleep::Thread,
         None => Asleep::Condition,
@@ -124,7 +125,7 @@ fn finding(view: &View<'_>, mut waits: Vec<(ThreadId, &Wait)>, last_ns: u64) -> 
         on_conditions: count(Asleep::Condition),
         on_semaphores: count(Asleep::Semaphore),
         on_barriers: count(Asleep::Barrier),
-        on_messages: count(Asleep::Message) + count(Asleep::Wake),
+        on_messages: count(Asleep::Message) + count(Asleep::Wake) + count(Asleep::Notification),
         for_ns: view.ago_ns(Some(last_ns)),
         first: waits.iter().take(LISTED_MAX).map(fact).collect(),
     });

@@ -7,6 +7,7 @@ use super::starved_runtime;
 use super::task_waits::task_of;
 use super::view::View;
 use crate::locks::{Hold, Peer, TaskDoes, TaskWait, ThreadId, ThreadLocks, task_does};
+use crate::threads::ThreadState;
 
 /// What the tasks of a ring do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -77,8 +78,14 @@ fn waits_for_good(view: &View<'_>, thread: &ThreadLocks) -> bool {
     let is_thread = |user: ThreadId| view.now.threads[user].task.is_none();
     // What has sent there before may do so again.
     let has_thread = |peer: &Peer| peer.present.is_some_and(is_thread);
-    let may_release = |hold: &Hold| is_thread(hold.thread) && !view.now.threads[hold.thread].is_blocked();
-    let is_held = |wait: &TaskWait| view.now.locks[wait.wait.lock].holders.iter().any(may_release);
+    let may_release = |hold: &Hold| {
+        let holder = &view.now.threads[hold.thread];
+        holder.task.is_none() && holder.state == ThreadState::Present && !holder.is_blocked()
+    };
+    let is_held = |wait: &TaskWait| {
+        let lock = &view.now.locks[wait.wait.lock];
+        lock.holders.iter().chain(&lock.possible_holders).any(may_release)
+    };
     let is_long = || view.ago_ns(task.since_ns).is_some_and(|for_ns| for_ns >= view.threshold_ns);
     task.has_no_other_wakers()
         && task.waits.iter().all(|wait| !wait.wait.is_timed && !is_held(wait))

@@ -12,7 +12,7 @@ use super::never_woken::NeverWokenTask;
 use super::starved_runtime::StarvedRuntime;
 use super::testing::{NOW, SECOND, Scene};
 use super::unpolled_task::UnpolledTask;
-use crate::locks::{Ownership, TaskFacts, TaskFuture, ThreadId, Wait};
+use crate::locks::{Ownership, TaskFacts, TaskFuture, TaskJoin, ThreadId, Wait};
 use crate::ring::TaskKind;
 use crate::threads::ThreadState;
 
@@ -114,9 +114,49 @@ fn a_future_that_is_first_in_line_and_not_polled_is_a_futurelock() {
 }
 
 #[test]
+fn a_lock_that_may_be_held_where_that_is_not_recorded_is_no_proven_futurelock() {
+    // A semaphore is one: there may be no permits until somebody adds some.
+    let (mut scene, _) = futurelock();
+    scene.model.locks[0].nature.ownership = Ownership::Anyone;
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.kind, found.confidence), (Kind::Futurelock, Confidence::Potential));
+    assert!(found.doubts.contains(&Doubt::HolderUnrecorded), "{found:?}");
+}
+
+#[test]
+fn a_task_that_awaits_the_end_of_another_one_is_stuck_only_if_nothing_else_may_wake_it() {
+    let crossed = || {
+        let mut scene = Scene::new();
+        let [parent, child] = ["parent", "child"].map(|name| scene.task(name));
+        let lock = scene.lock("L");
+        scene.holds_over_await(parent, lock, None);
+        scene.awaits(child, lock);
+        scene.joins(parent, child, |join| join.is_of_future = true);
+        scene.facts(parent).joins.push(TaskJoin { is_polled: Some(true), is_direct: true });
+        (scene, parent)
+    };
+    assert_eq!(one(crossed().0.run(&Deadlock)).confidence, Confidence::Proven);
+    // A time limit, or another branch, has a waker too; a left out future has none.
+    type Change = fn(&mut TaskFacts);
+    let changes: [Change; 3] =
+        [|task| task.wakers = Some(2), |task| task.joins[0].is_direct = false, |task| task.wakes = 1];
+    for change in changes {
+        let (mut scene, parent) = crossed();
+        change(scene.facts(parent));
+        let found = one(scene.run(&Deadlock));
+        assert_eq!((found.confidence, &found.doubts[..]), (Confidence::Potential, &[Doubt::OtherBranch][..]));
+    }
+}
+
+#[test]
 fn a_lock_that_is_held_or_was_just_given_to_a_future_is_no_futurelock() {
     type Change = fn(&mut Scene, ThreadId);
-    let changes: [(&str, Change); 5] = [
+    let changes: [(&str, Change); 7] = [
+        ("a thread that records nothing may hold it", |scene, _| scene.model.threads_refused = 1),
+        ("the table of a thread that holds it may be full", |scene, task| {
+            let pid = scene.model.threads[task].pid;
+            scene.model.full.insert(pid);
+        }),
         ("another task holds the lock", |scene, _| {
             let holder = scene.task("holder");
             scene.holds_over_await(holder, 0, None);
@@ -370,6 +410,11 @@ fn two_tasks_that_await_one_anothers_answers_are_a_suspected_deadlock() {
     let found = one(scene.run(&Deadlock));
     assert_eq!((found.kind, found.confidence), (Kind::Deadlock, Confidence::Suspected));
     assert_eq!((&found.doubts[..], found.advice[0]), (&[Doubt::AnswererPresumed][..], Advice::AnswerFirst));
+    // The other one waits for the next request: it has none in hand.
+    let answer = scene.model.threads[tasks[1]].peer.clone();
+    scene.model.threads[tasks[1]].peer.as_mut().unwrap().is_presumed = false;
+    assert!(scene.run(&Deadlock).is_empty());
+    scene.model.threads[tasks[1]].peer = answer;
     // The other one has got its answer, or may get it from somewhere else.
     scene.facts(tasks[1]).wakers = Some(2);
     assert!(scene.run(&Deadlock).is_empty());

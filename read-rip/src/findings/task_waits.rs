@@ -49,7 +49,7 @@ pub(super) fn suspended(view: &View<'_>, thread: ThreadId) -> Option<SuspendedFa
 pub(super) fn left_out(view: &View<'_>, lock: LockId) -> Option<Wait> {
     let model = view.now;
     let of: &Lock = &model.locks[lock];
-    if !model.is_for_next_in_line(lock) {
+    if !model.is_for_next_in_line(lock) || view.was_held(lock) {
         return None;
     }
     // The first in line. If a time is not known, only waits of one task have an order: that of its table.
@@ -95,8 +95,11 @@ pub(super) fn wakers(thread: &ThreadLocks, is_of_future: bool) -> Wakers {
         (_, false) => Wakers::None,
         (None, true) => Wakers::Untraced,
         (Some(task), true) => {
-            let polled = task.waits.iter().filter(|wait| wait.is_polled != Some(false));
-            if task.has_no_other_wakers() && polled.count() == 1 { Wakers::None } else { Wakers::Others }
+            if task.has_no_other_wakers() && task.polled_waits() == 1 {
+                Wakers::None
+            } else {
+                Wakers::Others
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::locks::{
     Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Peer, Step, StepKind, Steps,
     TaskFacts, TaskHold, TaskWait, ThreadId, ThreadLocks, Wait,
 };
-use crate::ring::{LockType, Runtime, TaskKind};
+use crate::ring::LockType;
 use crate::threads::ThreadState;
 
 pub(super) const SECOND: u64 = 1_000_000_000;
@@ -93,26 +93,8 @@ impl Scene {
     pub(super) fn task(&mut self, name: &str) -> ThreadId {
         let id = self.thread(name);
         self.model.tasks += 1;
-        self.model.threads[id].task = Some(Box::new(TaskFacts {
-            number: id as u32,
-            kind: TaskKind::Async,
-            is_local: false,
-            runtime: Some(Runtime { number: 1, workers: 2 }),
-            made_at: None,
-            is_polled: false,
-            polls: 3,
-            since_ns: Some(NOW - 12 * SECOND),
-            is_since_exact: true,
-            thread: None,
-            outer: None,
-            wakes: 0,
-            woken_ns: None,
-            is_steady: true,
-            wakers: Some(1),
-            futures: Vec::new(),
-            waits: Vec::new(),
-            holds: Vec::new(),
-        }));
+        let facts = TaskFacts::suspended(id as u32, NOW - 12 * SECOND);
+        self.model.threads[id].task = Some(Box::new(facts));
         id
     }
 
@@ -247,7 +229,15 @@ impl Scene {
     pub(super) fn joins(&mut self, thread: ThreadId, joined: ThreadId, change: impl Fn(&mut Join)) {
         let location = self.location("join.rs", 10 + joined as u32);
         let since_ns = Some(NOW - 12 * SECOND);
-        let mut join = Join { thread, joined, location, since_ns, is_timed: false, is_steady: true };
+        let mut join = Join {
+            thread,
+            joined,
+            location,
+            since_ns,
+            is_timed: false,
+            is_steady: true,
+            is_of_future: false,
+        };
         change(&mut join);
         self.model.threads[thread].join = Some(Box::new(join));
     }

@@ -11,7 +11,7 @@ use super::kind::Premise;
 use super::pasts::Pasts;
 use crate::hash::HashSet;
 use crate::locations::Location;
-use crate::locks::{Hold, Join, LockId, LockModel, Ownership, Quantiles, ThreadId, Wait};
+use crate::locks::{Hold, Join, Lock, LockId, LockModel, Ownership, Quantiles, ThreadId, Wait};
 use crate::threads::ThreadState;
 
 /// This many waiting threads are listed one by one.
@@ -43,6 +43,8 @@ pub struct Memo {
     /// For each group, whether it looks like an idle pool. See `idle_pool`.
     pub(super) are_pools: OnceCell<Vec<bool>>,
     pasts: OnceCell<Pasts>,
+    /// Locks that somebody held in the earlier reading: the process, and the address.
+    held_before: OnceCell<HashSet<(u32, u64)>>,
     /// See `replaced`.
     pub(super) replaced: OnceCell<HashSet<LockId>>,
 }
@@ -73,6 +75,17 @@ impl View<'_> {
     pub(super) fn pasts(&self) -> &Pasts {
         let has_waits = |&lock: &LockId| self.waits(lock).next().is_some();
         self.memo.pasts.get_or_init(|| Pasts::of(self.now, (0..self.now.locks.len()).filter(has_waits)))
+    }
+
+    /// Whether somebody held a lock in the earlier reading, as far as is known.
+    pub(super) fn was_held(&self, lock: LockId) -> bool {
+        let is_held = |lock: &&Lock| !lock.holders.is_empty() || !lock.possible_holders.is_empty();
+        let held_before = self.memo.held_before.get_or_init(|| {
+            let held = self.before.iter().flat_map(|before| before.locks.iter().filter(is_held));
+            held.map(|lock| (lock.pid, lock.address)).collect()
+        });
+        let lock = &self.now.locks[lock];
+        held_before.contains(&(lock.pid, lock.address))
     }
 
     /// Whether something that began then has lasted for `limit_ns`.

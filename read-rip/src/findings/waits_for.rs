@@ -114,7 +114,7 @@ impl<'a> WaitsFor<'a> {
             if let Some(runtime) = self.needed_workers(thread) {
                 edges.push((thread, self.workers(runtime)));
             }
-            if let Some(join) = self.steady_join(thread).filter(|join| grade_join(join).0 >= level) {
+            if let Some(join) = self.steady_join(thread).filter(|join| self.grade_join(join).0 >= level) {
                 edges.push((thread, join.joined));
             }
             if let Some((channel, _)) = self.channel_wait(thread).filter(|(_, grade)| grade.0 >= level) {
@@ -125,7 +125,7 @@ impl<'a> WaitsFor<'a> {
             if lock.waiters.is_empty() && lock.condition_waiters.is_empty() {
                 continue;
             }
-            if let Some(left_out) = &self.locks[id].left_out {
+            if let Some(left_out) = self.locks[id].left_out.filter(|_| grade_left_out(lock).0 >= level) {
                 edges.push((self.all(id), left_out.thread));
             }
             for hold in steady_holds(lock).filter(|hold| self.grade_hold(hold).0 >= level) {
@@ -197,6 +197,9 @@ impl<'a> WaitsFor<'a> {
         let of = &self.view.now.threads[thread];
         let is_there = of.state == ThreadState::Present && self.is_same_lap(thread);
         let (wait, side, peer) = of.waits_for_peer().filter(|_| is_there)?;
+        if side.is_presumed && self.waits_for_requests(peer) {
+            return None;
+        }
         let channel = ChannelFact {
             thread,
             lock: wait.lock,
@@ -212,14 +215,20 @@ impl<'a> WaitsFor<'a> {
         Some((channel, (confidence, Some(doubt))))
     }
 
+    /// Whether a thread or task waits for messages, and not for an answer: it has no request in hand, or has put it
+    /// aside.
+    fn waits_for_requests(&self, thread: ThreadId) -> bool {
+        let own = self.view.now.threads[thread].waits_for_peer();
+        own.is_some_and(|(_, side, _)| !side.receives && !side.is_presumed)
+    }
+
     pub(super) fn grade_wait(&self, wait: &Wait) -> Grade {
         if wait.is_timed {
             return (Confidence::Potential, Some(Doubt::TimedWait));
         }
-        match task_waits::wakers(&self.view.now.threads[wait.thread], wait.is_of_future) {
-            Wakers::None => {}
-            Wakers::Others => return (Confidence::Potential, Some(Doubt::OtherBranch)),
-            Wakers::Untraced => return (Confidence::Suspected, Some(Doubt::UntracedFuture)),
+        let of_wakers = self.grade_wakers(wait.thread, wait.is_of_future);
+        if of_wakers != CERTAIN {
+            return of_wakers;
         }
         let nature = &self.view.now.locks[wait.lock].nature;
         match self.own_hold(wait.thread, wait.lock) {
@@ -231,6 +240,22 @@ impl<'a> WaitsFor<'a> {
                 (Confidence::Potential, Some(Doubt::MaybeGate))
             }
             _ => CERTAIN,
+        }
+    }
+
+    /// Whether nothing but the end of its wait can let a thread or task go on.
+    fn grade_wakers(&self, thread: ThreadId, is_of_future: bool) -> Grade {
+        match task_waits::wakers(&self.view.now.threads[thread], is_of_future) {
+            Wakers::None => CERTAIN,
+            Wakers::Others => (Confidence::Potential, Some(Doubt::OtherBranch)),
+            Wakers::Untraced => (Confidence::Suspected, Some(Doubt::UntracedFuture)),
+        }
+    }
+
+    pub(super) fn grade_join(&self, join: &Join) -> Grade {
+        match join.is_timed {
+            true => (Confidence::Potential, Some(Doubt::TimedWait)),
+            false => self.grade_wakers(join.thread, join.is_of_future),
         }
     }
 
@@ -281,8 +306,13 @@ fn steady_holds(lock: &Lock) -> impl Iterator<Item = &Hold> {
     lock.holders.iter().filter(|hold| hold.state == HoldState::Held && hold.is_steady)
 }
 
-pub(super) fn grade_join(join: &Join) -> Grade {
-    if join.is_timed { (Confidence::Potential, Some(Doubt::TimedWait)) } else { CERTAIN }
+/// Whether a lock that nobody is known to hold is for the first in line.
+pub(super) fn grade_left_out(lock: &Lock) -> Grade {
+    if lock.is_held_where_recorded() {
+        CERTAIN
+    } else {
+        (Confidence::Potential, Some(Doubt::HolderUnrecorded))
+    }
 }
 
 fn has_begun(view: &View<'_>, wait: &Wait) -> bool {

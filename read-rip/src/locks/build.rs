@@ -112,8 +112,10 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         let recorded: HashSet<u32> = own.map(|thread| thread.tid).collect();
         input.living.difference(&recorded).count()
     });
+    let overflowed = threads.iter().filter(|thread| thread.overflowed > 0);
     let mut model = LockModel {
         pid,
+        full: overflowed.map(|thread| thread.pid).collect(),
         is_end_unknown: input.now_ns.is_none(),
         latest_end_ns: input.latest_end_ns.filter(|_| input.now_ns.is_none()),
         unrecorded,
@@ -219,7 +221,14 @@ fn one_thread<'a>(
     }
     // If a signal handler joins a thread too, the later entry is its. If a wrapper and the interposer record one join,
     // the first entry is the wrapper's, which knows the caller.
-    if let Some(held) = joins.last().and_then(|last| joins.iter().find(|held| held.lock == last.lock)) {
+    // Of a task, a future that was polled last.
+    let was_polled = |held: &&&HeldLock| {
+        let task = slot.task.as_ref().filter(|_| held.is_of_future);
+        task.and_then(|task| task.is_entry_polled(usize::from(held.index))) != Some(false)
+    };
+    let last = joins.iter().rfind(was_polled);
+    if let Some(held) = last.and_then(|last| joins.iter().find(|held| held.lock == last.lock)) {
+        let is_being_polled = held.is_of_future && slot.task.as_ref().is_some_and(|task| task.is_polled());
         let mark = at_last_wait(marks.of_entry(slot.pid, held), held, last_wait.as_ref());
         pending_joins.push(PendingJoin {
             pid: slot.pid,
@@ -230,12 +239,13 @@ fn one_thread<'a>(
                 location: mark.location,
                 since_ns: held.since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks)),
                 is_timed: held.is_try || mark.flags.is_try(),
-                is_steady: steadiness.is_steady(held),
+                is_steady: steadiness.is_steady(held) && !is_being_polled,
+                is_of_future: held.is_of_future,
             },
         });
     }
     if let Some(facts) =
-        task_facts(slot, id, &entries, steadiness, marks, |ticks| ledger.time_ns(slot, ticks))
+        task_facts(slot, id, &entries, &joins, steadiness, marks, |ticks| ledger.time_ns(slot, ticks))
     {
         own.wait = main_wait(&facts).or(own.wait);
         count_once(&facts, id, ledger);
@@ -411,10 +421,11 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
         HeldState::SemaphoreWait | HeldState::BarrierWait | HeldState::MessageWait => {
             lock.nature.lock_type = match entry.held.state {
                 HeldState::BarrierWait => LockType::Barrier,
+                // No object has an address as low as the id of a thread, and none that of a task.
                 HeldState::MessageWait if entry.held.lock == u64::from(own.tid) => LockType::Wake,
                 HeldState::MessageWait => LockType::Message,
                 // A future waits for a semaphore's units as for a lock.
-                _ if entry.held.is_of_future => LockType::Wake,
+                _ if entry.held.is_of_future => LockType::Notification,
                 _ => LockType::Semaphore,
             };
             if lock.nature.lock_type == LockType::Barrier {

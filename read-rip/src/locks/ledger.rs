@@ -79,7 +79,9 @@ impl<'s> Ledger<'s> {
         let id = self.lock_at(pid, address);
         let (nature, notes) = (&mut self.locks[id].nature, &mut self.notes[id]);
         let lock_type = mark.flags.lock_type();
-        if lock_type != LockType::Unknown {
+        // An event does not tell a notification from a semaphore.
+        let is_known = nature.lock_type == LockType::Notification && lock_type == LockType::Semaphore;
+        if lock_type != LockType::Unknown && !is_known {
             nature.lock_type = lock_type;
         }
         if mark.has_class {

@@ -60,10 +60,10 @@ impl Lock {
         }
     }
 
-    /// Whether it stands for a thread, which another one wakes: it has the thread's id in place of an address. No object
-    /// has one as low.
-    pub fn is_thread(&self) -> bool {
-        self.address <= u64::from(librip_format::THREAD_ID_MAX)
+    /// Whether nobody can hold it where that is not recorded: its guards stay in the tasks that acquired it. What has
+    /// units, as a semaphore, is no such lock: there may be none of them.
+    pub fn is_held_where_recorded(&self) -> bool {
+        self.nature.is_wrapped && self.nature.ownership != Ownership::Anyone
     }
 
     /// Whether no holder is recorded, and only futures of tasks wait for it.

@@ -90,6 +90,13 @@ fn rename(model: &mut LockModel, ids: &[LockId]) {
     }
     for thread in &mut model.threads {
         thread.holds.iter_mut().for_each(|hold| hold.lock = ids[hold.lock]);
+        if let Some(task) = thread.task.as_deref_mut() {
+            task.waits.iter_mut().for_each(|wait| wait.wait.lock = ids[wait.wait.lock]);
+            for own in &mut task.holds {
+                own.lock = ids[own.lock];
+                own.hold.lock = own.lock;
+            }
+        }
         let boxed = [&mut thread.relock, &mut thread.sleep].into_iter().flatten().map(|wait| &mut **wait);
         let waits = thread.wait.iter_mut().chain(boxed);
         waits.for_each(|wait| wait.lock = ids[wait.lock]);
@@ -104,25 +111,29 @@ fn rename(model: &mut LockModel, ids: &[LockId]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Record, Wait};
+    use super::super::{Hold, HoldState, Record, TaskFacts, TaskHold, TaskWait, ThreadLocks, Wait};
     use super::*;
+
+    fn wait(thread: usize, lock: LockId) -> Wait {
+        Wait {
+            thread,
+            lock,
+            is_shared: false,
+            is_upgradable: false,
+            location: 0,
+            since_ns: None,
+            is_timed: false,
+            is_relock: false,
+            is_steady: false,
+            is_of_future: false,
+        }
+    }
 
     fn lock(pid: u32, address: u64, lock_type: LockType, is_process_shared: bool) -> Lock {
         let nature = Nature { lock_type, is_process_shared, is_wrapped: true, ..Nature::default() };
         Lock {
             nature,
-            condition_waiters: vec![Wait {
-                thread: pid as usize,
-                lock: 0,
-                is_shared: false,
-                is_upgradable: false,
-                location: 0,
-                since_ns: None,
-                is_timed: false,
-                is_relock: false,
-                is_steady: false,
-                is_of_future: false,
-            }],
+            condition_waiters: vec![wait(pid as usize, 0)],
             record: Record { acquisitions: 1, ..Record::default() },
             ..Lock::at(pid, address)
         }
@@ -147,6 +158,43 @@ mod tests {
         ];
         let expected = [(0x20, vec![1], 1), (0x10, vec![1, 2, 3], 3), (0x20, vec![2], 1)];
         assert_eq!(merged(locks), expected);
+    }
+
+    #[test]
+    fn what_the_futures_of_a_task_wait_for_and_hold_gets_its_new_number_too() {
+        let mut facts = TaskFacts::suspended(1, 0);
+        facts.waits.push(TaskWait {
+            wait: wait(0, 2),
+            is_polled: None,
+            is_direct: true,
+            is_for_lock: true,
+            future: None,
+            entry: 0,
+        });
+        let hold = Hold {
+            thread: 0,
+            lock: 2,
+            is_shared: false,
+            is_upgradable: false,
+            location: None,
+            since_ns: None,
+            recursion: 0,
+            state: HoldState::Held,
+            has_place_of_handed_over: false,
+            is_steady: false,
+            is_inherited: false,
+            is_of_future: true,
+        };
+        facts.holds.push(TaskHold { lock: 2, hold, future: None });
+        let mut task = ThreadLocks::unrecorded(1, 1, String::new());
+        task.task = Some(Box::new(facts));
+        let locks = [(1, 0x10), (2, 0x10), (1, 0x30)]
+            .map(|(pid, address)| lock(pid, address, LockType::Mutex, pid == 2));
+        let mut model = LockModel { locks: locks.into(), threads: vec![task], ..LockModel::default() };
+        merge(&mut model);
+        let task = model.threads[0].task.as_deref().unwrap();
+        let numbers = [task.waits[0].wait.lock, task.holds[0].lock, task.holds[0].hold.lock];
+        assert_eq!((model.locks.len(), numbers), (2, [1; 3]));
     }
 
     #[test]

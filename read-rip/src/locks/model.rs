@@ -43,6 +43,8 @@ pub struct LockModel {
     pub has_lost_between: bool,
     /// Whether the program has progress marks.
     pub has_progress_sites: bool,
+    /// Processes with threads that hold more locks than their tables have room for.
+    pub full: HashSet<u32>,
     /// The number of acquisitions so far that found no free entry in their thread's held-lock table.
     pub held_overflows: u64,
     /// The number of releases by threads other than the holder that could not be recorded in the holder's table.
@@ -73,12 +75,12 @@ impl LockModel {
         self.latest_end_ns.filter(|_| self.is_end_unknown)?.checked_sub(self.now_ns?)
     }
 
-    /// Whether nobody holds a lock, and only futures of tasks wait for it. A fair lock then belongs to the first in line.
-    /// Another one is free, and the first in line was told so. The task has to be polled.
+    /// Whether nobody is known to hold a lock, and only futures of tasks wait for it. If anybody who holds locks
+    /// records it, a fair lock belongs to the first in line then. Another one is free, and the first in line was told
+    /// so. The task has to be polled.
     pub fn is_for_next_in_line(&self, lock: LockId) -> bool {
-        // Somebody who records nothing may hold it.
-        let all_record = self.threads_refused == 0 && self.tasks_refused == 0 && self.held_overflows == 0;
-        all_record && self.locks[lock].has_only_futures_in_line()
+        let of = &self.locks[lock];
+        self.threads_refused == 0 && of.has_only_futures_in_line() && !self.full.contains(&of.pid)
     }
 
     /// Whether there is a task, which may have ended.

@@ -126,8 +126,15 @@ impl Observer<'_> {
         };
         if wait.kind == WaitKind::Join {
             let own = &mut self.model.threads[thread];
-            let join =
-                owner.map(|joined| Join { thread, joined, location, since_ns: None, is_timed, is_steady });
+            let join = owner.map(|joined| Join {
+                thread,
+                joined,
+                location,
+                since_ns: None,
+                is_timed,
+                is_steady,
+                is_of_future: false,
+            });
             // The record has the time and the place too.
             own.join = own.join.take().or(join.map(Box::new));
             return;

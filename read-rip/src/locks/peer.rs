@@ -20,7 +20,8 @@ pub struct Peer {
     pub ends: u64,
     /// Whether that side receives.
     pub receives: bool,
-    /// Whether nobody has used that side, and the user is who receives what the waiting thread or task sent last.
+    /// Whether nobody has used that side, and the user is who alone receives what the waiting thread or task has sent
+    /// since it made the channel.
     pub is_presumed: bool,
 }
 

@@ -45,6 +45,8 @@ pub struct TaskFacts {
     pub futures: Vec<TaskFuture>,
     /// What its futures wait for.
     pub waits: Vec<TaskWait>,
+    /// Waits of its futures for the ends of threads or tasks.
+    pub joins: Vec<TaskJoin>,
     /// The locks that its futures hold.
     pub holds: Vec<TaskHold>,
 }
@@ -79,6 +81,15 @@ pub struct TaskWait {
     pub entry: u8,
 }
 
+/// A wait of a future of a task for the end of a thread or task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskJoin {
+    /// Whether the future that waits was polled in the last poll of the task; `None` if that is not known.
+    pub is_polled: Option<bool>,
+    /// Whether it was polled with the task's own waker.
+    pub is_direct: bool,
+}
+
 /// A lock that a future of a task holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskHold {
@@ -91,6 +102,32 @@ pub struct TaskHold {
 }
 
 impl TaskFacts {
+    /// A task of an executor with two workers, suspended since then, that nobody has woken and one can wake.
+    #[cfg(test)]
+    pub(crate) fn suspended(number: u32, since_ns: u64) -> TaskFacts {
+        TaskFacts {
+            number,
+            kind: TaskKind::Async,
+            is_local: false,
+            runtime: Some(Runtime { number: 1, workers: 2 }),
+            made_at: None,
+            is_polled: false,
+            polls: 3,
+            since_ns: Some(since_ns),
+            is_since_exact: true,
+            thread: None,
+            outer: None,
+            wakes: 0,
+            woken_ns: None,
+            is_steady: true,
+            wakers: Some(1),
+            futures: Vec::new(),
+            waits: Vec::new(),
+            joins: Vec::new(),
+            holds: Vec::new(),
+        }
+    }
+
     /// Whether the task is suspended, and nobody has woken it.
     pub fn is_asleep(&self) -> bool {
         !self.is_polled && self.is_steady && self.wakes == 0
@@ -100,15 +137,23 @@ impl TaskFacts {
     /// and whoever can wake it keeps a waker for one of these waits. A time limit or another branch of a `select!`
     /// would keep one too.
     pub fn has_no_other_wakers(&self) -> bool {
-        let direct = self.waits.iter().filter(|wait| wait.is_direct).count();
+        let direct_joins = self.joins.iter().filter(|join| join.is_direct).count();
+        let direct = self.waits.iter().filter(|wait| wait.is_direct).count() + direct_joins;
         self.is_asleep() && self.wakers.is_some_and(|wakers| (1..=direct).contains(&(wakers as usize)))
+    }
+
+    /// How many of its futures that were polled last wait.
+    pub fn polled_waits(&self) -> usize {
+        let polled =
+            self.waits.iter().map(|wait| wait.is_polled).chain(self.joins.iter().map(|join| join.is_polled));
+        polled.filter(|&is_polled| is_polled != Some(false)).count()
     }
 
     /// Whether nothing but the end of this wait at an object that nobody holds can let the task go on.
     pub fn waits_only_at(&self, wait: &Wait) -> bool {
         let mut polled = self.waits.iter().filter(|own| own.is_polled != Some(false));
         let is_this = polled.next().is_some_and(|own| own.wait.lock == wait.lock && !own.is_for_lock);
-        is_this && polled.next().is_none() && self.has_no_other_wakers()
+        is_this && self.polled_waits() == 1 && self.has_no_other_wakers()
     }
 
     /// Whether it is suspended, and nobody had a waker of it when its last poll ended. What polls it may be another

@@ -3,15 +3,19 @@
 
 use super::entry::{Entry, Steadiness, is_wait};
 use super::marks::Marks;
-use super::{HoldState, LockId, TaskFacts, TaskFuture, TaskHold, TaskWait, ThreadId, ThreadLocks, Wait};
+use super::{
+    HoldState, LockId, TaskFacts, TaskFuture, TaskHold, TaskJoin, TaskWait, ThreadId, ThreadLocks, Wait,
+};
 use crate::hash::HashMap;
-use crate::ring::{HeldState, Slot, TaskState, task_number};
+use crate::ring::{HeldLock, HeldState, Slot, TaskState, task_number};
 
-/// What is known of the task of a slot; `None` if it is the slot of a thread. `entries` are those of its table.
+/// What is known of the task of a slot; `None` if it is the slot of a thread. `entries` are those of its table, but for
+/// `joins`.
 pub(super) fn task_facts(
     slot: &Slot,
     id: ThreadId,
     entries: &[Entry<'_>],
+    joins: &[&HeldLock],
     steadiness: &Steadiness<'_>,
     marks: &mut Marks<'_, '_>,
     time_ns: impl Fn(u64) -> Option<u64>,
@@ -33,12 +37,19 @@ pub(super) fn task_facts(
         outer: None,
         wakes: state.wakes,
         woken_ns: state.woken_ticks.and_then(&time_ns),
-        is_steady: steadiness.is_final || before.is_some_and(|before| before.turn == state.turn),
+        is_steady: !state.is_in_flux
+            && (steadiness.is_final || before.is_some_and(|before| before.turn == state.turn)),
         wakers: state.wakers,
         futures: Vec::new(),
         waits: Vec::new(),
+        joins: Vec::new(),
         holds: Vec::new(),
     };
+    facts.joins.extend(joins.iter().filter(|held| held.is_of_future).map(|held| {
+        let index = usize::from(held.index);
+        let is_direct = state.entries.get(index).is_some_and(|of| of.is_direct);
+        TaskJoin { is_polled: state.is_entry_polled(index), is_direct }
+    }));
     for entry in entries {
         add_entry(&mut facts, state, entry, id);
     }

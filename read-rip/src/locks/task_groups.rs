@@ -10,8 +10,8 @@
 //! was polled last; else at the innermost named future that was polled last; else at its last mark; else where it was
 //! made. The groups with the most tasks come first.
 //!
-//! Each request may have a channel of its own for the answer. So tasks that wait in one place for different channels, or
-//! other things that nobody holds, are one group, unless these have names.
+//! Each request may have a channel of its own for the answer. So tasks that wait in one place for different channels,
+//! or other things that nobody holds, are one group, unless these have names.
 //!
 //! # Blind spots
 //!

@@ -58,6 +58,8 @@ pub struct Join {
     pub is_timed: bool,
     /// Whether the thread waited for it in the earlier reading too. True for a dead process.
     pub is_steady: bool,
+    /// Whether a future waits, and not the code that runs on the thread.
+    pub is_of_future: bool,
 }
 /// A thread or a task, and its locks. Most threads of a large ring have few of the waits, so these are boxed.
 #[derive(Clone, Debug)]

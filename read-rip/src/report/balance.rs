@@ -252,7 +252,7 @@ fn histories(checked: &Checked, names: &LockNames<'_>) -> Option<String> {
 fn pool(of: &IdlePool, names: &LockNames<'_>) -> String {
     let lock = names.lock(&names.model.locks[of.lock]);
     let wait = if of.waiting == 1 { "waits its turn" } else { "wait their turn" };
-    let who = if names.model.threads[of.holder].task.is_some() { "task" } else { "thread" };
+    let who = if of.are_tasks { "task" } else { "thread" };
     let lasting = lasted(names.model.is_end_unknown, of.longest_ns, None);
     let lasting = lasting.map_or_else(String::new, |lasting| format!(", the longest {lasting}"));
     format!(

@@ -11,7 +11,6 @@
 //!
 //! What is not known is left out, except the holder of a lock with waiters. This file chooses and orders no locks.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 
 use super::activity::ActivityWords;
@@ -36,12 +35,10 @@ pub fn locks<'s>(
     names: &LockNames<'_>,
     is_verbose: bool,
 ) -> io::Result<()> {
-    let overflowed = names.model.threads.iter().filter(|thread| thread.overflowed > 0);
-    let full: HashSet<u32> = overflowed.map(|thread| thread.pid).collect();
     for summary in summaries {
         let lock = &names.model.locks[summary.lock];
         heading(out, lock, pid, names)?;
-        let mut writer = LockWriter { out: &mut *out, names, is_verbose, full: &full };
+        let mut writer = LockWriter { out: &mut *out, names, is_verbose };
         writer.holders(summary, lock)?;
         for waiters in &summary.waiters {
             writer.waiters(waiters, "", "")?;
@@ -77,8 +74,6 @@ struct LockWriter<'v> {
     out: &'v mut dyn Write,
     names: &'v LockNames<'v>,
     is_verbose: bool,
-    /// Processes with threads that hold more locks than their tables have room for.
-    full: &'v HashSet<u32>,
 }
 
 impl LockWriter<'_> {
@@ -103,7 +98,7 @@ impl LockWriter<'_> {
             let what = match lock.nature.lock_type {
                 LockType::Barrier => "for others ",
                 LockType::Message => "for a message, or for room for one, ",
-                LockType::Wake => "to be woken ",
+                LockType::Wake | LockType::Notification => "to be woken ",
                 _ => "for a unit ",
             };
             self.waiters(group, what, "")?;
@@ -114,9 +109,9 @@ impl LockWriter<'_> {
         if lock.holders.is_empty() && !lock.waiters.is_empty() {
             let what = if !lock.possible_holders.is_empty() {
                 "no thread certainly holds it"
-            } else if self.full.contains(&lock.pid) {
+            } else if self.names.model.full.contains(&lock.pid) {
                 "holder not known: it may be a thread whose table of held locks is full"
-            } else if self.names.model.is_for_next_in_line(summary.lock) {
+            } else if self.names.model.is_for_next_in_line(summary.lock) && lock.is_held_where_recorded() {
                 "nobody holds it: the first in line can have it as soon as it is polled"
             } else if lock.is_from_memory && lock.nature.ownership == Ownership::Anyone {
                 "holder not known: a lock of this kind does not store it"

@@ -150,8 +150,8 @@ pub fn lock_type(lock: &Lock) -> &'static str {
         LockType::Barrier => "barrier",
         LockType::Message => "channel",
         LockType::Once => "initialisation",
-        LockType::Wake if lock.is_thread() => "parked thread",
-        LockType::Wake => "notification",
+        LockType::Wake => "parked thread",
+        LockType::Notification => "notification",
         _ => "lock",
     }
 }
@@ -169,7 +169,9 @@ pub fn who(name: &str, tid: u32) -> String {
 /// What a lock is called in a sentence. The kinds of locks proper are all called locks.
 fn noun(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
-        LockType::Once | LockType::Message | LockType::Barrier | LockType::Wake => lock_type(lock),
+        LockType::Once | LockType::Message | LockType::Barrier | LockType::Wake | LockType::Notification => {
+            lock_type(lock)
+        }
         _ => "lock",
     }
 }

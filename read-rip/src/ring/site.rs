@@ -190,6 +190,8 @@ pub enum LockType {
     Once,
     /// No lock but the waiting thread itself, which another one wakes.
     Wake,
+    /// A notification, or what else anyone may bring about: a future waits for it.
+    Notification,
     /// A type that this version does not know.
     Other(u8),
 }
@@ -197,8 +199,8 @@ pub enum LockType {
 impl LockType {
     /// Whether nobody can own it.
     pub const fn is_unowned(self) -> bool {
-        use LockType::{Barrier, Message, Semaphore, Thread, Wake};
-        matches!(self, Semaphore | Thread | Barrier | Message | Wake)
+        use LockType::{Barrier, Message, Notification, Semaphore, Thread, Wake};
+        matches!(self, Semaphore | Notification | Thread | Barrier | Message | Wake)
     }
 
     const fn bits(self) -> u16 {
@@ -207,7 +209,8 @@ impl LockType {
             LockType::Mutex => librip_format::LOCK_TYPE_MUTEX,
             LockType::RwLock => librip_format::LOCK_TYPE_RWLOCK,
             LockType::Spin => librip_format::LOCK_TYPE_SPIN,
-            LockType::Semaphore => librip_format::LOCK_TYPE_SEMAPHORE,
+            // The format has one type for both: see `librip_format::HELD_FOR_UNIT`.
+            LockType::Semaphore | LockType::Notification => librip_format::LOCK_TYPE_SEMAPHORE,
             LockType::Thread => librip_format::LOCK_TYPE_THREAD,
             LockType::Barrier => librip_format::LOCK_TYPE_BARRIER,
             LockType::Message => librip_format::LOCK_TYPE_MESSAGE,

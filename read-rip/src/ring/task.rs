@@ -4,10 +4,11 @@
 //!
 //! # What is of one moment
 //!
-//! The thread that polls the task writes all of it, but for the wakes. It stores the poller before the turn in which the
-//! poll begins, and everything else that belongs to the poll between that turn and the one in which it ends. So if the
-//! turn is the same in two copies, and a word is, then that word belongs to the turn. A word that differs in two copies
-//! is not known, and neither is any word of a turn that differs. The time says itself to which poll it belongs.
+//! The thread that polls the task writes all of it, but for the wakes. What belongs to a poll it stores between the
+//! turns in which the poll begins and ends. So if the turn is the same in two copies, and a word is, then that word
+//! belongs to the turn. A word that differs in two copies is not known, and neither is any word of a turn that differs.
+//! The poller is stored before the turn in which the poll begins: of a suspended task it may be that of the next poll.
+//! The time says itself to which poll it belongs.
 //!
 //! The number of answered wakes is stored after the turn in which a poll begins. So nobody sees a task whose wake is
 //! answered, and which seems to be still suspended.
@@ -62,8 +63,10 @@ pub struct TaskState {
     pub is_since_exact: bool,
     /// The slot of the thread or task that polls it, or polled it last.
     pub poller: Option<u64>,
-    /// How often it was woken since the last poll began; 0 if wakes are not counted.
+    /// How often it was woken since the last poll began; 0 if wakes are not counted or not known.
     pub wakes: u64,
+    /// Whether what belongs to the turn may belong to another one: the task was polled while it was read.
+    pub is_in_flux: bool,
     /// When it was woken for the first time since then, ticks.
     pub woken_ticks: Option<u64>,
     /// How many could wake the task when its last poll ended; `None` if that is not known, or while it is polled.
@@ -176,6 +179,7 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: Slo
         is_since_exact: is_of_turn && ticks & 1 == 1,
         poller: of_turn(offset_of!(TaskPart, poller)).and_then(|distance| poller(distance, index, slots)),
         wakes: if counts_wakes { unanswered } else { 0 },
+        is_in_flux: polled.is_none(),
         wakers: wakers.filter(|&it| counts_wakes && it != librip_format::WAKERS_UNKNOWN),
         woken_ticks: woken,
         futures: futures(first, second, is_of_one_turn),
@@ -204,7 +208,8 @@ fn futures(first: &Bytes<'_>, second: &Bytes<'_>, is_of_one_turn: bool) -> Vec<A
         .map(|index| (index, offset_of!(TaskPart, awaits) + index * size_of::<AwaitEntry>()));
     let known = places.filter_map(|(index, at)| {
         let [place] = first.same_words(second, at + offset_of!(AwaitEntry, place))?;
-        let turn = second.u64(at + offset_of!(AwaitEntry, turn));
+        let turn = offset_of!(AwaitEntry, turn) + at;
+        let turn = second.u64(turn) * u64::from(second.u64(turn) == first.u64(turn));
         let location = librip_format::payload(place);
         // The turn was stored before the place: if it does not fit, one of them is being written.
         let turn = librip_format::sampled_ticks(place, turn).filter(|_| is_of_one_turn);
@@ -356,7 +361,7 @@ mod tests {
         for second in [&woken, &polled, &answered, &mixed] {
             for first in [&before, &woken] {
                 let task = read(&Bytes(first), &Bytes(second), 5, SLOTS);
-                let may_wake = task.wakes > 0 || task.is_polled() || task.wakers.is_none();
+                let may_wake = task.wakes > 0 || task.is_polled() || task.wakers.is_none() && task.is_in_flux;
                 assert!(may_wake, "{task:?}");
             }
         }
@@ -379,7 +384,16 @@ mod tests {
         let mut later = before.clone();
         later[offset_of!(TaskPart, turn)] = 8;
         let task = read(&Bytes(&before), &Bytes(&later), 5, SLOTS);
-        assert_eq!((task.turn, task.wakers, task.poller), (8, None, None));
+        assert_eq!((task.turn, task.wakers, task.poller, task.is_in_flux), (8, None, None, true));
         assert_eq!((task.is_entry_polled(0), task.is_future_polled(0)), (None, None));
+    }
+
+    #[test]
+    fn a_future_whose_turn_changes_alone_is_not_known() {
+        let before = asleep();
+        let mut later = before.clone();
+        let at = offset_of!(TaskPart, awaits) + offset_of!(AwaitEntry, turn);
+        later[at..at + 8].copy_from_slice(&sampled_time(await_place(0x1000, None), 7).to_le_bytes());
+        assert_eq!(read(&Bytes(&before), &Bytes(&later), 5, SLOTS).is_future_polled(0), None);
     }
 }

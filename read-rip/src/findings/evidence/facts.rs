@@ -88,7 +88,8 @@ pub struct ChannelFact {
     /// It waits for room, so that end receives. Otherwise it waits for a message, and that end sends.
     #[serde(rename = "for_room")]
     pub is_for_room: bool,
-    /// It waits for the answer to a request. Nobody has used that end: the peer receives what it has sent last.
+    /// It waits for the answer to a request. Nobody has used that end: the peer alone receives what it
+    /// has sent since it made the channel.
     #[serde(rename = "for_answer", skip_serializing_if = "std::ops::Not::not")]
     pub is_for_answer: bool,
 }
@@ -140,6 +141,8 @@ pub enum Asleep {
     Message,
     /// To be woken by another thread.
     Wake,
+    /// A notification.
+    Notification,
     /// The end of a thread.
     Thread,
 }

@@ -89,9 +89,10 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
         Blocker::LeftOut(first) => {
             let whose =
                 if first.thread == wait.thread { "it".to_owned() } else { words.thread(first.thread) };
+            let known = if words.is_held_where_recorded(wait.lock) { "holds" } else { "is known to hold" };
             format!(
-                "which nobody holds: the first in line is another future of {whose}, which waits at {}{}, and is not \
-                 polled",
+                "which nobody {known}: the first in line is another future of {whose}, which waits at {}{}, and is \
+                 not polled",
                 words.location(first.location),
                 words.lasting(" for ", first.for_ns)
             )
@@ -117,7 +118,7 @@ fn channel_edge(words: &mut Words<'_>, edge: &ChannelFact) -> String {
         false => words.thread(edge.peer),
     };
     let (what, whose) = match () {
-        () if edge.is_for_answer => ("the answer at", format!("{peer} receives what was sent last")),
+        () if edge.is_for_answer => ("the answer at", format!("{peer} received the request, it is presumed")),
         () if edge.is_for_room => ("room in", format!("only {peer} has received from it")),
         () => ("a message of", format!("it has one sender, which only {peer} has used")),
     };

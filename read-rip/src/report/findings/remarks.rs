@@ -85,8 +85,12 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         Doubt::UnrecordedWorker => "a thread that records nothing may poll these tasks",
         Doubt::EndMayMove => "the end may have moved to another task since",
         Doubt::AnswererPresumed => {
-            "who received the request may have handed it on, and another task answers: the sender of an answer is \
-             unused until then"
+            "the request may have been in another message, or was handed on, and another task answers: the sender of \
+             an answer is unused until then"
+        }
+        Doubt::HolderUnrecorded => {
+            "that nobody holds it is not certain: a guard may have been sent on, or there may be no permits until \
+             somebody adds some"
         }
         Doubt::UnrecordedParent => {
             "what polls the task, and is not recorded, may poll it without a wake, or drop it"

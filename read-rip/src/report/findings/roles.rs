@@ -235,6 +235,7 @@ impl Roles<'_> {
             Asleep::Barrier => format!("{thread} waits at the barrier {lock} here"),
             Asleep::Message => format!("{thread} waits for a message, or for room for one, in {lock} here"),
             Asleep::Wake => format!("{thread} waits to be woken here"),
+            Asleep::Notification => format!("{thread} waits for {lock} here"),
             Asleep::Thread => format!("{thread} waits for the end of a thread here"),
         };
         self.main(location, label);

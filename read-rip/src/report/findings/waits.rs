@@ -146,7 +146,8 @@ fn asleep(what: Asleep, lock: &str) -> String {
         Asleep::Semaphore => format!("for a unit of the semaphore {lock}"),
         Asleep::Barrier => format!("at the barrier {lock}"),
         Asleep::Message => format!("for a message, or for room for one, in {lock}"),
-        Asleep::Wake => "to be woken by another thread or task".to_owned(),
+        Asleep::Wake => "to be woken by another thread".to_owned(),
+        Asleep::Notification => format!("for {lock}"),
         Asleep::Thread => "for the end of a thread".to_owned(),
     }
 }

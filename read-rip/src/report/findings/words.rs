@@ -31,6 +31,11 @@ pub(super) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
+    /// Whether nobody can hold a lock where that is not recorded.
+    pub(super) fn is_held_where_recorded(&self, lock: LockId) -> bool {
+        self.names.model.locks[lock].is_held_where_recorded()
+    }
+
     /// The words for one finding about these locks, which has named no lock yet.
     pub(super) fn new(names: &'a LockNames<'a>, locks: &[LockId]) -> Words<'a> {
         let mut by_name: HashMap<String, Vec<LockId>> = HashMap::new();

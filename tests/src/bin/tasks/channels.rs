@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use librip::sync::Arc;
 use librip_tokio::Task;
-use librip_tokio::sync::{Barrier, Mutex, mpsc, oneshot};
+use librip_tokio::sync::{Barrier, Mutex, Notify, mpsc, oneshot};
 
 use crate::arrivals::{Arrivals, noting};
 
@@ -238,10 +238,27 @@ pub(crate) async fn two_requests_at_once() {
     stuck.wait(4).await;
 }
 
-/// Requests that go on: one who is asked asks somebody else, hands a request on, or is asked again by one who has given
-/// up.
+/// Requests that go on: one who is asked asks somebody else, hands a request on to another one or to a task that is made
+/// for it, or is asked again by one who has given up.
 pub(crate) async fn healthy_requests() {
     let arrivals = Arc::new(Arrivals::default());
+    let (to_spawning, mut spawning) = mpsc::channel::<oneshot::Sender<i32>>(4);
+    Task::new().name("spawning").spawn(async move {
+        while let Some(answer) = spawning.recv().await {
+            Task::new().name("handler").spawn(async move {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                let _ = answer.send(1);
+            });
+        }
+    });
+    let noted = arrivals.clone();
+    Task::new().name("only client").spawn(async move {
+        loop {
+            let (answer, answered) = oneshot::channel();
+            let _ = to_spawning.send(answer).await;
+            let _ = noting(answered, &noted).await;
+        }
+    });
     let (to_last, mut last) = mpsc::channel::<oneshot::Sender<i32>>(4);
     let noted = arrivals.clone();
     Task::new().name("last").spawn(async move {
@@ -279,6 +296,22 @@ pub(crate) async fn healthy_requests() {
         });
     }
     arrivals.wait(100).await;
+}
+
+/// A task waits for a notification, gets it, and waits for the next one.
+pub(crate) async fn notified_again() {
+    let waits = Arc::new(Arrivals::default());
+    let event = Arc::new(Notify::new());
+    event.set_name("the event");
+    let (listened, noted) = (event.clone(), waits.clone());
+    Task::new().name("listener").spawn(async move {
+        loop {
+            noting(listened.notified(), &noted).await;
+        }
+    });
+    waits.wait(1).await;
+    event.notify_one();
+    waits.wait(2).await;
 }
 
 /// Channels of healthy programs: idle servers, handles that many share, requests with answers, and full channels that
