@@ -28,6 +28,9 @@ pub fn watch(builder: &mut Builder) -> &mut Builder {
 pub trait Executor: sealed::Sealed {
     #[doc(hidden)]
     fn as_handle(&self) -> &Handle;
+    /// Whether the calling thread polls all tasks of the runtime meanwhile, and not just the future.
+    #[doc(hidden)]
+    fn drives_tasks(&self) -> bool;
     #[doc(hidden)]
     fn run<F: Future>(&self, future: F) -> F::Output;
 }
@@ -43,6 +46,10 @@ impl Executor for Runtime {
         self.handle()
     }
 
+    fn drives_tasks(&self) -> bool {
+        self.handle().runtime_flavor() == RuntimeFlavor::CurrentThread
+    }
+
     #[track_caller]
     fn run<F: Future>(&self, future: F) -> F::Output {
         self.block_on(future)
@@ -52,6 +59,10 @@ impl Executor for Runtime {
 impl Executor for Handle {
     fn as_handle(&self) -> &Handle {
         self
+    }
+
+    fn drives_tasks(&self) -> bool {
+        false
     }
 
     #[track_caller]
@@ -65,12 +76,13 @@ impl Executor for Handle {
 pub(crate) struct Facts {
     /// A number that tells it from other runtimes of the process. Not 0.
     pub(crate) number: u32,
-    /// How many threads poll its tasks.
+    /// How many workers of the runtime there are of which any may poll the task. 0 if none does, or that is not known.
     pub(crate) workers: usize,
 }
 
 impl Facts {
-    pub(crate) fn of(handle: &Handle) -> Facts {
+    /// Those of a task that is spawned onto the runtime.
+    pub(crate) fn of_spawned(handle: &Handle) -> Facts {
         let workers = match handle.runtime_flavor() {
             RuntimeFlavor::CurrentThread => 1,
             _ => handle.metrics().num_workers(),
@@ -78,10 +90,25 @@ impl Facts {
         Facts { number: number(handle), workers }
     }
 
-    /// Those of the runtime that the calling thread has entered; `None` if it has entered none.
-    pub(crate) fn current() -> Option<Facts> {
-        Handle::try_current().ok().map(|handle| Facts::of(&handle))
+    /// Those of another task within the runtime: the future of a `block_on`, a task of a `LocalSet`. A runtime of one
+    /// thread polls it on that one. Otherwise no worker polls it.
+    pub(crate) fn of_local(handle: &Handle) -> Facts {
+        Facts::of_driven(handle, handle.runtime_flavor() == RuntimeFlavor::CurrentThread)
     }
+
+    /// Those of the future of a `block_on`.
+    pub(crate) fn of_blocked_on(executor: &impl Executor) -> Facts {
+        Facts::of_driven(executor.as_handle(), executor.drives_tasks())
+    }
+
+    fn of_driven(handle: &Handle, is_driver: bool) -> Facts {
+        Facts { number: number(handle), workers: usize::from(is_driver) }
+    }
+}
+
+/// The runtime that the calling thread has entered; `None` if it has entered none.
+pub(crate) fn current() -> Option<Handle> {
+    Handle::try_current().ok()
 }
 
 /// The number of a runtime.
@@ -122,18 +149,25 @@ mod tests {
     #[test]
     fn runtimes_have_different_numbers_which_stay() {
         let [one, other] = [1, 2].map(|_| Builder::new_current_thread().build().unwrap());
-        let facts = Facts::of(one.handle());
+        let facts = Facts::of_spawned(one.handle());
         assert_ne!(facts.number, 0);
-        assert_ne!(facts.number, Facts::of(other.handle()).number);
-        assert_eq!(one.block_on(async { Facts::current() }), Some(facts));
-        assert_eq!(Facts::current(), None);
+        assert_ne!(facts.number, Facts::of_spawned(other.handle()).number);
+        let within = one.block_on(async { current() }).expect("it is entered");
+        assert_eq!(Facts::of_spawned(&within), facts);
+        assert!(current().is_none());
     }
 
     #[test]
-    fn a_runtime_says_how_many_threads_poll() {
+    fn a_runtime_says_how_many_workers_may_poll_a_task() {
+        let workers = |of: Facts| of.workers;
         let two = Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        assert_eq!(Facts::of(two.handle()).workers, 2);
+        assert_eq!(workers(Facts::of_spawned(two.handle())), 2);
+        assert_eq!(workers(Facts::of_local(two.handle())), 0);
+        assert_eq!(workers(Facts::of_blocked_on(&two)), 0, "the calling thread is no worker");
         let one = Builder::new_current_thread().build().unwrap();
-        assert_eq!(Facts::of(one.handle()).workers, 1);
+        assert_eq!(workers(Facts::of_spawned(one.handle())), 1);
+        assert_eq!(workers(Facts::of_local(one.handle())), 1);
+        assert_eq!(workers(Facts::of_blocked_on(&one)), 1, "the calling thread is the worker");
+        assert_eq!(workers(Facts::of_blocked_on(one.handle())), 0, "a handle polls nothing else");
     }
 }

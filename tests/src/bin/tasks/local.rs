@@ -1,0 +1,82 @@
+//! Tasks that no worker polls: the future of a `block_on`, and those of a `LocalSet`.
+
+use std::sync::PoisonError;
+use std::thread;
+
+use librip::sync::{Arc, Mutex};
+use librip_tokio::Task;
+use librip_tokio::sync::Notify;
+use tokio::runtime::Handle;
+use tokio::task::LocalSet;
+
+use crate::arrivals::{Arrivals, noting};
+
+/// The future of a `block_on` holds a lock of threads while it is suspended, and all workers wait for that lock. Its own
+/// thread is free to poll it.
+pub(crate) async fn main_future_holds() {
+    holds_a_lock_of_all_workers(|handle, main| librip_tokio::block_on(handle, main)).await;
+}
+
+/// The same of a future that the program has made a task of within a `block_on`, as with `#[tokio::main]`.
+pub(crate) async fn traced_main_future_holds() {
+    holds_a_lock_of_all_workers(|handle, main| {
+        handle.block_on(async { Task::new().name("main future").traced(main).await });
+    })
+    .await;
+}
+
+type Main = std::pin::Pin<Box<dyn Future<Output = ()>>>;
+
+async fn holds_a_lock_of_all_workers(block_on: fn(&Handle, Main)) {
+    let lock = Arc::new(Mutex::new(0));
+    lock.set_name("a lock of threads");
+    let arrivals = Arc::new(Arrivals::default());
+    let (handle, held, noted) = (Handle::current(), lock.clone(), arrivals.clone());
+    thread::spawn(move || {
+        let main = async move {
+            let _guard = held.lock().unwrap_or_else(PoisonError::into_inner);
+            noting(Notify::new().notified(), &noted).await;
+        };
+        block_on(&handle, Box::pin(main));
+    });
+    arrivals.wait(1).await;
+    for _ in 0..2 {
+        let (lock, arrivals) = (lock.clone(), arrivals.clone());
+        Task::new().name("blocks").spawn(async move {
+            arrivals.arrive();
+            *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        });
+    }
+    arrivals.wait(3).await;
+}
+
+/// A task of a `LocalSet` holds a lock of threads while it is suspended, and another one of the set waits for that lock,
+/// and so keeps the only thread that polls both.
+pub(crate) async fn lock_in_a_local_set() {
+    let arrivals = Arc::new(Arrivals::default());
+    let (handle, noted) = (Handle::current(), arrivals.clone());
+    thread::spawn(move || {
+        let set = LocalSet::new();
+        handle.block_on(set.run_until(async {
+            let lock = Arc::new(Mutex::new(0));
+            lock.set_name("a lock of threads");
+            let (held, resume, noted_too) = (lock.clone(), Arc::new(Notify::new()), noted.clone());
+            let resumed = resume.clone();
+            Task::new().name("holder").spawn_local(async move {
+                let _guard = held.lock().unwrap_or_else(PoisonError::into_inner);
+                noting(resumed.notified(), &noted_too).await;
+            });
+            Task::new().name("blocks").spawn_local(async move {
+                noted.wait(1).await;
+                resume.notify_one();
+                noted.arrive();
+                *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            });
+            std::future::pending::<()>().await;
+        }));
+    });
+    // The task that blocks waits for the first arrival itself.
+    while arrivals.count() < 2 {
+        tokio::task::yield_now().await;
+    }
+}
