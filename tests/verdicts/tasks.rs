@@ -88,6 +88,27 @@ fn proves_that_workers_wait_for_a_lock_of_a_task_that_none_of_them_can_poll() {
 }
 
 #[test]
+fn proves_that_a_thread_waits_for_a_lock_of_a_task_that_it_alone_polls() {
+    finds("lock-in-a-local-set", "proven deadlock", |answer| {
+        assert_eq!(answer.threads(0)[..2], ["blocks", "holder"], "{answer:#?}");
+        assert_eq!(answer.locks(0), ["a lock of threads"]);
+    });
+}
+
+#[test]
+fn accuses_no_main_future_that_holds_a_lock_and_whose_thread_is_free() {
+    for scenario in ["main-future-holds", "traced-main-future-holds"] {
+        let mut victim = started(plan(scenario));
+        let has_deadlock = |answer: &Answer| answer.findings.iter().any(|found| found.ends_with("deadlock"));
+        let answer = check(&victim.ring_path(), &[]);
+        assert!(!has_deadlock(&answer), "{scenario}: {answer:#?}");
+        victim.kill();
+        let answer = check(&victim.wait().ring_path(), &[]);
+        assert!(!has_deadlock(&answer), "{scenario}: {answer:#?}");
+    }
+}
+
+#[test]
 fn explains_channels_that_are_full_while_the_other_side_is_stuck() {
     finds("full-channel-and-lock", "potential deadlock", |answer| {
         assert_eq!(answer.threads(0), ["consumer", "producer"]);
@@ -301,10 +322,15 @@ fn says_of_a_dead_process_that_its_workers_were_in_polls() {
     victim.kill();
     let remains = victim.wait();
     let text = String::from_utf8(read_rip(&["check"], &remains.ring_path()).stdout).unwrap();
-    assert!(
-        text.starts_with("tasks[") && text.contains("\nnot judged: all workers of an executor were in polls"),
-        "{text}"
-    );
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].starts_with("not judged: all workers of an executor were in polls"), "{text}");
+    // It names the polls, and where these tasks were made: they have made no marks.
+    let is_poll = |line: &&str| {
+        line.starts_with("    tokio-rt-worker[")
+            && line.contains(" has polled blocks[task ")
+            && line.contains(", made at crowds.rs:")
+    };
+    assert!(lines[2..4].iter().all(is_poll), "{text}");
 }
 
 #[test]

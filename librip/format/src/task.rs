@@ -97,8 +97,9 @@ pub const TASK_COUNTS_WAKES: u64 = 1 << 9;
 /// The most workers that [`task_origin`] can tell.
 pub const TASK_WORKERS_MAX: u64 = (1 << 16) - 1;
 
-/// Packs [`TaskPart::origin`]. `kind` is a `TASK_*` with flags. `workers` is how many threads poll the tasks of its
-/// runtime, 0 if that is not known. `runtime` tells runtimes of a process apart, 0 if it is not known.
+/// Packs [`TaskPart::origin`]. `kind` is a `TASK_*` with flags. `workers` is how many workers its runtime has, each of
+/// which may poll it; 0 if none does, or if that is not known. `runtime` tells runtimes of a process apart, 0 if it is
+/// not known.
 pub const fn task_origin(kind: u64, workers: u64, runtime: u32) -> u64 {
     let workers = if workers > TASK_WORKERS_MAX { TASK_WORKERS_MAX } else { workers };
     kind & 0xffff | workers << 16 | (runtime as u64) << 32

@@ -72,9 +72,9 @@ impl<'a> Builder<'a> {
         Builder { flags: self.flags | TASK_LOCAL, ..self }
     }
 
-    /// The executor: a number that tells it from others of this process, not 0, and how many threads poll its tasks, 0
-    /// if that is not known. If all of them are stuck in polls, no task of the executor goes on, and `read-rip check`
-    /// says so.
+    /// The executor: a number that tells it from others of this process, not 0, and how many workers it has, each of
+    /// which may poll this task; 0 if none does, or if that is not known. If all of them are stuck in polls, no such
+    /// task of the executor goes on, and `read-rip check` says so.
     pub fn runtime(self, runtime: u32, workers: usize) -> Builder<'a> {
         Builder { runtime, workers: workers as u64, ..self }
     }

@@ -10,7 +10,6 @@ use tokio::runtime::Handle;
 use tokio::task::{self, AbortHandle, Id, JoinError, LocalSet};
 
 use crate::Task;
-use crate::runtime::Facts;
 
 /// [`tokio::task::JoinSet`], recorded: its tasks are in the ring, and so are the waits for one of them.
 ///
@@ -63,7 +62,7 @@ impl<T: 'static> JoinSet<T> {
         F: Future<Output = T> + Send + 'static,
         T: Send,
     {
-        self.inner.spawn(Task::new().traced(task))
+        self.inner.spawn(Task::new().spawned(task))
     }
 
     /// See [`tokio::task::JoinSet::spawn_on`].
@@ -73,7 +72,7 @@ impl<T: 'static> JoinSet<T> {
         F: Future<Output = T> + Send + 'static,
         T: Send,
     {
-        self.inner.spawn_on(Task::new().of(Some(Facts::of(handle))).traced(task), handle)
+        self.inner.spawn_on(Task::new().spawned_on(task, handle), handle)
     }
 
     /// See [`tokio::task::JoinSet::spawn_local`].
@@ -109,7 +108,7 @@ impl<T: 'static> JoinSet<T> {
         F: FnOnce() -> T + Send + 'static,
         T: Send,
     {
-        let call = Task::new().of(Facts::current()).blocking(f);
+        let call = Task::new().blocking(f);
         self.inner.spawn_blocking(|| call.run())
     }
 
@@ -120,7 +119,7 @@ impl<T: 'static> JoinSet<T> {
         F: FnOnce() -> T + Send + 'static,
         T: Send,
     {
-        let call = Task::new().of(Some(Facts::of(handle))).blocking(f);
+        let call = Task::new().blocking_on(f, handle);
         self.inner.spawn_blocking_on(|| call.run(), handle)
     }
 

@@ -6,12 +6,12 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use librip::task::Traced;
 use librip::task::lock::{self, TASK, Waits};
+use librip::task::{Blocking, Traced};
 use tokio::runtime::Handle;
 use tokio::task::{self, AbortHandle, Id, JoinError, LocalSet};
 
-use crate::runtime::{Executor, Facts};
+use crate::runtime::{self, Executor, Facts};
 
 /// Says more about a task than [`spawn`] does.
 ///
@@ -51,7 +51,7 @@ impl<'a> Task<'a> {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let future = self.traced(future);
+        let future = self.spawned(future);
         let number = future.id();
         JoinHandle::new(task::spawn(future), number)
     }
@@ -62,7 +62,7 @@ impl<'a> Task<'a> {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let future = self.of(Some(Facts::of(handle))).traced(future);
+        let future = self.spawned_on(future, handle);
         let number = future.id();
         JoinHandle::new(handle.spawn(future), number)
     }
@@ -104,7 +104,7 @@ impl<'a> Task<'a> {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let call = self.of(Facts::current()).blocking(call);
+        let call = self.blocking(call);
         let number = call.id();
         JoinHandle::new(task::spawn_blocking(|| call.run()), number)
     }
@@ -116,7 +116,7 @@ impl<'a> Task<'a> {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let call = self.of(Some(Facts::of(handle))).blocking(call);
+        let call = self.blocking_on(call, handle);
         let number = call.id();
         JoinHandle::new(handle.spawn_blocking(|| call.run()), number)
     }
@@ -128,23 +128,45 @@ impl<'a> Task<'a> {
     /// As [`tokio::runtime::Runtime::block_on`] and [`Handle::block_on`].
     #[track_caller]
     pub fn block_on<F: Future>(self, executor: &impl Executor, future: F) -> F::Output {
-        // The calling thread is no worker of a runtime that has several.
-        let facts = Facts::of(executor.as_handle());
+        let facts = Facts::of_blocked_on(executor);
         executor.run(self.of(Some(facts)).local().traced(future))
     }
 
-    /// Makes a task of a future, for those who spawn it by other means.
+    /// Makes a task of a future, for those who spawn it by other means, or do not spawn it: see [`traced`].
     #[track_caller]
     pub fn traced<F: Future>(self, future: F) -> Traced<F> {
-        self.of(Facts::current()).traced(future)
+        self.of(runtime::current().as_ref().map(Facts::of_local)).traced(future)
+    }
+
+    /// A task that is spawned onto the runtime that the calling thread has entered.
+    #[track_caller]
+    pub(crate) fn spawned<F: Future>(self, future: F) -> Traced<F> {
+        self.of(runtime::current().as_ref().map(Facts::of_spawned)).traced(future)
     }
 
     #[track_caller]
-    pub(crate) fn local<F: Future>(self, future: F) -> Traced<F> {
-        self.of(Facts::current()).local().traced(future)
+    pub(crate) fn spawned_on<F: Future>(self, future: F, handle: &Handle) -> Traced<F> {
+        self.of(Some(Facts::of_spawned(handle))).traced(future)
     }
 
-    pub(crate) fn of(self, runtime: Option<Facts>) -> librip::task::Builder<'a> {
+    /// A call on the pool of the runtime that the calling thread has entered.
+    #[track_caller]
+    pub(crate) fn blocking<F>(self, call: F) -> Blocking<F> {
+        self.of(runtime::current().as_ref().map(Facts::of_spawned)).blocking(call)
+    }
+
+    #[track_caller]
+    pub(crate) fn blocking_on<F>(self, call: F, handle: &Handle) -> Blocking<F> {
+        self.of(Some(Facts::of_spawned(handle))).blocking(call)
+    }
+
+    /// A task that is spawned onto a [`LocalSet`].
+    #[track_caller]
+    pub(crate) fn local<F: Future>(self, future: F) -> Traced<F> {
+        self.of(runtime::current().as_ref().map(Facts::of_local)).local().traced(future)
+    }
+
+    fn of(self, runtime: Option<Facts>) -> librip::task::Builder<'a> {
         let task = librip::task::Builder::new().name(self.name);
         match runtime {
             Some(Facts { number, workers }) => task.runtime(number, workers),
@@ -233,6 +255,9 @@ pub fn block_on<F: Future>(executor: &impl Executor, future: F) -> F::Output {
 }
 
 /// Makes a task of a future, for those who spawn it by other means, or do not spawn it.
+///
+/// It is not known then whether the workers of a runtime with several poll the task, or the thread of a `block_on`. So
+/// `read-rip check` never says that such a task keeps a worker, or needs one. Those of [`spawn`] do.
 ///
 /// # Examples
 ///

@@ -129,7 +129,7 @@ impl Balance {
             }
             () if all_wait => Outcome::AllWait,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
-            () if tasks.saturated > 0 => Outcome::AllWorkersBusy,
+            () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
             () => Outcome::NothingFound,
         };
         let uses_locks = |kind, _| !matches!(kind, StepKind::Snap | StepKind::Blocked);

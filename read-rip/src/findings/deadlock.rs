@@ -66,8 +66,9 @@
 
 use super::evidence::{Blocker, Evidence, LockEdge, WaitCycle, WaitEdge, WorkerFact};
 use super::finding::{Analysis, Finding};
-use super::kind::{Advice, Confidence, Kind, Premise};
-use super::task_waits::{self, BlockedRuntime};
+use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
+use super::pollers::Pollers;
+use super::task_waits;
 use super::view::View;
 use super::waits_for::{WaitsFor, grade_left_out};
 use crate::hash::HashSet;
@@ -103,12 +104,13 @@ impl Analysis for Deadlock {
 }
 
 impl WaitsFor<'_> {
-    /// Whether all workers of each executor in a component are stuck in it. One that returns polls whatever is there.
-    fn has_all_workers(&self, component: &[usize]) -> bool {
-        let runtimes = (0..self.runtimes.len()).filter(|&at| component.contains(&self.workers(at)));
-        runtimes.into_iter().all(|at| {
-            let polls = &self.runtimes[at].1.polls;
-            polls.iter().all(|(task, _)| component.binary_search(task).is_ok())
+    /// Whether all threads that may poll a task of a component are stuck in it. One that returns polls whatever is
+    /// there.
+    fn has_all_pollers(&self, component: &[usize]) -> bool {
+        let mut pollers = (0..self.pollers.len()).filter(|&at| component.contains(&self.pollers(at)));
+        pollers.all(|at| {
+            let waits = &self.pollers[at].1.waits;
+            waits.iter().all(|(waiting, _)| component.binary_search(waiting).is_ok())
         })
     }
 
@@ -123,7 +125,7 @@ impl WaitsFor<'_> {
         for level in [Confidence::Proven, Confidence::Potential, Confidence::Suspected] {
             let graph = self.graph(level);
             for component in graph.cyclic_components() {
-                if component.iter().any(|node| known.contains(node)) || !self.has_all_workers(&component) {
+                if component.iter().any(|node| known.contains(node)) || !self.has_all_pollers(&component) {
                     continue;
                 }
                 let is_thread = |node: &usize| *node < self.view.now.threads.len();
@@ -159,9 +161,10 @@ impl WaitsFor<'_> {
                 edges.push(WaitEdge::Channel { channel });
                 continue;
             }
-            if let Some(worker) = self.worker_edge(cycle, thread, next) {
+            if let Some((worker, doubt)) = self.worker_edge(cycle, thread, next) {
+                premises.extend(worker.workers.map(|_| Premise::WorkersBlock));
+                doubts.extend(doubt);
                 edges.push(WaitEdge::Worker { worker });
-                premises.push(Premise::WorkersBlock);
                 continue;
             }
             let Some(wait) = self.steady_wait(thread) else { continue };
@@ -242,14 +245,21 @@ impl WaitsFor<'_> {
         finding
     }
 
-    /// The edge from a task that needs a worker to the task that the worker polls, if the cycle goes that way.
-    fn worker_edge(&self, cycle: &[usize], thread: ThreadId, next: ThreadId) -> Option<WorkerFact> {
-        let runtime = self.needed_workers(thread)?;
+    /// The edge from a task that has to be polled to what blocks a thread that may poll it, if the cycle goes that way.
+    fn worker_edge(
+        &self,
+        cycle: &[usize],
+        thread: ThreadId,
+        next: ThreadId,
+    ) -> Option<(WorkerFact, Option<Doubt>)> {
+        let pollers = self.needed_pollers(thread)?;
         let at = cycle.iter().position(|&node| node == thread)?;
-        let leads_there = cycle[(at + 1) % cycle.len()] == self.workers(runtime);
-        let BlockedRuntime { workers, polls } = &self.runtimes[runtime].1;
-        let &(polled, worker) = polls.iter().find(|&&(task, _)| task == next).filter(|_| leads_there)?;
-        Some(WorkerFact { task: thread, worker, polled, workers: *workers })
+        let leads_there = cycle[(at + 1) % cycle.len()] == self.pollers(pollers);
+        let (of, blocked) = &self.pollers[pollers];
+        let &(waiting, worker) = blocked.waits.iter().find(|wait| wait.0 == next).filter(|_| leads_there)?;
+        let workers = matches!(of, Pollers::Workers(..)).then(|| of.count());
+        let polled = (waiting != worker).then_some(waiting);
+        Some((WorkerFact { task: thread, worker, polled, workers }, self.grade_pollers(pollers).1))
     }
 
     /// Whether a cycle goes through a future that its task leaves out: one that is first in line for a lock, or that

@@ -218,6 +218,8 @@ named! {
         UntracedFuture = "untraced-future",
         /// The task may be polled by a thread that records nothing.
         UnrecordedWorker = "unrecorded-worker",
+        /// More threads have polled the tasks of an executor than it has workers.
+        WorkerHandedOver = "worker-handed-over",
         /// The end of a channel may have moved to another task.
         EndMayMove = "end-may-move",
         /// Another task than the one that received the request may have to answer it.

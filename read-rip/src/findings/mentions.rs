@@ -87,7 +87,7 @@ impl Mentions {
             }
             Evidence::BusyRuntime(busy) => {
                 for poll in &busy.polls {
-                    self.passed(poll.task, poll.location);
+                    self.passed(poll.task, poll.location.or(poll.made_at));
                     self.threads.extend(poll.thread);
                 }
                 self.threads.extend(busy.ready.first.iter().map(|ready| ready.task));
@@ -152,7 +152,8 @@ impl Mentions {
             }
             WaitEdge::Join { join } => self.join(join),
             WaitEdge::Worker { worker } => {
-                self.threads.extend([worker.task, worker.worker, worker.polled]);
+                self.threads.extend([worker.task, worker.worker]);
+                self.threads.extend(worker.polled);
             }
         }
     }

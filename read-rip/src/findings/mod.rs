@@ -56,6 +56,7 @@ mod orders;
 mod own_order;
 mod pasts;
 mod per_lock;
+mod pollers;
 mod replaced;
 mod runtimes;
 mod stall;
@@ -84,7 +85,6 @@ pub use mentions::Mentions;
 pub use runtimes::Runtime;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
 pub use task_balance::TaskBalance;
-pub(crate) use task_balance::is_zero;
 pub use view::{Memo, View};
 
 /// All analyses, in the order in which they run.

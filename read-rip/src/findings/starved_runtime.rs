@@ -9,8 +9,9 @@
 //! A task says which executor it belongs to, and how many workers that has. If as many threads are in polls of its
 //! tasks, and each of these polls is the same in two readings and began at least a tenth of `threshold` ago, then no
 //! other task of it was polled since: `starved-runtime`. It is proven if a task was woken or made before, and waits as
-//! long. If only some workers are in such polls, that is `long-poll`. A pool for calls that block has as many threads
-//! as its executor likes: calls that have waited for as long, while others run for as long, say that it has no more.
+//! long. If only some workers are in such polls, that is `long-poll`. Tasks that one thread alone polls, which is no
+//! worker, are starved if that thread is in such a poll (`pollers`). A pool for calls that block has as many threads as
+//! its executor likes: calls that have waited for as long, while others run for as long, say that it has no more.
 //!
 //! # Blind spots
 //!
@@ -29,7 +30,8 @@
 
 use super::evidence::{BusyRuntime, Evidence, PollFact, ReadyTask, ReadyTasks};
 use super::finding::{Analysis, Finding, threads_of};
-use super::kind::{Advice, Confidence, Kind, Premise};
+use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
+use super::pollers::{Pollers, handed_over};
 use super::task_waits::task_of;
 use super::view::{Length, View};
 use crate::hash::{HashMap, HashSet};
@@ -46,13 +48,21 @@ const PART: u64 = 10;
 /// So many polls and tasks are evidence.
 const LISTED_MAX: usize = 5;
 
-/// The tasks of an executor, or the calls of its pool.
+/// The tasks that the same threads may poll, or the calls of a pool.
 #[derive(Default)]
 struct Tasks {
-    /// In a poll that does not return: the task, and since when.
+    /// In a poll that does not return, by these threads.
     polled: Vec<ThreadId>,
     /// Ready to be polled for long.
     ready: Vec<ThreadId>,
+}
+
+/// Whose tasks they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Of {
+    Polls(Pollers),
+    /// Calls on the pool of this executor of a process.
+    Calls(u32, Runtime),
 }
 
 impl Analysis for StarvedRuntime {
@@ -60,18 +70,18 @@ impl Analysis for StarvedRuntime {
         let is_polled =
             |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(|task| is_long_poll(view, task));
         let stuck: HashSet<ThreadId> = threads_of(found, &[Kind::Deadlock, Kind::Futurelock]);
-        for ((_, runtime, is_blocking), tasks) in by_runtime(view, is_polled, |id| is_long_ready(view, id)) {
-            let workers = if is_blocking { tasks.polled.len() } else { tasks.workers(view) };
-            let are_all = is_blocking || runtime.workers > 0 && workers >= runtime.workers as usize;
+        let handed_over = handed_over(view);
+        for (of, tasks) in tasks_of_all(view, is_polled, |id| is_long_ready(view, id)) {
+            let are_all = tasks.keep_all(view, of);
             // A poll that waits for ever is part of a deadlock, and one that waits for a recorded lock of a long wait.
             let waits =
                 |task: &ThreadId| stuck.contains(task) || view.wait(*task).is_some_and(|wait| wait.is_steady);
-            if !are_all && tasks.polled.iter().all(waits) {
-                continue;
-            }
-            // A call on a pool may take as long as it likes, until others wait for its thread.
-            if workers > 0 && (!is_blocking || !tasks.ready.is_empty()) {
-                found.push(finding(view, runtime, is_blocking, are_all, workers, tasks));
+            let is_said = !are_all && tasks.polled.iter().all(waits);
+            // A call on a pool, or the main future, may take as long as it likes, until others wait for its thread.
+            let is_free = !matches!(of, Of::Polls(Pollers::Workers(..))) && tasks.ready.is_empty();
+            if !tasks.polled.is_empty() && !is_said && !is_free {
+                let is_certain = !matches!(of, Of::Polls(of) if handed_over.contains(&of));
+                found.push(finding(view, of, are_all, is_certain, tasks));
             }
         }
     }
@@ -79,70 +89,93 @@ impl Analysis for StarvedRuntime {
 
 impl Tasks {
     /// How many threads are in these polls.
-    fn workers(&self, view: &View<'_>) -> usize {
+    fn threads(&self, view: &View<'_>) -> usize {
         let thread = |&id: &ThreadId| task_of(&view.now.threads[id]).and_then(|task| task.thread);
         self.polled.iter().map(thread).collect::<HashSet<_>>().len()
     }
+
+    /// Whether no thread is left that could poll another one.
+    fn keep_all(&self, view: &View<'_>, of: Of) -> bool {
+        match of {
+            Of::Polls(of) => self.threads(view) >= of.count(),
+            Of::Calls(..) => true,
+        }
+    }
 }
 
-/// The process, the executor, and whether it is its pool for calls that block.
-type Key = (u32, Runtime, bool);
-
-/// The tasks of each executor that are polled, and those that are ready.
-fn by_runtime(
+/// The tasks that are polled, and those that are ready, by who may poll them.
+fn tasks_of_all(
     view: &View<'_>,
     is_polled: impl Fn(ThreadId) -> bool,
     is_ready: impl Fn(ThreadId) -> bool,
-) -> Vec<(Key, Tasks)> {
-    let mut all: HashMap<Key, Tasks> = HashMap::default();
+) -> Vec<(Of, Tasks)> {
+    let mut all: HashMap<Of, Tasks> = HashMap::default();
     for (id, thread) in view.now.threads.iter().enumerate() {
-        let Some((task, runtime)) = task_of(thread).and_then(|task| Some((task, task.runtime?))) else {
+        let Some(task) = task_of(thread) else { continue };
+        let is_ready = !task.is_polled && is_ready(id);
+        if !(is_ready || task.is_polled && is_polled(id)) {
             continue;
-        };
+        }
         // The number of workers is that of the executor when the task was made.
-        let key = (thread.pid, runtime, task.kind == TaskKind::Blocking);
-        if task.is_polled && is_polled(id) {
-            all.entry(key).or_default().polled.push(id);
-        } else if !task.is_polled && is_ready(id) {
-            all.entry(key).or_default().ready.push(id);
+        let calls = task.runtime.filter(|_| task.kind == TaskKind::Blocking);
+        if let Some(runtime) = calls {
+            let calls = all.entry(Of::Calls(thread.pid, runtime)).or_default();
+            if is_ready { &mut calls.ready } else { &mut calls.polled }.push(id);
+        } else if is_ready {
+            if let Some(of) = Pollers::of(view, id) {
+                all.entry(Of::Polls(of)).or_default().ready.push(id);
+            }
+        } else if let Some(thread) = task.thread.filter(|_| task.kind == TaskKind::Async) {
+            for of in Pollers::kept_by(view, id, thread) {
+                all.entry(Of::Polls(of)).or_default().polled.push(id);
+            }
         }
     }
     let mut all: Vec<_> = all.into_iter().collect();
-    all.sort_unstable_by_key(|&(key, _)| key);
+    all.sort_unstable_by_key(|&(of, _)| of);
     all
 }
 
-/// How many executors had all of their workers in polls while tasks were ready. That is normal for a moment.
-pub(super) fn saturated(view: &View<'_>) -> usize {
+/// The longest polls of the first executor all of whose threads were in polls while tasks were ready. That is normal for
+/// a moment.
+pub(super) fn saturated(view: &View<'_>) -> Vec<PollFact> {
     let is_ready = |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(TaskFacts::is_ready);
-    let all = by_runtime(view, |_| true, is_ready);
-    let is_saturated = |((_, runtime, is_blocking), tasks): &&(Key, Tasks)| {
-        let has_all = runtime.workers > 0 && tasks.workers(view) >= runtime.workers as usize;
-        !is_blocking && has_all && !tasks.ready.is_empty()
+    let is_saturated = |(of, tasks): &(Of, Tasks)| {
+        let has_both = !tasks.polled.is_empty() && !tasks.ready.is_empty();
+        matches!(of, Of::Polls(_)) && has_both && tasks.keep_all(view, *of)
     };
-    all.iter().filter(is_saturated).count()
+    let first = tasks_of_all(view, |_| true, is_ready).into_iter().find(is_saturated);
+    first.map(|(_, tasks)| longest_polls(view, &tasks)).unwrap_or_default()
 }
 
-fn finding(
-    view: &View<'_>,
-    runtime: Runtime,
-    is_blocking: bool,
-    are_all: bool,
-    workers: usize,
-    tasks: Tasks,
-) -> Finding {
+fn longest_polls(view: &View<'_>, tasks: &Tasks) -> Vec<PollFact> {
     let mut polls: Vec<PollFact> = tasks.polled.iter().map(|&id| poll_fact(view, id)).collect();
     polls.sort_by_key(|poll| std::cmp::Reverse(poll.for_ns));
     polls.truncate(LISTED_MAX);
+    polls
+}
+
+fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Tasks) -> Finding {
+    let polls = longest_polls(view, &tasks);
+    let threads = tasks.threads(view);
     let since_ns = tasks.polled.iter().filter_map(|&id| task_of(&view.now.threads[id])?.since_ns).max();
+    let is_blocking = matches!(of, Of::Calls(..));
     let ready = ready_tasks(view, tasks.ready);
     let hurt = ready.count.max(1);
     // How many threads a pool may have is not recorded. Without a task that waits, nobody may be hurt.
-    let is_proven = are_all && !is_blocking && ready.count > 0;
+    let is_proven = are_all && !is_blocking && is_certain && ready.count > 0;
+    let (runtime, only_thread) = match of {
+        Of::Polls(Pollers::Workers(_, runtime)) | Of::Calls(_, runtime) => (Some(runtime.number), None),
+        Of::Polls(Pollers::Thread(thread)) => (None, Some(thread)),
+    };
     let evidence = Evidence::BusyRuntime(BusyRuntime {
-        runtime: runtime.number,
-        workers,
-        of_workers: if is_blocking { workers } else { runtime.workers as usize },
+        runtime,
+        only_thread,
+        workers: if is_blocking { tasks.polled.len() } else { threads },
+        of_workers: match of {
+            Of::Polls(of) => of.count(),
+            Of::Calls(..) => tasks.polled.len(),
+        },
         is_blocking,
         polls,
         ready,
@@ -150,9 +183,10 @@ fn finding(
     let kind = if are_all { Kind::StarvedRuntime } else { Kind::LongPoll };
     let confidence = if is_proven { Confidence::Proven } else { Confidence::Suspected };
     let mut finding = Finding::new(kind, confidence, evidence, Advice::MoveBlockingWork);
-    if confidence == Confidence::Proven {
+    if is_proven && matches!(of, Of::Polls(Pollers::Workers(..))) {
         finding.premises.push(Premise::WorkersBlock);
     }
+    finding.doubts.extend((are_all && !is_certain).then_some(Doubt::WorkerHandedOver));
     finding.threads_hurt = hurt;
     finding.since_ns = since_ns;
     finding
@@ -162,10 +196,12 @@ fn poll_fact(view: &View<'_>, id: ThreadId) -> PollFact {
     let thread = &view.now.threads[id];
     let task = task_of(thread);
     let since_ns = task.and_then(|task| task.since_ns);
+    let location = thread.wait.as_ref().map(|wait| wait.location).or(thread.last);
     PollFact {
         task: id,
         thread: task.and_then(|task| task.thread),
-        location: thread.wait.as_ref().map(|wait| wait.location).or(thread.last),
+        location,
+        made_at: task.and_then(|task| task.made_at).filter(|_| location.is_none()),
         for_ns: view.ago_ns(since_ns),
         is_at_most: task.is_some_and(|task| !task.is_since_exact),
     }

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::evidence::PollFact;
 use super::starved_runtime;
 use super::task_waits::task_of;
 use super::view::View;
@@ -10,7 +11,7 @@ use crate::locks::{Hold, Peer, TaskDoes, TaskWait, ThreadId, ThreadLocks, task_d
 use crate::threads::ThreadState;
 
 /// What the tasks of a ring do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TaskBalance {
     /// Tasks that exist.
     pub present: usize,
@@ -25,20 +26,16 @@ pub struct TaskBalance {
     pub longest_ns: Option<u64>,
     /// How many are suspended otherwise.
     pub suspended: usize,
-    /// Executors all of whose workers were in polls while tasks were ready, when a process died at an unknown moment.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub saturated: usize,
+    /// If a process died at an unknown moment, and all workers of an executor were in polls while tasks were ready: the
+    /// first of these polls, the longest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub saturated: Vec<PollFact>,
     /// Whether all of them wait at recorded objects without a time limit, have done so for as long as the threshold if
     /// the process lives, and nobody else is known who could wake one of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub all_wait: bool,
     /// Tasks that have no slot.
     pub refused: u64,
-}
-
-/// Whether there is nothing to say: of a number that JSON leaves out then.
-pub(crate) fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 impl TaskBalance {

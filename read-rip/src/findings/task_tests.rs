@@ -243,6 +243,95 @@ fn a_worker_that_is_free_or_goes_on_polls_the_task() {
     assert!(scene.run(&Deadlock).is_empty());
 }
 
+/// One thread, which is no worker, polls the task.
+fn make_local(scene: &mut Scene, task: ThreadId, thread: ThreadId) {
+    let facts = scene.facts(task);
+    facts.is_local = true;
+    facts.runtime.as_mut().expect("it has a runtime").workers = 0;
+    facts.thread = Some(thread);
+}
+
+#[test]
+fn a_task_that_no_worker_polls_neither_needs_one_nor_keeps_one() {
+    // The main future holds the lock, and its own thread will poll it.
+    let mut scene = lock_over_await();
+    let main = scene.thread("main");
+    make_local(&mut scene, 0, main);
+    assert!(scene.run(&Deadlock).is_empty());
+    // Nobody knows which threads poll the holder.
+    scene.facts(0).is_local = false;
+    assert!(scene.run(&Deadlock).is_empty());
+    // The main future blocks its own thread, beside one of two workers.
+    let mut scene = lock_over_await();
+    let (main, last) = (scene.thread("main"), scene.model.threads.len() - 2);
+    make_local(&mut scene, last, main);
+    assert!(scene.run(&Deadlock).is_empty());
+}
+
+#[test]
+fn a_task_that_one_thread_alone_polls_is_stuck_when_that_thread_is() {
+    let mut scene = Scene::new();
+    let (thread, holder, blocked) = (scene.thread("main"), scene.task("holder"), scene.task("blocked"));
+    let lock = scene.lock("STD");
+    [holder, blocked].into_iter().for_each(|task| make_local(&mut scene, task, thread));
+    scene.holds(holder, lock);
+    scene.polls(thread, blocked);
+    scene.waits(blocked, lock);
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.kind, found.confidence), (Kind::Deadlock, Confidence::Proven));
+    assert!(!found.premises.contains(&Premise::WorkersBlock), "nobody can take over");
+    let worker = |found: &Finding| {
+        let Evidence::WaitCycle(cycle) = &found.evidence else { panic!("{found:?}") };
+        let edge = cycle.edges.iter().find_map(|edge| match edge {
+            WaitEdge::Worker { worker } => Some(*worker),
+            _ => None,
+        });
+        edge.expect("an edge leads to a thread")
+    };
+    assert_eq!((worker(&found).polled, worker(&found).workers), (Some(blocked), None));
+    // Another thread polls the holder.
+    let other = scene.thread("other");
+    scene.facts(holder).thread = Some(other);
+    assert!(scene.run(&Deadlock).is_empty());
+    // The thread waits outside of recorded tasks.
+    let mut scene = Scene::new();
+    let (thread, holder, lock) = (scene.thread("main"), scene.task("holder"), scene.lock("STD"));
+    make_local(&mut scene, holder, thread);
+    scene.holds(holder, lock);
+    scene.waits(thread, lock);
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.confidence, worker(&found).polled), (Confidence::Proven, None));
+}
+
+#[test]
+fn a_task_that_is_part_of_another_one_keeps_the_worker_of_that_one() {
+    let mut scene = lock_over_await();
+    let (last, outer) = (scene.model.threads.len() - 1, scene.task("outer"));
+    let worker = scene.facts(last).thread;
+    scene.polls(worker.unwrap(), outer);
+    scene.facts(last).outer = Some(outer);
+    scene.facts(last).runtime = None;
+    assert_eq!(one(scene.run(&Deadlock)).confidence, Confidence::Proven);
+    scene.facts(outer).runtime.as_mut().unwrap().workers = 0;
+    assert!(scene.run(&Deadlock).is_empty(), "nobody knows who polls the outer one");
+}
+
+#[test]
+fn a_worker_that_may_have_been_handed_over_proves_nothing() {
+    let mut scene = lock_over_await();
+    let (third, idle) = (scene.thread("third"), scene.task("idle"));
+    scene.facts(idle).thread = Some(third);
+    let found = one(scene.run(&Deadlock));
+    assert_eq!(found.confidence, Confidence::Suspected);
+    assert_eq!(found.doubts, [Doubt::WorkerHandedOver]);
+    let (mut scene, _) = starved();
+    let (third, idle) = (scene.thread("third"), scene.task("idle"));
+    scene.facts(idle).thread = Some(third);
+    let found = one(scene.run(&StarvedRuntime));
+    assert_eq!((found.kind, found.confidence), (Kind::StarvedRuntime, Confidence::Suspected));
+    assert_eq!(found.doubts, [Doubt::WorkerHandedOver]);
+}
+
 /// Two workers in polls that do not return, and a task that was woken.
 fn starved() -> (Scene, ThreadId) {
     let mut scene = Scene::new();
@@ -285,6 +374,26 @@ fn short_polls_and_free_workers_starve_nobody() {
     let (mut scene, _) = starved();
     scene.facts(3).is_polled = false;
     assert_eq!(one(scene.run(&StarvedRuntime)).kind, Kind::LongPoll, "one of two workers");
+}
+
+#[test]
+fn a_poll_of_the_main_future_starves_what_its_thread_alone_polls_and_no_worker() {
+    // Beside a worker.
+    let (mut scene, ready) = starved();
+    let main = scene.thread("main");
+    make_local(&mut scene, 3, main);
+    assert_eq!(one(scene.run(&StarvedRuntime)).kind, Kind::LongPoll, "one of two workers");
+    // The task that was woken is one of that thread.
+    make_local(&mut scene, ready, main);
+    let found = scene.run(&StarvedRuntime);
+    let of_thread = found.iter().find(|found| found.kind == Kind::StarvedRuntime).expect("it is starved");
+    let Evidence::BusyRuntime(busy) = &of_thread.evidence else { panic!("{found:?}") };
+    assert_eq!((of_thread.confidence, busy.only_thread), (Confidence::Proven, Some(main)));
+    assert!(of_thread.premises.is_empty() && busy.ready.count == 1, "{of_thread:?}");
+    assert!(scene.run_after(&UnpolledTask, found).is_empty(), "explained");
+    // Nobody waits for it: it may do what it likes.
+    scene.facts(ready).wakes = 0;
+    assert!(scene.run(&StarvedRuntime).iter().all(|found| found.kind == Kind::LongPoll));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! What differs for tasks in the graph of waits: who can let a task go on, locks that a future stands in line for
-//! without being polled, and executors whose workers are all blocked.
+//! without being polled, and threads that are blocked when a task needs them.
 //!
 //! `deadlock` has the graph. Nothing here searches for cycles.
 //!
@@ -16,19 +16,17 @@
 //! which was not polled in the task's last poll, and nobody has woken the task since, then the lock is as good as held
 //! by this task: only its own code can poll the future. The first in line is the wait that began first.
 //!
-//! # A task that no worker can poll
+//! # A task that nobody can poll
 //!
-//! A suspended task goes on only if a worker of its executor polls it. If every worker is in a poll that waits for a
-//! lock, the task waits for all of them to return, or for one: an edge to each poll is a premise of a deadlock only if
-//! all of them are part of it, which `deadlock` checks.
+//! A suspended task goes on only if a thread that may polls it: a worker of its executor, for most (`pollers`). If each
+//! of these threads waits for a lock, the task waits for all of them to return, or for one: an edge to each poll is a
+//! premise of a deadlock only if all of them are part of it, which `deadlock` checks.
 
 use super::evidence::SuspendedFact;
 use super::view::View;
-use crate::hash::HashMap;
 use crate::locks::{
     Lock, LockId, TaskFacts, TaskPlace, TaskWait, ThreadId, ThreadLocks, Wait, task_place, task_since,
 };
-use crate::ring::{Runtime, TaskKind};
 use crate::threads::ThreadState;
 
 /// The facts of a task that exists.
@@ -102,44 +100,4 @@ pub(super) fn wakers(thread: &ThreadLocks, is_of_future: bool) -> Wakers {
             }
         }
     }
-}
-
-/// An executor every worker of which is in a poll of a task that waits for a lock by blocking its thread.
-#[derive(Debug)]
-pub(super) struct BlockedRuntime {
-    pub(super) workers: u32,
-    /// The polls: the task, and the worker.
-    pub(super) polls: Vec<(ThreadId, ThreadId)>,
-}
-
-/// The executors whose workers are all blocked, and which executor each suspended task belongs to.
-pub(super) fn blocked_runtimes(view: &View<'_>) -> HashMap<(u32, Runtime), BlockedRuntime> {
-    let mut polls: HashMap<(u32, Runtime), Vec<(ThreadId, ThreadId)>> = HashMap::default();
-    for (id, thread) in view.now.threads.iter().enumerate() {
-        let Some(task) = task_of(thread) else { continue };
-        let blocks = thread.wait.as_ref().is_some_and(|wait| !wait.is_of_future && wait.is_steady);
-        if let (true, true, Some(runtime), Some(worker)) =
-            (task.is_polled && task.is_steady, blocks, task.runtime, task.thread)
-            && task.kind == TaskKind::Async
-        {
-            polls.entry((thread.pid, runtime)).or_default().push((id, worker));
-        }
-    }
-    let mut blocked = HashMap::default();
-    for (key, polls) in polls {
-        let mut workers: Vec<ThreadId> = polls.iter().map(|&(_, worker)| worker).collect();
-        workers.sort_unstable();
-        workers.dedup();
-        if key.1.workers > 0 && workers.len() >= key.1.workers as usize {
-            blocked.insert(key, BlockedRuntime { workers: key.1.workers, polls });
-        }
-    }
-    blocked
-}
-
-/// The executor without which a task does not go on: it is suspended, and holds a lock.
-pub(super) fn needs_worker(thread: &ThreadLocks) -> Option<(u32, Runtime)> {
-    let task = task_of(thread)?;
-    let needs = !task.is_polled && task.is_steady && !thread.holds.is_empty() && task.kind == TaskKind::Async;
-    Some((thread.pid, task.runtime.filter(|_| needs)?))
 }

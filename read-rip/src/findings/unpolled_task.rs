@@ -24,13 +24,13 @@
 //!     ticker[task 8] was made and never polled, for 4.1 s
 //! ```
 
-use super::evidence::{Evidence, Unpolled};
+use super::evidence::{BusyRuntime, Evidence, Unpolled};
 use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::pollers::Pollers;
 use super::starved_runtime::{is_long_ready, ready_tasks};
 use super::task_waits::task_of;
 use super::view::View;
-use crate::hash::HashSet;
 use crate::locks::ThreadId;
 use crate::ring::TaskKind;
 
@@ -39,16 +39,21 @@ pub(super) struct UnpolledTask;
 
 impl Analysis for UnpolledTask {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let starved: HashSet<u32> = found
+        let starved: Vec<&BusyRuntime> = found
             .iter()
             .filter_map(|finding| match &finding.evidence {
-                Evidence::BusyRuntime(busy) if !busy.is_blocking => Some(busy.runtime),
+                Evidence::BusyRuntime(busy) if !busy.is_blocking => Some(busy),
                 _ => None,
             })
             .collect();
         let is_explained = |id: ThreadId| {
-            let task = task_of(&view.now.threads[id]);
-            task.and_then(|task| task.runtime).is_some_and(|runtime| starved.contains(&runtime.number))
+            let number = task_of(&view.now.threads[id]).and_then(|task| task.runtime);
+            let number = number.map(|runtime| runtime.number);
+            starved.iter().any(|busy| match (Pollers::of(view, id), busy.only_thread) {
+                (Some(Pollers::Thread(own)), Some(thread)) => own == thread,
+                (Some(Pollers::Thread(_)), None) | (_, Some(_)) => false,
+                (_, None) => number.is_some() && number == busy.runtime,
+            })
         };
         let tasks: Vec<ThreadId> = (0..view.now.threads.len())
             .filter(|&id| task_of(&view.now.threads[id]).is_some_and(|task| task.kind == TaskKind::Async))

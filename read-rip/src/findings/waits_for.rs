@@ -6,10 +6,11 @@ use super::evidence::ChannelFact;
 use super::graph::{Edge, Graph};
 use super::history::HandedOver;
 use super::kind::{Confidence, Doubt};
-use super::task_waits::{self, BlockedRuntime, Wakers};
+use super::pollers::{self, Blocked, Pollers};
+use super::task_waits::{self, Wakers};
 use super::view::View;
 use crate::locks::{Hold, HoldState, Join, Lock, LockId, Ownership, ThreadId, Wait};
-use crate::ring::{Runtime, SequenceBits};
+use crate::ring::SequenceBits;
 use crate::threads::ThreadState;
 
 /// A wait that was marked this long ago has begun: the scheduler does not delay a thread for this long between a mark
@@ -24,8 +25,8 @@ pub(super) struct WaitsFor<'a> {
     handed_over: &'a HandedOver,
     /// One for each lock: computed once, because a lock can have thousands of readers.
     pub(super) locks: Vec<LockState>,
-    /// The executors whose workers are all blocked, in an order of their own.
-    pub(super) runtimes: Vec<((u32, Runtime), BlockedRuntime)>,
+    /// Those that are all blocked although a task needs one of them, in an order of their own.
+    pub(super) pollers: Vec<(Pollers, Blocked)>,
 }
 
 /// What is known of a lock's holders and waiters.
@@ -62,8 +63,7 @@ impl<'a> WaitsFor<'a> {
             }
         };
         let locks = view.now.locks.iter().enumerate().map(state).collect();
-        let runtimes = task_waits::blocked_runtimes(view).into_iter().collect();
-        WaitsFor { view, handed_over: view.handed_over(), locks, runtimes }
+        WaitsFor { view, handed_over: view.handed_over(), locks, pollers: pollers::blocked(view) }
     }
 
     /// A thread's own hold on a lock.
@@ -92,15 +92,22 @@ impl<'a> WaitsFor<'a> {
         self.queue(lock) + self.view.now.locks.len()
     }
 
-    /// The node for the workers of an executor, by its position in the list.
-    pub(super) fn workers(&self, runtime: usize) -> usize {
-        self.upgradable(0) + self.view.now.locks.len() + runtime
+    /// The node for threads that may poll a task, by their position in the list.
+    pub(super) fn pollers(&self, at: usize) -> usize {
+        self.upgradable(0) + self.view.now.locks.len() + at
     }
 
-    /// The executor, by its position, without which a task that holds a lock does not go on.
-    pub(super) fn needed_workers(&self, thread: ThreadId) -> Option<usize> {
-        let needed = task_waits::needs_worker(&self.view.now.threads[thread])?;
-        self.runtimes.iter().position(|(runtime, _)| *runtime == needed)
+    /// The threads, by their position, without which a task that holds a lock does not go on.
+    pub(super) fn needed_pollers(&self, task: ThreadId) -> Option<usize> {
+        let needed = pollers::needed(self.view, task)?;
+        self.pollers.iter().position(|(of, _)| *of == needed)
+    }
+
+    pub(super) fn grade_pollers(&self, at: usize) -> Grade {
+        match self.pollers[at].1.is_certain {
+            true => CERTAIN,
+            false => (Confidence::Suspected, Some(Doubt::WorkerHandedOver)),
+        }
     }
 
     /// The graph of all that is at least this certain.
@@ -111,8 +118,8 @@ impl<'a> WaitsFor<'a> {
             if let Some(wait) = self.steady_wait(thread).filter(|wait| self.grade_wait(wait).0 >= level) {
                 edges.extend(self.target(wait, level).map(|target| (thread, target)));
             }
-            if let Some(runtime) = self.needed_workers(thread) {
-                edges.push((thread, self.workers(runtime)));
+            if let Some(at) = self.needed_pollers(thread).filter(|&at| self.grade_pollers(at).0 >= level) {
+                edges.push((thread, self.pollers(at)));
             }
             if let Some(join) = self.steady_join(thread).filter(|join| self.grade_join(join).0 >= level) {
                 edges.push((thread, join.joined));
@@ -143,10 +150,10 @@ impl<'a> WaitsFor<'a> {
                 }
             }
         }
-        for (at, (_, runtime)) in self.runtimes.iter().enumerate() {
-            edges.extend(runtime.polls.iter().map(|&(task, _)| (self.workers(at), task)));
+        for (at, (_, blocked)) in self.pollers.iter().enumerate() {
+            edges.extend(blocked.waits.iter().map(|&(waiting, _)| (self.pollers(at), waiting)));
         }
-        Graph::new(model.threads.len() + 4 * model.locks.len() + self.runtimes.len(), &edges)
+        Graph::new(model.threads.len() + 4 * model.locks.len() + self.pollers.len(), &edges)
     }
 
     /// The node that a wait is for.

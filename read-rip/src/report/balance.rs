@@ -9,6 +9,7 @@
 use std::io::{self, Write};
 
 use super::doing::doing;
+use super::findings::polls;
 use super::locks::round;
 use super::names::LockNames;
 use super::remarks::{Checked, looked_at};
@@ -81,12 +82,17 @@ pub(super) fn balance(
              `librip::task::traced` makes a task of it ({}, {locks})",
             counted(balance.tasks.present as u64, "task")
         )?,
-        Outcome::AllWorkersBusy => writeln!(
-            out,
-            "not judged: all workers of an executor were in polls when the process died, and if that lasted, the ready \
-             tasks were starved; `read-rip tasks -t` shows the polls ({})",
-            looked_at(checked, locks)
-        )?,
+        Outcome::AllWorkersBusy => {
+            let all = looked_at(checked, locks);
+            writeln!(
+                out,
+                "not judged: all workers of an executor were in polls when the process died, and if that lasted, the \
+                 ready tasks were starved ({all})"
+            )?;
+            for poll in polls(names, &balance.tasks.saturated) {
+                writeln!(out, "    {poll}")?;
+            }
+        }
         Outcome::AllWait if !is_recorded => writeln!(
             out,
             "not judged: all threads wait, and who could wake them is not known ({all}, {locks})"
@@ -127,7 +133,7 @@ fn tasks(of: &TaskBalance, is_end_unknown: bool, is_saturation_said: bool) -> Op
     ]);
     let parts: Vec<String> = parts.collect();
     let all = counted(of.present as u64, "task");
-    let saturated = (of.saturated > 0 && !is_saturation_said).then_some(
+    let saturated = (!of.saturated.is_empty() && !is_saturation_said).then_some(
         "; all workers of an executor were in polls when the process died: \
          if that lasted, the ready tasks were starved",
     );

@@ -11,7 +11,7 @@ use super::list::{process_state, state_of_child};
 use super::names::location_texts;
 use super::units::{age, counted};
 use crate::events::Leftover;
-use crate::findings::{Balance, is_zero};
+use crate::findings::Balance;
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{LockModel, Overview, Summary};
 use crate::printable::printable;
@@ -22,6 +22,11 @@ use crate::threads::{Losses, Thread, ThreadState};
 /// What is wrong with a module's file. Its path may come from a hostile ring.
 pub fn of_module(problem: &ModuleProblem) -> String {
     format!("{}: {}", printable(&problem.path.to_string_lossy()), problem.what)
+}
+
+/// Whether there is nothing to say: of a number that JSON leaves out then.
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What `check` looked at, and what came of it.

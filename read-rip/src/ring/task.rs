@@ -38,7 +38,7 @@ pub enum TaskKind {
 pub struct Runtime {
     /// What tells it from others of the process.
     pub number: u32,
-    /// How many threads poll its tasks; 0 if that is not known.
+    /// How many workers it has, each of which may poll the task; 0 if none does, or if that is not known.
     pub workers: u32,
 }
 

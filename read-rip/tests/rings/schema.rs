@@ -223,6 +223,18 @@ fn codes_of_the_schema_are_those_of_the_program() {
 }
 
 #[test]
+fn the_readme_lists_the_kinds_that_can_be_suppressed() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let list = readme.split_once("\nkinds are ").expect("it has the list").1.split_once('.').unwrap().0;
+    let mut listed: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+    let mut kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+    listed.sort_unstable();
+    kinds.sort_unstable();
+    assert_eq!(listed, kinds);
+}
+
+#[test]
 fn evidence_of_every_kind_fits_the_schema() {
     for &kind in Kind::ALL {
         for evidence in evidence(kind) {
@@ -364,7 +376,8 @@ fn wait_cycle() -> Evidence {
         is_for_room: true,
         is_for_answer: true,
     };
-    let worker = WaitEdge::Worker { worker: WorkerFact { task: 1, worker: 2, polled: 3, workers: 4 } };
+    let worker =
+        WaitEdge::Worker { worker: WorkerFact { task: 1, worker: 2, polled: Some(3), workers: Some(4) } };
     let edges = blockers
         .map(lock)
         .into_iter()
@@ -406,10 +419,18 @@ fn ready_tasks() -> ReadyTasks {
 }
 
 fn busy_runtime() -> Evidence {
-    let poll = PollFact { task: 1, thread: Some(2), location: Some(3), for_ns: Some(4), is_at_most: true };
+    let poll = PollFact {
+        task: 1,
+        thread: Some(2),
+        location: Some(3),
+        made_at: Some(5),
+        for_ns: Some(4),
+        is_at_most: true,
+    };
     let (polls, ready) = (vec![poll], ready_tasks());
     Evidence::BusyRuntime(BusyRuntime {
-        runtime: 1,
+        runtime: Some(1),
+        only_thread: Some(2),
         workers: 2,
         of_workers: 3,
         is_blocking: true,

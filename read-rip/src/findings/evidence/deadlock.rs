@@ -87,16 +87,17 @@ pub enum Blocker {
     /// Nobody holds the lock. The first in line is a future of this task, which the task does not poll.
     LeftOut(WaitFact),
 }
-/// A task that has to be polled, and a worker of its executor that does not return from the poll of another task. All
-/// other workers are blocked in such polls too.
+/// A task that has to be polled, and a thread that may poll it, but waits for a lock. All others that may do so, too.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WorkerFact {
-    /// The task that waits for a worker.
+    /// The task that has to be polled.
     pub task: ThreadId,
-    /// The worker.
+    /// The thread.
     pub worker: ThreadId,
-    /// The task that it polls.
-    pub polled: ThreadId,
-    /// How many workers the executor has.
-    pub workers: u32,
+    /// The task that it polls, from whose poll it does not return; `None` if it waits outside of recorded tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub polled: Option<ThreadId>,
+    /// How many workers the executor has; `None` if no worker polls the task, but this thread alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<usize>,
 }

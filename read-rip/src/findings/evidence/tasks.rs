@@ -6,14 +6,18 @@ use super::facts::{SleepFact, SuspendedFact};
 use crate::locations::LocationId;
 use crate::locks::{LockId, ThreadId};
 
-/// An executor all of whose workers are in polls that do not return, while tasks wait to be polled.
+/// Polls that do not return, while tasks wait to be polled by the same threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BusyRuntime {
-    /// The number of the executor.
-    pub runtime: u32,
+    /// The number of the executor; `None` if these are the polls of a thread that is no worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<u32>,
+    /// That thread, which alone polls these tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only_thread: Option<ThreadId>,
     /// How many of its workers are in such polls, or how many calls run on its pool for calls that block.
     pub workers: usize,
-    /// How many workers it has; 0 if that is not known.
+    /// How many workers it has.
     pub of_workers: usize,
     /// Whether it is its pool for calls that block.
     #[serde(rename = "blocking")]
@@ -35,6 +39,9 @@ pub struct PollFact {
     /// Where the task was last, by its marks; `None` if it has made none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<LocationId>,
+    /// Where the program made the task; `None` if that is not known, or the location is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made_at: Option<LocationId>,
     /// For how long; `None`: not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,

@@ -131,16 +131,19 @@ fn channel_edge(words: &mut Words<'_>, edge: &ChannelFact) -> String {
 }
 
 fn worker_edge(words: &Words<'_>, edge: &WorkerFact) -> String {
-    let all = match edge.workers {
-        1 => "the only worker".to_owned(),
-        workers => format!("all {workers} workers are in such polls; one"),
+    let worker = words.thread(edge.worker);
+    let by = match edge.workers {
+        None => format!("{worker} polls it, which"),
+        Some(1) => format!("a worker of its executor polls it, and the only worker, {worker},"),
+        Some(all) => {
+            format!("a worker of its executor polls it, and all {all} workers are stuck; one, {worker},")
+        }
     };
-    format!(
-        "{} goes on only if a worker of its executor polls it, and {all}, {}, does not return from the poll of {}",
-        words.thread(edge.task),
-        words.thread(edge.worker),
-        words.thread(edge.polled)
-    )
+    let why = match edge.polled {
+        Some(polled) => format!("does not return from the poll of {}", words.thread(polled)),
+        None => "waits itself".to_owned(),
+    };
+    format!("{} goes on only if {by} {why}", words.thread(edge.task))
 }
 
 fn join_edge(words: &Words<'_>, join: &JoinFact) -> String {

@@ -79,6 +79,9 @@ pub fn balance_lines(checked: &Checked, is_without_findings: bool, names: &LockN
     plain_lines(&text)
 }
 
+/// A line for each poll that does not return.
+pub(super) use tasks::polls;
+
 /// A finding as sentences.
 #[derive(Clone, Debug)]
 pub struct FindingText {
@@ -214,7 +217,7 @@ mod tests {
                 on_locks: 0,
                 longest_ns: None,
                 suspended: 0,
-                saturated: 0,
+                saturated: Vec::new(),
                 all_wait: false,
                 refused: 0,
             },

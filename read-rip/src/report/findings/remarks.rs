@@ -83,6 +83,10 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
              `librip::task::traced`"
         }
         Doubt::UnrecordedWorker => "a thread that records nothing may poll these tasks",
+        Doubt::WorkerHandedOver => {
+            "more threads have polled tasks of the executor than it has workers: one may have taken over a worker, as \
+             with tokio's `block_in_place`, and goes on"
+        }
         Doubt::EndMayMove => "the end may have moved to another task since",
         Doubt::AnswererPresumed => {
             "the request may have been in another message, or was handed on, and another task answers: the sender of \

@@ -90,6 +90,7 @@ impl Roles<'_> {
                     poll.location
                         .iter()
                         .for_each(|&at| self.main(at, format!("{task} was last here, in its poll")));
+                    poll.made_at.iter().for_each(|&at| self.main(at, format!("{task} was made here")));
                 }
             }
             Evidence::Unpolled(_) => {}

@@ -2,6 +2,7 @@
 
 use super::words::{Paragraph, Words, agree};
 use crate::findings::{BusyRuntime, FullChannel, NeverWoken, PollFact, ReadyTasks, Unpolled};
+use crate::report::names::LockNames;
 use crate::report::units::counted;
 use crate::ring::task_number;
 
@@ -9,24 +10,24 @@ pub(super) fn busy_runtime(words: &Words<'_>, busy: &BusyRuntime) -> Paragraph {
     let (workers, waiting) = (busy.workers, counted(busy.ready.count as u64, "task"));
     let wait = agree(busy.ready.count, "waits", "wait");
     let and_wait = if busy.ready.count > 0 { format!(", and {waiting} {wait}") } else { String::new() };
-    let summary = match (busy.is_blocking, workers) {
-        (true, _) => format!(
+    let summary = match busy.only_thread {
+        _ if busy.is_blocking => format!(
             "{waiting} {wait} for a thread of the pool for calls that block, and {} {} it",
             counted(workers as u64, "call"),
             agree(workers, "occupies", "occupy")
         ),
-        (false, _) if workers < busy.of_workers || busy.of_workers == 0 => {
-            let of = match busy.of_workers {
-                0 => counted(workers as u64, "worker"),
-                all => format!("{workers} of {}", counted(all as u64, "worker")),
-            };
+        Some(thread) => format!(
+            "{} is in a poll that does not return{and_wait} that it alone polls",
+            words.thread(thread)
+        ),
+        None if workers < busy.of_workers => {
             let are = agree(workers, "is in a poll that does", "are in polls that do");
-            format!("{of} {are} not return{and_wait}")
+            format!("{workers} of {} {are} not return{and_wait}", counted(busy.of_workers as u64, "worker"))
         }
-        (false, 1) => format!("the only worker of an executor is in a poll that does not return{and_wait}"),
-        (false, _) => {
-            format!("all {workers} workers of an executor are in polls that do not return{and_wait}")
+        None if workers == 1 => {
+            format!("the only worker of an executor is in a poll that does not return{and_wait}")
         }
+        None => format!("all {workers} workers of an executor are in polls that do not return{and_wait}"),
     };
     let mut evidence: Vec<String> =
         busy.polls.iter().map(|poll| poll_of(words, poll, busy.is_blocking)).collect();
@@ -38,6 +39,12 @@ pub(super) fn busy_runtime(words: &Words<'_>, busy: &BusyRuntime) -> Paragraph {
     Paragraph { summary, evidence }
 }
 
+/// A line for each poll.
+pub(in crate::report) fn polls(names: &LockNames<'_>, polls: &[PollFact]) -> Vec<String> {
+    let words = Words::new(names, &[]);
+    polls.iter().map(|poll| poll_of(&words, poll, false)).collect()
+}
+
 fn poll_of(words: &Words<'_>, poll: &PollFact, is_call: bool) -> String {
     let task = words.thread(poll.task);
     let lasting = words.lasting_at_most(" for", poll.is_at_most, poll.for_ns);
@@ -47,6 +54,7 @@ fn poll_of(words: &Words<'_>, poll: &PollFact, is_call: bool) -> String {
         (None, _) => format!("{task} has run{lasting}"),
     };
     let last = poll.location.map(|location| format!(", last at {}", words.location(location)));
+    let last = last.or_else(|| poll.made_at.map(|made| format!(", made at {}", words.location(made))));
     let doing = poll.thread.and_then(|thread| words.doing(thread)).map(|doing| format!("; {doing}"));
     format!("{by}{}{}", last.unwrap_or_default(), doing.unwrap_or_default())
 }

@@ -116,12 +116,15 @@ impl<W: Write> Json<W> {
 }
 
 fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonChecked<'a> {
-    let pools = &checked.balance.pools;
-    let mentions = (!pools.is_empty()).then(|| {
-        let locations: BTreeSet<_> = pools.iter().map(|pool| pool.location).collect();
+    let (pools, polls) = (&checked.balance.pools, &checked.balance.tasks.saturated);
+    let mentions = (!pools.is_empty() || !polls.is_empty()).then(|| {
+        let of_polls = polls.iter().filter_map(|poll| poll.location.or(poll.made_at));
+        let locations: BTreeSet<_> = pools.iter().map(|pool| pool.location).chain(of_polls).collect();
+        let of_polls = polls.iter().flat_map(|poll| [Some(poll.task), poll.thread]).flatten();
+        let threads: BTreeSet<_> = pools.iter().map(|pool| pool.holder).chain(of_polls).collect();
         let location = |id| json_location(names.locations.get(id), names.locations, snapshot).with_id(id);
         JsonMentions {
-            threads: pools.iter().map(|pool| json_thread(pool.holder, names, snapshot)).collect(),
+            threads: threads.into_iter().map(|id| json_thread(id, names, snapshot)).collect(),
             locks: pools.iter().map(|pool| json_lock(pool.lock, names)).collect(),
             locations: locations.into_iter().map(location).collect(),
         }

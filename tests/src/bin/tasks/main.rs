@@ -11,6 +11,7 @@
 mod arrivals;
 mod channels;
 mod crowds;
+mod local;
 mod locks;
 mod misuse;
 mod published;
@@ -27,6 +28,9 @@ const SCENARIOS: &[Scenario] = &[
     ("futurelock", || Box::pin(locks::futurelock())),
     ("opposite-orders", || Box::pin(locks::opposite_orders())),
     ("thread-lock-over-await", || Box::pin(locks::thread_lock_over_await())),
+    ("main-future-holds", || Box::pin(local::main_future_holds())),
+    ("traced-main-future-holds", || Box::pin(local::traced_main_future_holds())),
+    ("lock-in-a-local-set", || Box::pin(local::lock_in_a_local_set())),
     ("busy-workers", || Box::pin(crowds::busy_workers())),
     ("full-channel-and-lock", || Box::pin(channels::full_channel_and_lock())),
     ("full-both-ways", || Box::pin(channels::full_both_ways())),
