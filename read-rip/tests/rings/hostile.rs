@@ -190,7 +190,7 @@ fn large_ring() -> Ring {
     let mut random = crate::support::Random(1);
     let mut ring = sound_ring();
     ring.slot_words = 1024;
-    let slots = (10..200).map(|tid| {
+    let slots = (10..100).map(|tid| {
         let marks: Vec<u64> = (0..1024).map(|_| 0x1000 + random.next() % 0xf0_0000).collect();
         Slot::thread("worker", tid).at(random.next() % 1_000_000).marks(marks)
     });
@@ -207,7 +207,7 @@ fn a_cut_compressed_copy_shows_what_can_be_decompressed() {
         let outcome = outcome.fails_with(&format!("Damaged: the {format} data "));
         assert!(outcome.stderr.contains("Damaged: the file was truncated: "), "{outcome:#?}");
         let threads = outcome.stdout.lines().count();
-        assert!((20..190).contains(&threads), "{format}: {threads} threads");
+        assert!((10..90).contains(&threads), "{format}: {threads} threads");
         assert!(outcome.stdout.starts_with(ONE));
     }
 }
@@ -218,7 +218,8 @@ fn a_compressed_copy_cut_at_any_length_is_read_or_refused() {
     let bytes = sound_ring().build().bytes;
     for (format, compress) in FORMATS {
         let compressed = compress(&bytes);
-        for len in 4..compressed.len() {
+        // Each beginning of a format, and of the rest every third length.
+        for len in (4..64).chain((64..compressed.len()).step_by(3)) {
             match ring::read(&scratch.file("cut", &compressed[..len])) {
                 Ok(snapshot) => {
                     assert!(!snapshot.defects.is_empty(), "{format}: {len} of {}", compressed.len())

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::support::compiled::{Fixture, address, bare, check_c, problems};
+use librip_test_kit::victim::torture;
 use object::{Object, ObjectSection};
 use read_rip::ring::Module;
 use read_rip::symbols::{ModuleProblem, Options, Problem, Resolver};
@@ -195,7 +196,8 @@ fn ask(path: &Path, addresses: &[u64]) -> usize {
 }
 
 #[test]
-fn thousands_of_damaged_files_neither_panic_nor_hang() {
+fn a_thousand_damaged_files_neither_panic_nor_hang() {
+    let rounds = 250 * torture() as usize;
     for (flags, compression) in [("-gdwarf-4", "none"), ("-gdwarf-5", "none"), ("-g", "zlib"), ("-g", "zstd")]
     {
         let fixture = Fixture::c(flags);
@@ -219,7 +221,7 @@ fn thousands_of_damaged_files_neither_panic_nor_hang() {
         let mut noise = Noise(0x9e37_79b9_7f4a_7c15);
         let mut with_effect = 0;
         let start = Instant::now();
-        for round in 0..1000 {
+        for round in 0..rounds {
             let mut damaged = whole.clone();
             for _ in 0..=noise.below(4) {
                 let (offset, len_bytes) = ranges[noise.below(ranges.len())];
@@ -234,7 +236,7 @@ fn thousands_of_damaged_files_neither_panic_nor_hang() {
             fs::write(&target, damaged).unwrap();
             with_effect += usize::from(ask(&target, &addresses) < 7);
         }
-        assert!(with_effect > 100, "only {with_effect} of the mutations did anything");
-        assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
+        assert!(with_effect > rounds / 10, "only {with_effect} of the mutations did anything");
+        assert!(start.elapsed() < Duration::from_secs(120) * torture(), "{:?}", start.elapsed());
     }
 }

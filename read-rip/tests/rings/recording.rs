@@ -63,14 +63,14 @@ fn a_recording_that_is_cut_anywhere_has_all_complete_blocks() {
     let (whole, count) = read(&path, &bytes).unwrap();
     assert_eq!((count, whole.slots.len(), &*whole.defects), (1000, 1, &[][..]));
     let (mut last, mut readable) = (0, 0);
-    for cut in (0..bytes.len()).step_by(7) {
+    for cut in (0..bytes.len()).step_by(19) {
         let Some((snapshot, count)) = read(&path, &bytes[..cut]) else { continue };
         assert_eq!(snapshot.defects, [], "an incomplete block at the end is none: {cut}");
         assert!(count >= last && count % 100 == 0, "{cut}: {count}");
         (last, readable) = (count, readable + 1);
     }
     assert_eq!(last, 1000);
-    assert!(readable > bytes.len() / 21, "{readable} of {}", bytes.len());
+    assert!(readable > bytes.len() / 57, "{readable} of {}", bytes.len());
 }
 
 #[test]
