@@ -140,8 +140,11 @@ unsafe fn clone(pointer: *const ()) -> RawWaker {
 }
 
 unsafe fn wake(pointer: *const ()) {
+    // The reference ends here, before the executor is told: it may poll the task at once, and after that poll this waker
+    // must not count as one that can wake the task.
     // SAFETY: the waker gives its reference up.
-    unsafe { of_pointer(pointer) }.count().wake();
+    let executors = unsafe { of_pointer(pointer) }.count();
+    executors.wake();
 }
 
 unsafe fn wake_by_ref(pointer: *const ()) {
@@ -152,4 +155,40 @@ unsafe fn wake_by_ref(pointer: *const ()) {
 unsafe fn drop_waker(pointer: *const ()) {
     // SAFETY: the waker gives its reference up.
     drop(unsafe { of_pointer(pointer) });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::task::Wake;
+
+    use super::*;
+
+    /// An executor that counts the references to the task's wakers when it is woken.
+    struct Executor {
+        counting: Arc<Counting>,
+        references: AtomicUsize,
+    }
+
+    impl Wake for Executor {
+        fn wake(self: Arc<Self>) {
+            self.references.store(Arc::strong_count(&self.counting), SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_waker_that_wakes_is_none_any_more_when_the_executor_polls_the_task() {
+        let mut wakers = Wakers::new(TaskSlot::NONE);
+        let counting = Arc::clone(&wakers.counting);
+        let executor = Arc::new(Executor { counting, references: AtomicUsize::new(0) });
+        let own = OWN_REFERENCES + 1;
+        let of_executor = Waker::from(Arc::clone(&executor));
+        let [first, second] = [0; 2].map(|_| wakers.of(&of_executor).clone());
+        first.wake();
+        assert_eq!(executor.references.load(SeqCst), own + 1, "the second one");
+        second.wake_by_ref();
+        assert_eq!(executor.references.load(SeqCst), own + 1, "it stays");
+        second.wake();
+        assert_eq!(executor.references.load(SeqCst), own);
+    }
 }
