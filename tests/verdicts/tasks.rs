@@ -206,6 +206,30 @@ fn a_notification_is_called_one_also_when_it_was_given_before() {
 }
 
 #[test]
+fn suspects_a_notification_that_was_given_before_the_task_waited() {
+    let mut victim = started(plan("notified-before"));
+    let judge = |answer: &Answer| {
+        assert_eq!(answer.findings, ["suspected lost-wakeup"], "{answer:#?}");
+        assert_eq!(
+            (answer.threads(0), answer.locks(0)),
+            (vec!["listener".into(), "tasks".into()], vec!["ready".into()])
+        );
+    };
+    judge(&check(&victim.ring_path(), &["--threshold", "1ms"]));
+    // Not yet for long: it may be that somebody notifies it.
+    assert_eq!(check(&victim.ring_path(), &["--threshold", "1h"]).findings, [""; 0]);
+    let text =
+        String::from_utf8(read_rip(&["check", "--threshold", "1ms"], &victim.ring_path()).stdout).unwrap();
+    let line = text.lines().find(|line| line.contains(" notified all who waited at channels.rs:"));
+    assert!(line.is_some_and(|line| line.ends_with(", and nobody did")), "{text}");
+    victim.kill();
+    judge(&check(&victim.wait().ring_path(), &[]));
+    // The task was notified, and waits again.
+    let victim = started(plan("notified-again"));
+    assert_eq!(check(&victim.ring_path(), &["--threshold", "1ms"]).findings, [""; 0]);
+}
+
+#[test]
 fn suspects_a_full_channel_whose_receiver_is_left_over() {
     let victim = started(plan("leaked-receiver"));
     let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);

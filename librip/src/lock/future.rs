@@ -21,6 +21,7 @@ use core::task::{Context, Poll, Waker};
 
 use crate::lock::blocked::{self, Blocked, Ends};
 use crate::lock::protocol::Acquisition;
+use crate::lock::record;
 use crate::lock::site::{Flags, Origin, Sites, define_sites, wrapper_site};
 use crate::lock::table::{Entry, Slot};
 use crate::process::instance::{self, Request};
@@ -28,6 +29,11 @@ use crate::process::task_waker::is_of_task;
 use librip_format::{HELD_HELD, HELD_OF_FUTURE, HELD_RELEASING, HELD_SHARED, HELD_SINCE};
 
 define_sites!(AsyncSites);
+
+/// Before all who wait at an object are woken. `is_heard`: whether anyone may wait.
+pub(crate) fn wakes_all<const USE: Flags>(at: &'static Location<'static>, object: u64, is_heard: bool) {
+    record::signals(AsyncSites::<USE>(at), object, is_heard);
+}
 
 /// A lock that a future acquires: its address, and where the program acquires it.
 #[derive(Clone, Copy, Debug)]

@@ -255,6 +255,13 @@ pub fn note_peer(at: &'static Location<'static>, channel: u64, peer: Peer) {
     lock::blocked::note_peer::<MESSAGE>(at, channel, packed);
 }
 
+/// Records that all who wait at an object are being woken. It belongs before that. `is_heard`: whether anyone may wait.
+/// A wake that nobody hears has no effect: `read-rip check` looks for one where a task waits and nobody is left to wake
+/// it.
+pub fn note_wake_of_all(at: &'static Location<'static>, object: u64, is_heard: bool) {
+    lock::future::wakes_all::<NOTIFICATION>(at, object, is_heard);
+}
+
 /// The number by which the ring knows the task that the calling thread polls, or the thread itself; 0 if neither has
 /// recorded anything.
 pub fn user() -> u32 {

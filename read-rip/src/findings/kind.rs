@@ -298,6 +298,8 @@ named! {
         CheckSignal = "check-signal",
         /// Let the waiting thread check, under the lock, whether what it waits for has happened already.
         CheckBeforeWait = "check-before-wait",
+        /// Have the future of the wait before checking what is waited for.
+        ListenBeforeCheck = "listen-before-check",
         /// Wake all threads that wait on a condition variable, and let them return, before it is destroyed.
         WakeBeforeDestroy = "wake-before-destroy",
         /// Look at the stacks of all threads.

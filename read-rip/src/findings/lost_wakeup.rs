@@ -1,4 +1,5 @@
-//! Lost wake-ups: a thread waits on a condition variable whose last signal came before the wait.
+//! Lost wake-ups: a thread waits on a condition variable whose last signal came before the wait, or a task for a
+//! notification that was given before.
 //!
 //! # Question
 //!
@@ -13,6 +14,9 @@
 //! That alone is the state of an idle pool whose workers were busy when the last work came. It is a finding only if
 //! nobody can bring more work: all threads of a living process wait, for a second or more, without a time limit, for
 //! locks, for signals, or for the end of threads that exist. The kernel must have been asked about all of them.
+//!
+//! A task that waits at a `Notify` is like that, if all its waiters were notified when there were none, and all tasks
+//! wait for one another (`task_balance`). A notification of one is not lost: the next task that waits has it.
 //!
 //! It is reported only where no other finding explains the waits.
 //!
@@ -38,8 +42,11 @@ use super::evidence::{Asleep, Evidence, Unheard};
 use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::nobody_left::{is_explained, sleep_fact, wait_of};
+use super::task_waits::task_of;
 use super::view::{Length, View};
+use super::{Balance, Outcome};
 use crate::locks::{Doing, Signal, ThreadId, ThreadLocks, Wait};
+use crate::ring::LockType;
 use crate::threads::ThreadState;
 
 /// See the file's description.
@@ -50,49 +57,87 @@ const LONG_NS: u64 = 1_000_000_000;
 
 impl Analysis for LostWakeup {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let model = view.now;
-        if model.is_final || model.unrecorded != Some(0) {
-            return;
-        }
         if is_explained(found) {
             return;
         }
-        let own = || model.threads.iter().enumerate().filter(|(_, thread)| thread.pid == model.pid);
-        if !model.present().all(|(_, thread)| is_stuck(view, thread)) {
-            return;
-        }
-        let mut waiting: BTreeMap<u64, Vec<&Wait>> = BTreeMap::new();
-        for (_, thread) in model.present() {
-            if let (Some(condition), Some(sleep)) = (thread.condition, &thread.sleep) {
-                waiting.entry(condition).or_default().push(sleep);
-            }
-        }
-        for (condition, mut waits) in waiting {
-            let signals: Vec<(ThreadId, &Signal)> = own()
-                .flat_map(|(id, thread)| thread.signals.iter().map(move |signal| (id, signal)))
-                .filter(|(_, signal)| signal.condition == condition)
-                .collect();
-            if signals.iter().any(|(_, signal)| signal.is_heard) {
-                continue;
-            }
-            let Some(&(signaller, signal)) = signals.last() else { continue };
-            waits.sort_by_key(|wait| wait.since_ns);
-            let Some(&first) = waits.first() else { continue };
-            let evidence = Evidence::Unheard(Unheard {
-                waiting: waits.len(),
-                first: sleep_fact(view, first, Asleep::Condition),
-                threads: model.present().count(),
-                signaller,
-                signalled_at: signal.location,
-            });
-            let (kind, confidence) = (Kind::LostWakeup, Confidence::Suspected);
-            let mut finding = Finding::new(kind, confidence, evidence, Advice::CheckBeforeWait);
-            finding.since_ns = first.since_ns;
-            finding.threads_hurt = model.present().count();
-            finding.doubts = vec![Doubt::UnrecordedWaker];
-            found.push(finding);
+        let balance = Balance::of(view, &[]);
+        if balance.outcome == Outcome::AllTasksWait {
+            unheard(view, notified(view), balance.tasks.present, found);
+        } else if are_all_threads_stuck(view) {
+            unheard(view, conditioned(view), view.now.present().count(), found);
         }
     }
+}
+
+/// The waits for each signal, by the address of what is signalled.
+type Waiting<'a> = BTreeMap<u64, Vec<&'a Wait>>;
+
+/// The waits of tasks for notifications.
+fn notified<'a>(view: &View<'a>) -> Waiting<'a> {
+    let mut waiting = Waiting::new();
+    for thread in &view.now.threads {
+        for wait in task_of(thread).into_iter().flat_map(|task| &task.waits) {
+            let lock = &view.now.locks[wait.wait.lock];
+            if lock.nature.lock_type == LockType::Notification {
+                waiting.entry(lock.address).or_default().push(&wait.wait);
+            }
+        }
+    }
+    waiting
+}
+
+/// The waits of threads on condition variables.
+fn conditioned<'a>(view: &View<'a>) -> Waiting<'a> {
+    let mut waiting = Waiting::new();
+    for (_, thread) in view.now.present() {
+        if let (Some(condition), Some(sleep)) = (thread.condition, &thread.sleep) {
+            waiting.entry(condition).or_default().push(sleep);
+        }
+    }
+    waiting
+}
+
+/// Adds a finding for each of what is waited for, if it was signalled last when nobody waited. `all`: how many threads,
+/// or tasks, the process has.
+fn unheard(view: &View<'_>, waiting: Waiting<'_>, all: usize, found: &mut Vec<Finding>) {
+    let model = view.now;
+    let own = || model.threads.iter().enumerate().filter(|(_, thread)| thread.pid == model.pid);
+    for (condition, mut waits) in waiting {
+        let signals: Vec<(ThreadId, &Signal)> = own()
+            .flat_map(|(id, thread)| thread.signals.iter().map(move |signal| (id, signal)))
+            .filter(|(_, signal)| signal.condition == condition)
+            .collect();
+        if signals.iter().any(|(_, signal)| signal.is_heard) {
+            continue;
+        }
+        let Some(&(signaller, signal)) = signals.last() else { continue };
+        waits.sort_by_key(|wait| wait.since_ns);
+        let Some(&first) = waits.first() else { continue };
+        let is_task = model.threads[first.thread].task.is_some();
+        let (what, advice) = match is_task {
+            true => (Asleep::Notification, Advice::ListenBeforeCheck),
+            false => (Asleep::Condition, Advice::CheckBeforeWait),
+        };
+        let evidence = Evidence::Unheard(Unheard {
+            waiting: waits.len(),
+            first: sleep_fact(view, first, what),
+            threads: all,
+            signaller,
+            signalled_at: signal.location,
+        });
+        let (kind, confidence) = (Kind::LostWakeup, Confidence::Suspected);
+        let mut finding = Finding::new(kind, confidence, evidence, advice);
+        finding.since_ns = first.since_ns;
+        finding.threads_hurt = all;
+        finding.doubts = vec![Doubt::UnrecordedWaker];
+        found.push(finding);
+    }
+}
+
+/// Whether all threads of a living process have waited for long, until another thread of the process does something.
+fn are_all_threads_stuck(view: &View<'_>) -> bool {
+    let is_known = !view.now.is_final && view.now.unrecorded == Some(0);
+    is_known && view.now.present().all(|(_, thread)| is_stuck(view, thread))
 }
 
 /// Whether a thread has waited for long, and waits until another thread of the process does something.
@@ -153,6 +198,49 @@ mod tests {
         assert_eq!(found[0].confidence, Confidence::Suspected);
         let Evidence::Unheard(unheard) = &found[0].evidence else { panic!("{found:?}") };
         assert_eq!((unheard.signaller, unheard.first.thread, unheard.waiting), (0, 1, 1));
+    }
+
+    /// The main thread has notified all tasks that waited, when none did. Then a task began to wait for that.
+    fn tasks() -> (Scene, ThreadId) {
+        let mut scene = Scene::new();
+        let (main, task, event) = (scene.thread("main"), scene.task("worker"), scene.lock("READY"));
+        scene.awaits_peer(task, event, false, task);
+        scene.model.threads[task].peer = None;
+        scene.model.locks[event].nature.lock_type = LockType::Notification;
+        let (condition, location) = (scene.model.locks[event].address, scene.location("notify.rs", 7));
+        scene.model.threads[main].signals.push(Signal { condition, is_heard: false, location });
+        sees(&mut scene, main, Doing::WaitsOutside);
+        (scene, task)
+    }
+
+    #[test]
+    fn a_notification_that_no_task_waited_for_is_suspected_where_all_tasks_wait() {
+        let (scene, task) = tasks();
+        let found = scene.run(&LostWakeup);
+        assert_eq!((found.len(), found[0].kind, found[0].threads_hurt), (1, Kind::LostWakeup, 1));
+        assert_eq!(
+            (found[0].confidence, found[0].advice[0]),
+            (Confidence::Suspected, Advice::ListenBeforeCheck)
+        );
+        let Evidence::Unheard(unheard) = &found[0].evidence else { panic!("{found:?}") };
+        assert_eq!((unheard.signaller, unheard.first.thread), (0, task));
+        type Change = fn(&mut Scene, ThreadId);
+        let changes: [(&str, Change); 6] = [
+            ("somebody waited", |scene, _| scene.model.threads[0].signals[0].is_heard = true),
+            ("it was another one", |scene, _| scene.model.threads[0].signals[0].condition = READY),
+            ("nobody has notified", |scene, _| scene.model.threads[0].signals.clear()),
+            ("something else may wake the task", |scene, task| scene.facts(task).wakers = Some(2)),
+            ("another task goes on", |scene, _| {
+                let other = scene.task("other");
+                scene.facts(other).is_polled = true;
+            }),
+            ("a thread runs", |scene, _| sees(scene, 0, Doing::Runs)),
+        ];
+        for (what, change) in changes {
+            let (mut scene, task) = tasks();
+            change(&mut scene, task);
+            assert!(scene.run(&LostWakeup).is_empty(), "{what}");
+        }
     }
 
     #[test]

@@ -4,8 +4,11 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
 use librip::task::lock::{self, Identity, NOTIFICATION, Waits};
@@ -14,7 +17,9 @@ use tokio::sync::{self, futures};
 
 /// [`tokio::sync::Notify`], recorded: the ring says which tasks wait for a notification.
 ///
-/// Nobody holds a notification, so a wait for one is in no deadlock that `read-rip` proves.
+/// Nobody holds a notification, so a wait for one is in no deadlock that `read-rip` proves. [`Notify::notify_waiters`]
+/// is recorded, and whether anyone may have waited then: if all tasks wait, one of them at a `Notify` whose waiters were
+/// notified before there were any, that is a suspected lost wake-up.
 ///
 /// # Examples
 ///
@@ -32,25 +37,29 @@ use tokio::sync::{self, futures};
 #[repr(C)]
 pub struct Notify {
     identity: Identity,
+    /// How many futures there are that a notification of all may wake.
+    listening: AtomicUsize,
     inner: sync::Notify,
 }
 
 impl Notify {
     /// See [`tokio::sync::Notify::new`].
     pub fn new() -> Notify {
-        Notify { identity: Identity::new(), inner: sync::Notify::new() }
+        Notify { identity: Identity::new(), listening: AtomicUsize::new(0), inner: sync::Notify::new() }
     }
 
     /// See [`tokio::sync::Notify::const_new`].
     pub const fn const_new() -> Notify {
-        Notify { identity: Identity::new(), inner: sync::Notify::const_new() }
+        Notify { identity: Identity::new(), listening: AtomicUsize::new(0), inner: sync::Notify::const_new() }
     }
 
     /// See [`tokio::sync::Notify::notified`]. The place of the wait is that of this call.
     #[track_caller]
     pub fn notified(&self) -> Notified<'_> {
+        let listening = Listening::new(&self.listening);
         let notified = self.inner.notified();
-        Notified { wait: lock::wait(self.identity.address_in_use(), notified, false, |()| true) }
+        let wait = lock::wait(self.identity.address_in_use(), notified, false, |()| true);
+        Notified { wait, listening }
     }
 
     /// See [`tokio::sync::Notify::notified_owned`]. The place of the wait is that of this call.
@@ -58,7 +67,8 @@ impl Notify {
     pub fn notified_owned(self: Arc<Self>) -> OwnedNotified {
         // SAFETY: the future keeps a share of it, and drops that after what borrows it.
         let notify: &'static Notify = unsafe { &*Arc::as_ptr(&self) };
-        OwnedNotified { wait: notify.notified().wait, _notify: self }
+        let Notified { wait, listening } = notify.notified();
+        OwnedNotified { wait, listening, _notify: self }
     }
 
     /// See [`tokio::sync::Notify::notify_one`].
@@ -72,7 +82,11 @@ impl Notify {
     }
 
     /// See [`tokio::sync::Notify::notify_waiters`].
+    #[track_caller]
     pub fn notify_waiters(&self) {
+        // ORDERING: relaxed: a future that is made at the same time may be notified or not, as with tokio's.
+        let is_heard = self.listening.load(Relaxed) > 0;
+        lock::note_wake_of_all(Location::caller(), self.identity.address_in_use(), is_heard);
         self.inner.notify_waiters();
     }
 
@@ -84,12 +98,31 @@ impl Notify {
     }
 }
 
+/// Counts a future from when it is made: tokio notifies it from then on.
+#[derive(Debug)]
+struct Listening<'a>(&'a AtomicUsize);
+
+impl Listening<'_> {
+    fn new(count: &AtomicUsize) -> Listening<'_> {
+        // ORDERING: relaxed, here and below: see `notify_waiters`.
+        count.fetch_add(1, Relaxed);
+        Listening(count)
+    }
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
 pin_project! {
     /// See [`tokio::sync::futures::Notified`].
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     pub struct Notified<'a> {
         #[pin]
         wait: Waits<NOTIFICATION, futures::Notified<'a>>,
+        listening: Listening<'a>,
     }
 }
 
@@ -118,9 +151,10 @@ pin_project! {
     /// See [`tokio::sync::futures::OwnedNotified`].
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     pub struct OwnedNotified {
-        // It borrows the next field, and so is dropped before.
+        // Both borrow the last field, and so are dropped before.
         #[pin]
         wait: Waits<NOTIFICATION, futures::Notified<'static>>,
+        listening: Listening<'static>,
         _notify: Arc<Notify>,
     }
 }

@@ -249,6 +249,10 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
             "a condition variable keeps no signals: set what the thread waits for under its lock, before the signal, \
              and let the thread check that under the same lock before it waits, in a loop"
         }
+        Advice::ListenBeforeCheck => {
+            "`notify_waiters` keeps nothing for those that come later: make the future of `notified` before you check \
+             what the task waits for, and await it after that; or use `notify_one`, or a `watch` channel, which keep it"
+        }
         Advice::WakeBeforeDestroy => {
             "wake all threads that wait on it, and let them return, before it is destroyed: those that wait now are \
              never woken, and glibc waits for them in pthread_cond_destroy"

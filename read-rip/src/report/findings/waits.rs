@@ -189,20 +189,29 @@ pub(super) fn abandoned(words: &mut Words<'_>, of: &Abandoned) -> Paragraph {
 }
 
 pub(super) fn unheard(words: &mut Words<'_>, of: &Unheard) -> Paragraph {
+    let is_notification = of.first.what == Asleep::Notification;
+    let (what, is_given, left) = match is_notification {
+        true => ("for a notification", "given", "nobody is left to give it"),
+        false => ("on a condition variable", "signalled", "no thread is left to signal it"),
+    };
+    let count = |count: usize| match is_notification {
+        true => counted(count as u64, "task"),
+        false => words.threads(count),
+    };
+    let (waiting, all) = (count(of.waiting), count(of.threads));
     let summary = format!(
-        "{} {} on a condition variable that was signalled when nobody waited, and no thread is left to signal it{}",
-        words.threads(of.waiting),
+        "{waiting} {} {what} that was {is_given} when nobody waited, and {left}{}",
         agree(of.waiting, "waits", "wait"),
         words.lasting(", for ", of.first.for_ns)
     );
     let mut evidence = vec![asleep_line(words, &of.first)];
     evidence.extend(words.and_more(of.waiting - 1));
-    evidence.push(format!(
-        "{} signalled it last at {}, and no thread waited",
-        words.thread(of.signaller),
-        words.location(of.signalled_at)
-    ));
-    evidence.push(format!("all {} of the process wait", words.threads(of.threads)));
+    let (thread, location) = (words.thread(of.signaller), words.location(of.signalled_at));
+    evidence.push(match is_notification {
+        true => format!("{thread} notified all who waited at {location}, and nobody did"),
+        false => format!("{thread} signalled it last at {location}, and no thread waited"),
+    });
+    evidence.push(format!("all {all} of the process wait"));
     Paragraph { summary, evidence }
 }
 

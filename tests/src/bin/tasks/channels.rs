@@ -1,5 +1,6 @@
 //! Channels whose other side is stuck, gone, or only slow.
 
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use librip::sync::Arc;
@@ -312,6 +313,28 @@ pub(crate) async fn notified_again() {
     waits.wait(1).await;
     event.notify_one();
     waits.wait(2).await;
+}
+
+/// A task sees that it has to wait, and is notified before it does. Nobody notifies it again.
+pub(crate) async fn notified_before() {
+    let (checked, waits) = (Arc::new(Arrivals::default()), Arc::new(Arrivals::default()));
+    let ready = Arc::new(Notify::new());
+    ready.set_name("ready");
+    let (is_ready, resume) = (Arc::new(AtomicBool::new(false)), Arc::new(tokio::sync::Notify::new()));
+    let (listened, flag, go_on) = (ready.clone(), is_ready.clone(), resume.clone());
+    let (noted_check, noted) = (checked.clone(), waits.clone());
+    Task::new().name("listener").spawn(async move {
+        if !flag.load(SeqCst) {
+            noted_check.arrive();
+            go_on.notified().await;
+            noting(listened.notified(), &noted).await;
+        }
+    });
+    checked.wait(1).await;
+    is_ready.store(true, SeqCst);
+    ready.notify_waiters();
+    resume.notify_one();
+    waits.wait(1).await;
 }
 
 /// Channels of healthy programs: idle servers, handles that many share, requests with answers, and full channels that

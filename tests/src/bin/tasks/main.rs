@@ -55,6 +55,7 @@ const SCENARIOS: &[Scenario] = &[
     ("healthy-backpressure", || Box::pin(channels::healthy_backpressure())),
     ("unanswered-requests", || Box::pin(channels::unanswered_requests())),
     ("two-requests-at-once", || Box::pin(channels::two_requests_at_once())),
+    ("notified-before", || Box::pin(channels::notified_before())),
     ("notified-again", || Box::pin(channels::notified_again())),
     ("healthy-requests", || Box::pin(channels::healthy_requests())),
     ("healthy-channels", || Box::pin(channels::healthy_channels())),
