@@ -44,6 +44,28 @@ fn proves_the_futurelock_of_rfd_609() {
 }
 
 #[test]
+fn proves_a_futurelock_whose_lock_is_held_by_a_future_that_is_not_polled() {
+    finds("held-and-left-out", "proven futurelock", |answer| {
+        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["stuck".into()], vec!["the lock".into()]));
+    });
+}
+
+#[test]
+fn a_futurelock_of_guards_that_may_be_sent_is_potential() {
+    finds("owned-futurelock", "potential futurelock", |answer| {
+        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["stuck".into()], vec!["the lock".into()]));
+    });
+}
+
+#[test]
+fn proves_that_an_initialiser_waits_for_a_task_that_waits_for_it() {
+    finds("cell-and-lock", "proven deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["holder", "initialiser"]);
+        assert_eq!(answer.locks(0), ["settings", "the lock"]);
+    });
+}
+
+#[test]
 fn says_of_a_lock_that_is_for_the_first_in_line_that_nobody_holds_it() {
     let mut victim = started(plan("futurelock"));
     victim.kill();
@@ -142,6 +164,14 @@ fn draws_the_circle_that_goes_through_a_channel() {
 fn suspects_a_task_that_waits_for_messages_and_has_the_only_sender() {
     finds("own-sender", "suspected deadlock", |answer| {
         assert_eq!((answer.threads(0), answer.locks(0)), (vec!["collector".into()], vec!["results".into()]));
+    });
+}
+
+#[test]
+fn suspects_a_task_that_awaits_a_change_under_the_lock_of_its_only_sender() {
+    finds("change-under-a-lock", "suspected deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["reader", "sender"]);
+        assert_eq!(answer.locks(0), ["the lock", "the value"]);
     });
 }
 
@@ -337,6 +367,25 @@ fn proves_that_busy_workers_starve_a_living_runtime() {
     let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
     assert_eq!(answer.findings.first().map_or("", String::as_str), "proven starved-runtime", "{answer:#?}");
     assert!(answer.threads(0).contains(&"victim".to_owned()), "{answer:#?}");
+}
+
+#[test]
+fn names_the_poll_that_is_long_and_its_place() {
+    let victim = started(plan("long-poll"));
+    let output = read_rip(&["check", "--threshold", "1ms"], &victim.ring_path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(lines[0], "suspected long-poll: 1 of 2 workers is in a poll that does not return", "{text}");
+    assert!(lines[1].contains(" has polled resizes[task ") && lines[1].contains(", last at "), "{text}");
+    assert!(lines[1].contains(" crowds.rs:"), "{text}");
+}
+
+#[test]
+fn suspects_a_task_that_nobody_polls() {
+    let victim = started(plan("undriven"));
+    let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
+    assert_eq!(answer.findings, ["suspected unpolled-task"], "{answer:#?}");
+    assert_eq!(answer.threads(0), ["orphan"]);
 }
 
 #[test]

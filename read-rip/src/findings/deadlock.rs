@@ -263,7 +263,8 @@ impl WaitsFor<'_> {
     }
 
     /// Whether a cycle goes through a future that its task leaves out: one that is first in line for a lock, or that
-    /// holds one.
+    /// holds one. A future that holds the lock for which another one of its task waits was left out since, if that was in
+    /// one poll.
     fn is_futurelock(&self, edges: &[WaitEdge]) -> bool {
         edges.iter().filter_map(WaitEdge::of_lock).any(|edge| match &edge.blocker {
             Blocker::LeftOut(_) => true,
@@ -272,8 +273,13 @@ impl WaitsFor<'_> {
                 let Some(task) = task_waits::task_of(&self.view.now.threads[hold.thread]) else {
                     return false;
                 };
-                let mut holds = task.holds.iter().filter(|own| own.lock == hold.lock);
-                holds.any(|own| !task.is_polled && task.is_left_out(own.future))
+                let waits = || task.waits.iter().filter(|wait| wait.wait.lock == hold.lock);
+                let is_own = edge.wait.thread == hold.thread;
+                let mut holds = task.holds.iter().filter(|own| own.lock == hold.lock && !task.is_polled);
+                holds.any(|own| {
+                    let is_beside = || waits().any(|wait| task.are_apart(own.future, wait.future));
+                    task.is_left_out(own.future) || is_own && is_beside()
+                })
             }
         })
     }

@@ -194,6 +194,13 @@ fn a_task_that_waits_for_what_a_left_out_future_of_its_own_holds_is_a_futurelock
     // If the same future holds it and waits for it, that is an ordinary deadlock.
     scene.facts(task).futures[0].is_polled = Some(true);
     assert_eq!(one(scene.run(&Deadlock)).kind, Kind::Deadlock);
+    // Two futures beside one another are not the same, also if the last poll polled both.
+    let beside = TaskFuture { index: 1, location, outer: None, is_polled: Some(true) };
+    scene.facts(task).futures.push(beside);
+    scene.facts(task).waits[0].future = Some(1);
+    assert_eq!(one(scene.run(&Deadlock)).kind, Kind::Futurelock);
+    scene.facts(task).futures[1].outer = Some(0);
+    assert_eq!(one(scene.run(&Deadlock)).kind, Kind::Deadlock, "one is part of the other");
 }
 
 /// A task holds a lock of threads over an await, and both workers of its executor wait for that lock in polls.

@@ -177,6 +177,20 @@ impl TaskFacts {
         if self.is_new() { Some(made_ns).filter(|&ns| ns > 0) } else { self.woken_ns }
     }
 
+    /// Whether these are two named futures, neither of which is part of the other one.
+    pub fn are_apart(&self, one: Option<usize>, other: Option<usize>) -> bool {
+        let (Some(one), Some(other)) = (one, other) else { return false };
+        !self.is_within(one, other) && !self.is_within(other, one)
+    }
+
+    /// Whether a named future is part of another one, or that one itself.
+    fn is_within(&self, future: usize, outer: usize) -> bool {
+        let of = |index: usize| self.futures.iter().find(|future| future.index == index);
+        let outers = std::iter::successors(Some(future), |&index| of(index)?.outer);
+        // A damaged table may have a circle.
+        outers.take(self.futures.len() + 1).any(|index| index == outer)
+    }
+
     /// Whether a named future, or one that it is part of, was not polled in the last poll.
     pub fn is_left_out(&self, future: Option<usize>) -> bool {
         let of = |index: usize| self.futures.iter().find(|future| future.index == index);

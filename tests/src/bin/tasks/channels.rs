@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use librip::sync::Arc;
 use librip_tokio::Task;
-use librip_tokio::sync::{Barrier, Mutex, Notify, mpsc, oneshot};
+use librip_tokio::sync::{Barrier, Mutex, Notify, mpsc, oneshot, watch};
 
 use crate::arrivals::{Arrivals, noting};
 
@@ -84,6 +84,32 @@ pub(crate) async fn own_sender() {
         sum
     });
     arrivals.wait(1).await;
+}
+
+/// A task awaits the next value under a lock that the only task which sends it needs.
+pub(crate) async fn change_under_a_lock() {
+    let (values, mut seen) = watch::channel(0);
+    seen.set_name("the value");
+    let lock = Arc::new(Mutex::new(0));
+    lock.set_name("the lock");
+    let [held, stuck]: [Arc<Arrivals>; 2] = Default::default();
+    let (of_reader, begun) = (lock.clone(), held.clone());
+    let [of_sender, of_waiting] = [stuck.clone(), stuck.clone()];
+    Task::new().name("sender").spawn(async move {
+        let _ = values.send(1);
+        begun.wait(1).await;
+        let _guard = noting(lock.lock(), &of_sender).await;
+        let _ = values.send(2);
+    });
+    Task::new().name("reader").spawn(async move {
+        let _guard = of_reader.lock().await;
+        while *seen.borrow_and_update() == 0 {
+            let _ = seen.changed().await;
+        }
+        held.arrive();
+        let _ = noting(seen.changed(), &of_waiting).await;
+    });
+    stuck.wait(2).await;
 }
 
 /// The task that receives ends, and what it leaves behind keeps the receiver.

@@ -32,6 +32,26 @@ pub(crate) async fn busy_workers() {
     }
 }
 
+/// One of two workers is in a poll that does not return.
+pub(crate) async fn long_poll() {
+    let arrivals = Arc::new(Arrivals::default());
+    let noted = arrivals.clone();
+    Task::new().name("resizes").spawn(async move {
+        librip::rip_snap!("resizes");
+        noted.arrive();
+        thread::sleep(Duration::MAX);
+    });
+    arrivals.wait(1).await;
+}
+
+/// A task is spawned onto a runtime of one thread that nobody runs.
+pub(crate) async fn undriven() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime needs no thread");
+    Task::new().name("orphan").spawn_on(async {}, runtime.handle());
+    // A runtime may not be dropped by a task.
+    std::mem::forget(runtime);
+}
+
 /// Tasks that look like trouble and go on: they share locks, poll several futures that want one lock, and give up
 /// waits.
 pub(crate) async fn healthy() {

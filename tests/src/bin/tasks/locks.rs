@@ -5,8 +5,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use librip::sync::{Arc, PoisonError};
+use librip::task::AtExt;
 use librip_tokio::Task;
-use librip_tokio::sync::{Barrier, Mutex, Notify};
+use librip_tokio::sync::{Barrier, Mutex, Notify, OnceCell};
 
 use crate::arrivals::{Arrivals, Moves, noting};
 
@@ -38,6 +39,75 @@ pub(crate) async fn futurelock() {
     drop(guard);
     // Tokio wakes the task, because the first future is next. The task polls the second one.
     polls[1].wait(2).await;
+}
+
+/// A task holds a lock in one future, does not poll that future any more, and waits for the lock in another one.
+pub(crate) async fn held_and_left_out() {
+    let lock = Arc::new(Mutex::new(0));
+    lock.set_name("the lock");
+    let [held, stuck]: [Arc<Arrivals>; 2] = Default::default();
+    let noted = stuck.clone();
+    Task::new().name("stuck").spawn(async move {
+        let holds = async {
+            let _guard = lock.lock().await;
+            held.arrive();
+            std::future::pending::<()>().await;
+        };
+        let mut holds = pin!(holds.at());
+        tokio::select! {
+            biased;
+            () = &mut holds => {}
+            () = held.wait(1) => noting(lock_briefly(&lock), &noted).await,
+        }
+    });
+    stuck.wait(1).await;
+}
+
+/// Like [`futurelock`], with guards that may be sent to other tasks.
+pub(crate) async fn owned_futurelock() {
+    let lock = Arc::new(Mutex::new(0));
+    lock.set_name("the lock");
+    let guard = lock.clone().lock_owned().await;
+    let (first_waits, second_waits): (Arc<Arrivals>, Arc<Arrivals>) = Default::default();
+    let noted = [first_waits.clone(), second_waits.clone()];
+    Task::new().name("stuck").spawn(async move {
+        let mut first = pin!(noting(lock.clone().lock_owned(), &noted[0]));
+        poll_fn(|cx| {
+            assert!(first.as_mut().poll(cx).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        drop(noting(lock.clone().lock_owned(), &noted[1]).await);
+        drop(first.await);
+    });
+    first_waits.wait(1).await;
+    second_waits.wait(1).await;
+    drop(guard);
+    // Tokio wakes the task, because the first future is next. The task polls the second one.
+    second_waits.wait(2).await;
+}
+
+/// A task initialises a cell and needs a lock for that, whose holder needs what is in the cell.
+pub(crate) async fn cell_and_lock() {
+    let (cell, lock) = (Arc::new(OnceCell::new()), Arc::new(Mutex::new(0)));
+    cell.set_name("settings");
+    lock.set_name("the lock");
+    let [initialises, stuck]: [Arc<Arrivals>; 2] = Default::default();
+    let (of_holder, held, begun) = (cell.clone(), lock.clone(), initialises.clone());
+    let [noted, noted_too] = [stuck.clone(), stuck.clone()];
+    Task::new().name("holder").spawn(async move {
+        let _guard = held.lock().await;
+        begun.wait(1).await;
+        noting(of_holder.get_or_init(async || 7), &noted).await;
+    });
+    Task::new().name("initialiser").spawn(async move {
+        let first = async || {
+            initialises.arrive();
+            *noting(lock.lock(), &noted_too).await
+        };
+        cell.get_or_init(first).await;
+    });
+    stuck.wait(2).await;
 }
 
 /// Two tasks take two locks in opposite orders.
