@@ -20,16 +20,23 @@ fn attempt(name: &str) -> Option<String> {
         return None;
     }
     let mut output = Limited(String::new());
-    if let Ok(symbol) = rustc_demangle::try_demangle(name) {
-        // The alternate form leaves out the hash.
-        write!(output, "{symbol:#}").ok()?;
-    } else if name.starts_with("_Z") {
+    // A static in a namespace of C++ would be a legacy name of Rust, but for the hash.
+    if name.starts_with("_Z") && !has_hash(name) {
         let symbol = cpp_demangle::Symbol::new(name).ok()?;
         symbol.structured_demangle(&mut output, &cpp_demangle::DemangleOptions::default()).ok()?;
     } else {
-        return None;
+        let symbol = rustc_demangle::try_demangle(name).ok()?;
+        // The alternate form leaves out the hash.
+        write!(output, "{symbol:#}").ok()?;
     }
     Some(output.0)
+}
+
+/// Whether a mangled name has the last part of legacy names of Rust: an `h` and 16 digits.
+fn has_hash(name: &str) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_hexdigit();
+    let mut parts = name.as_bytes().windows(b"17h0123456789abcdefE".len());
+    parts.any(|part| part.starts_with(b"17h") && part[3..19].iter().all(is_digit) && part.ends_with(b"E"))
 }
 
 struct Limited(String);
@@ -60,6 +67,12 @@ mod tests {
     #[test]
     fn cpp_names_get_their_parameters() {
         assert_eq!(demangle("_ZN5cache6lookupEiPKc"), "cache::lookup(int, char const*)");
+    }
+
+    #[test]
+    fn a_static_of_cpp_is_not_taken_for_one_of_rust() {
+        assert_eq!(demangle("_ZN12_GLOBAL__N_17journalE"), "(anonymous namespace)::journal");
+        assert_eq!(demangle("_ZN5cacheL17hexadecimal_digitE"), "cache::hexadecimal_digit");
     }
 
     #[test]
