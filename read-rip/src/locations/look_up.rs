@@ -36,7 +36,10 @@ impl Locations<'_> {
             // The location of the event is its caller. So the files of the interposer are not asked, nor missed.
             return Location { pc, module: Some(module), address, sites: indices, ..Location::default() };
         }
-        let code = self.code_at(module, address, &sites, is_wrapper);
+        let mut code = self.code_at(module, address, &sites, is_wrapper);
+        if let Some((file, line)) = self.calls.copied(module, address) {
+            code.begin_at(self.names.share(file), line);
+        }
         let is_in_wrapper = is_wrapper && code.call.is_none();
         let mut sources = sources(&code, &sites).into_iter();
         let source = sources.next();
@@ -220,6 +223,27 @@ struct Code {
     /// The source of the call of a wrapper.
     call: Option<(Arc<str>, u32)>,
 }
+
+impl Code {
+    /// The place is this line of the program, although the code is of a header. Leaves out the functions of the header:
+    /// all but the outermost one, if debug information does not know the line.
+    fn begin_at(&mut self, file: Arc<str>, line: u32) {
+        let is_file = |whole: &str| match file.strip_prefix("...") {
+            Some(end) => whole.ends_with(end),
+            None => is_same_file(whole, &file),
+        };
+        let is_there = |frame: &Frame| frame.line == Some(line) && frame.file.as_deref().is_some_and(is_file);
+        let callers = std::mem::take(&mut self.callers);
+        let mut frames: Vec<Frame> = self.innermost.take().into_iter().chain(callers).collect();
+        let known = frames.iter().position(is_there);
+        frames.drain(..known.unwrap_or(frames.len().saturating_sub(1)));
+        let whole = known.and_then(|_| frames.first()?.file.clone());
+        self.call = Some((whole.unwrap_or(file), line));
+        let mut frames = frames.into_iter();
+        (self.innermost, self.callers) = (frames.next(), frames.collect());
+    }
+}
+
 /// The source of a location, followed by the sources of other marks that the linker folded into its mark.
 ///
 /// The call of a wrapper comes first. Otherwise the notes of sites are exact, and debug information is used where
