@@ -72,8 +72,8 @@ use super::task_waits;
 use super::view::View;
 use super::waits_for::{WaitsFor, grade_left_out};
 use crate::hash::HashSet;
-use crate::locks::{LockId, ThreadId};
-use crate::ring::LockType;
+use crate::locks::{LockId, TaskFacts, ThreadId};
+use crate::ring::{LockType, TaskKind};
 
 /// See the file's description.
 pub(super) struct Deadlock;
@@ -202,7 +202,8 @@ impl WaitsFor<'_> {
         let is_futurelock = self.is_futurelock(&edges);
         // A task that waits for itself by blocking its thread: another future of it holds the lock, or its own caller.
         let task = |id: ThreadId| self.view.now.threads[id].task.as_deref();
-        let is_blocked_task = threads.len() == 1 && task(threads[0]).is_some_and(|task| task.is_polled);
+        let is_in_poll = |task: &TaskFacts| task.is_polled && task.kind != TaskKind::Coroutine;
+        let is_blocked_task = threads.len() == 1 && task(threads[0]).is_some_and(is_in_poll);
         let has_suspended = threads.iter().any(|&id| task(id).is_some_and(|task| !task.is_polled));
         let channels = || edges.iter().filter_map(WaitEdge::of_channel);
         let advice = match threads.len() {

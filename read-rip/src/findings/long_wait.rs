@@ -56,6 +56,7 @@ use super::task_waits;
 use super::view::{Length, View};
 use crate::hash::HashSet;
 use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
+use crate::ring::TaskKind;
 use crate::threads::ThreadState;
 
 /// See the file's description.
@@ -297,10 +298,15 @@ impl Judge<'_, '_> {
         is_silent: bool,
         evidence: &Standstill,
     ) -> Advice {
+        let task = |hold: &Hold| self.view.now.threads[hold.thread].task.as_deref();
+        let is_future = |hold: &Hold| task(hold).is_some_and(|task| task.kind != TaskKind::Coroutine);
         match (hold, &evidence.holder) {
-            // The guard of a lock of threads, in a task that is suspended.
+            // The guard of a lock of threads, in a task that is suspended. The locks of coroutines are marked as those
+            // of threads are.
             (Some(hold), _)
-                if !hold.is_of_future && task_waits::suspended(self.view, hold.thread).is_some() =>
+                if !hold.is_of_future
+                    && is_future(hold)
+                    && task_waits::suspended(self.view, hold.thread).is_some() =>
             {
                 return Advice::NoThreadLocksOverAwait;
             }

@@ -420,6 +420,23 @@ fn a_poll_that_is_part_of_a_deadlock_is_reported_once() {
 }
 
 #[test]
+fn advice_for_coroutines_does_not_speak_of_locks_of_threads() {
+    let mut scene = Scene::new();
+    let (thread, stuck, own) = (scene.thread("scheduler"), scene.task("stuck"), scene.lock("OWN"));
+    scene.polls(thread, stuck);
+    scene.facts(stuck).kind = TaskKind::Coroutine;
+    scene.holds(stuck, own);
+    scene.waits(stuck, own);
+    assert_eq!(one(scene.run(&Deadlock)).advice[0], Advice::ReleaseBeforeCall);
+    let mut scene = Scene::new();
+    let (holder, waiter, lock) = (scene.task("holder"), scene.task("waiter"), scene.lock("L"));
+    scene.facts(holder).kind = TaskKind::Coroutine;
+    scene.holds(holder, lock);
+    scene.waits(waiter, lock);
+    assert_eq!(one(scene.run(&LongWait)).advice, [Advice::ReleaseBeforeAwait]);
+}
+
+#[test]
 fn calls_that_wait_for_a_thread_of_the_pool_are_reported_and_calls_that_run_are_not() {
     let (mut scene, ready) = starved();
     for id in [1, 3, ready] {
