@@ -1,15 +1,17 @@
 //! Coroutines: each has a history of its own, which survives each resume, and locks of its own.
 //!
-//! It reads the slots of coroutines itself, by offsets that were typed from the description of the format.
+//! It reads the slots of coroutines itself, by offsets that were typed from the description of the format. Of the
+//! examples it also says what `read-rip` shows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use librip_test_kit::victim::Plan;
+use librip_test_kit::victim::{Plan, Remains};
 
+use crate::examples::{answer, expect};
 use crate::{
-    CLANG, CLANGPP, Compiler, GCC, GPP, STRICT, build, directory, fixture, installed, package, repository,
-    run, tool,
+    CLANG, CLANGPP, Compiler, GCC, GPP, STRICT, build, build_with, can, directory, fixture, installed,
+    line_of, package, repository, run, shared, tool,
 };
 
 const KIND_THREAD: u64 = 1;
@@ -146,57 +148,161 @@ fn held(lock: &str, state: u64) -> (String, u64) {
     (lock.to_owned(), state)
 }
 
-/// Builds an example, kills it when it is stuck, and reads its ring.
-fn left_by(compiler: Compiler, source: &str, flags: &[&str]) -> Vec<Owner> {
-    let path = repository().join("examples/c").join(source);
-    let name = format!("{source}-{}", compiler.name);
-    let program = build(compiler, &[path.to_str().unwrap()], &name, &[&["-g", "-O2"], flags].concat());
-    let mut victim = Plan::new(program, &[]).start();
-    victim.until("stuck");
-    victim.kill();
-    owners(&victim.wait().ring_path())
+fn example(source: &str) -> PathBuf {
+    repository().join("examples/c").join(source)
+}
+
+/// An example that was killed when it was stuck.
+struct Left {
+    owners: Vec<Owner>,
+    remains: Remains,
+}
+
+impl Left {
+    fn by(program: PathBuf) -> Left {
+        let mut victim = Plan::new(program, &[]).start();
+        victim.until("stuck");
+        victim.kill();
+        let remains = victim.wait();
+        Left { owners: owners(&remains.ring_path()), remains }
+    }
+
+    fn said(&self, arguments: &[&str]) -> String {
+        answer(arguments, &self.remains.ring_path(), 0)
+    }
+
+    /// Asserts what `tasks -t` says of a coroutine: the line begins with its name and its state, and has all these
+    /// parts. Returns the line below.
+    #[track_caller]
+    fn shows(&self, name: &str, state: &str, parts: &[&str]) -> String {
+        let said = self.said(&["tasks", "-t"]);
+        let mut lines = said.lines();
+        let is_of_it = |line: &&str| line.starts_with(&format!("{name}[task "));
+        let line = lines.by_ref().find(is_of_it).unwrap_or_else(|| panic!("{name}: {said}"));
+        assert!(line.contains(&format!("]: {state}")), "{said}");
+        expect(line, parts);
+        lines.next().unwrap_or_default().to_owned()
+    }
+}
+
+/// Builds an example.
+fn built(compiler: Compiler, source: &str, flags: &[&str], libraries: &[&str]) -> PathBuf {
+    let path = example(source);
+    let libraries: Vec<String> = libraries.iter().map(|&library| library.to_owned()).collect();
+    let (name, flags) = (format!("{source}-{}", compiler.name), [&["-g", "-O2"], flags].concat());
+    build_with(compiler, &[path.to_str().unwrap()], &name, &flags, &[shared(), libraries].concat())
+}
+
+/// `FILE:LINE` of the line with this text in an example.
+fn place(source: &str, text: &str) -> String {
+    format!("{source}:{}", line_of(example(source).to_str().unwrap(), text))
 }
 
 #[test]
 fn deadlocked_coroutines_of_ucontext_have_their_locks_and_what_they_recorded_before_and_after_a_resume() {
+    let source = "coroutines.c";
+    let [waits, acquired, made] =
+        ["RIP_LOCK_WAIT(", "RIP_LOCK_ACQUIRED(", "rip_context_create("].map(|text| place(source, text));
     for compiler in installed(&[GCC, CLANG]) {
-        let owners = left_by(compiler, "coroutines.c", &[]);
-        for (name, has, wants) in [("there", "alice", "bob"), ("back", "bob", "alice")] {
-            let coroutine = named(&owners, name);
+        let left = Left::by(built(compiler, source, &[], &[]));
+        let groups = left.said(&["tasks"]);
+        let check = answer(&["check"], &left.remains.ring_path(), 1);
+        expect(
+            &check,
+            &["potential deadlock: 2 tasks wait for one another\n", "doubt: a lock is marked by hand"],
+        );
+        for (name, has, wants, other) in
+            [("there", "alice", "bob", "back"), ("back", "bob", "alice", "there")]
+        {
+            let coroutine = named(&left.owners, name);
             assert!(is_suspended(coroutine) && coroutine.state == LIVE);
             assert_eq!(coroutine.turn, 2 * 1000, "each round resumes it");
             assert_eq!(coroutine.labels, ["begins a transfer", "was resumed"]);
             assert_eq!(coroutine.held, [held(has, HELD), held(wants, WAITING)]);
             let (file, line) = coroutine.location.clone().unwrap();
-            let path = repository().join("examples/c/coroutines.c");
-            let text = std::fs::read_to_string(path).unwrap();
-            let made = text.lines().nth(line as usize - 1).unwrap();
-            assert!(file.ends_with("coroutines.c") && made.contains("rip_context_create"), "{file}:{line}");
+            assert!(format!("{file}:{line}").ends_with(&made), "{file}:{line}");
+            let waiting = format!(", waiting for {wants} at acquire {waits}");
+            expect(&groups, &[&format!("suspended{waiting} : 1 coroutine")]);
+            let made = format!(", made at {made}, 1000 polls");
+            let holds = left.shows(name, "suspended", &[&waiting, &made]);
+            assert_eq!(holds, format!("    holds {has}, acquired at acquire {acquired}"));
+            // An edge of the cycle.
+            let waits_for = format!("    {name}[task ");
+            let edge = check.lines().find(|line| line.starts_with(&waits_for)).expect(&check);
+            let at = format!(") at acquire {waits}, held by {other}[task ");
+            let since = format!("], acquired at acquire {acquired}");
+            expect(edge, &[&format!("] waits for {wants} (0x"), &at, &since]);
         }
-        let scheduler = named(&owners, "scheduler");
+        let scheduler = named(&left.owners, "scheduler");
         assert_eq!((scheduler.kind, &scheduler.held[..]), (KIND_THREAD, &[][..]));
         assert_eq!(scheduler.labels, ["gives up"], "what coroutines record is not the thread's");
-        let index = |name: &str| owners.iter().position(|owner| owner.name == name).unwrap() as i64;
+        let index = |name: &str| left.owners.iter().position(|owner| owner.name == name).unwrap() as i64;
         for coroutine in ["there", "back"] {
-            assert_eq!(index(coroutine) + named(&owners, coroutine).poller, index("scheduler"));
+            assert_eq!(index(coroutine) + named(&left.owners, coroutine).poller, index("scheduler"));
         }
     }
 }
 
 #[test]
 fn fibers_of_a_switch_in_assembly_have_histories_and_the_one_that_ran_is_known() {
+    let source = "fibers.c";
+    let places = [r#"RIP_EVENT("made item"#, r#""waits for nothing""#, "rip_context_create("];
+    let [made, waits, created] = places.map(|text| place(source, text));
     for compiler in installed(&[GCC, CLANG]) {
-        let owners = left_by(compiler, "fibers.c", &[]);
-        let producer = named(&owners, "producer");
+        let left = Left::by(built(compiler, source, &[], &[]));
+        let producer = named(&left.owners, "producer");
         assert!(is_suspended(producer));
-        let [made, again] = ["made item %d", "wants to make another"];
-        assert_eq!(producer.labels, [made, again, made, again, made]);
-        let consumer = named(&owners, "consumer");
+        let [made_item, again] = ["made item %d", "wants to make another"];
+        assert_eq!(producer.labels, [made_item, again, made_item, again, made_item]);
+        let consumer = named(&left.owners, "consumer");
         assert!(!is_suspended(consumer), "the program died while it ran");
         let [got, another] = ["got item %d", "wants another"];
         assert_eq!(consumer.labels, [got, another, got, another, got, "waits for nothing"]);
         assert_eq!((producer.turn, consumer.turn), (2 * 3, 2 * 3 - 1));
-        assert_eq!(named(&owners, "thread").labels, ["starts the fibers"]);
+        assert_eq!(named(&left.owners, "thread").labels, ["starts the fibers"]);
+        let [at, last] = [format!(" at produce {made}"), format!(", last at consume {waits}")];
+        let groups = left.said(&["tasks"]);
+        expect(&groups, &[&format!("suspended{at} : 1 coroutine"), &format!("runs{last} : 1 coroutine")]);
+        let created = format!(", made at {created}, 3 polls");
+        left.shows("producer", "suspended", &[&at, &created]);
+        left.shows("consumer", "runs on thread[", &[&last, &created]);
+        expect(&left.said(&["check"]), &["no findings in 1 thread, 2 tasks and 0 locks"]);
+    }
+}
+
+#[test]
+fn of_fibers_of_boost_it_is_known_which_one_keeps_the_lock_while_it_is_suspended() {
+    let source = "fibers.cc";
+    let has_boost = ["-include", "boost/context/fiber.hpp", "-lboost_context"];
+    let can_build = |compiler: &Compiler| can(compiler.name, &has_boost, directory());
+    let [waits, acquired] = ["RIP_LOCK_WAIT(", "RIP_LOCK_ACQUIRED("].map(|text| place(source, text));
+    let [awaits, made] = ["\"awaits the flusher\"", ": context(name)"].map(|text| place(source, text));
+    for compiler in installed(&[GPP, CLANGPP]).into_iter().filter(can_build) {
+        let left = Left::by(built(compiler, source, &[], &["-lboost_context"]));
+        let [writer, flusher] = ["writer", "flusher"].map(|name| named(&left.owners, name));
+        assert!(is_suspended(writer) && is_suspended(flusher));
+        assert_eq!((&writer.labels[..], writer.turn), (&["awaits the flusher".to_owned()][..], 2));
+        assert_eq!((&flusher.labels[..], flusher.turn), (&["wants to flush".to_owned()][..], 2));
+        assert_eq!((writer.held.len(), writer.held[0].1), (1, HELD));
+        assert_eq!(flusher.held, [held(&writer.held[0].0, WAITING)]);
+        assert_eq!(named(&left.owners, "scheduler").labels, ["has nothing to run"]);
+        let created = format!(", made at {made}, 1 poll");
+        let holds = left.shows("writer", "suspended", &[&format!(" at write {awaits}"), &created]);
+        assert_eq!(holds, format!("    holds journal, acquired at Mutex::lock() {acquired}"));
+        let waiting = format!(", waiting for journal at Mutex::lock() {waits}");
+        left.shows("flusher", "suspended", &[&waiting, &created]);
+        expect(&left.said(&["tasks"]), &[&format!("suspended{waiting} : 1 coroutine")]);
+        let check = answer(&["check", "--threshold", "1us"], &left.remains.ring_path(), 1);
+        expect(
+            &check,
+            &[
+                "suspected long-wait: 1 thread or task waits for journal (0x",
+                &format!("] holds it, acquired at Mutex::lock() {acquired}\n"),
+                "    meanwhile it is suspended",
+                &format!("; it was last at write {awaits}\n"),
+                "    next: release the lock before that await",
+            ],
+        );
     }
 }
 
@@ -214,20 +320,30 @@ fn has_coroutines(compiler: Compiler) -> bool {
 
 #[test]
 fn coroutines_of_cpp_have_histories_whichever_thread_resumes_them() {
+    let source = "coroutines.cc";
+    let places = [r#"RIP_EVENT("wants page"#, r#"RIP_EVENT("reads page"#, "traced_promise(name)"];
+    let [awaits, reads, made] = places.map(|text| place(source, text));
     for compiler in installed(&[GPP, CLANGPP]).into_iter().filter(|&compiler| has_coroutines(compiler)) {
-        let owners = left_by(compiler, "coroutines.cc", &["-std=c++20"]);
-        let server = named(&owners, "serve");
+        let left = Left::by(built(compiler, source, &["-std=c++20"], &[]));
+        let server = named(&left.owners, "serve");
         let [wants, has] = ["wants page %d", "has pages of %d bytes"];
         assert!(is_suspended(server));
         assert_eq!(server.labels, [wants, has, wants, has, wants]);
-        let fetches: Vec<&Owner> = owners.iter().filter(|owner| owner.name == "fetch").collect();
+        let fetches: Vec<&Owner> = left.owners.iter().filter(|owner| owner.name == "fetch").collect();
         assert_eq!(fetches.iter().map(|fetch| fetch.state).collect::<Vec<_>>(), [EXITED, EXITED, LIVE]);
         for fetch in fetches {
             assert!(is_suspended(fetch));
             assert_eq!(fetch.labels, ["asks for page %d", "reads page %d"]);
         }
-        for thread in owners.iter().filter(|owner| owner.kind == KIND_THREAD) {
+        for thread in left.owners.iter().filter(|owner| owner.kind == KIND_THREAD) {
             assert_eq!(thread.labels, [""; 0], "{thread:?}");
+        }
+        let groups = left.said(&["tasks"]);
+        expect(&groups, &["; 2 tasks, and the last 2 that have ended\n"]);
+        for (name, at, polls) in [("serve", &awaits, 3), ("fetch", &reads, 2)] {
+            expect(&groups, &[&format!("{at} : 1 coroutine")]);
+            let made = format!(", made at {made}, {polls} polls");
+            left.shows(name, "suspended", &[&format!(" {at},"), &made]);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The examples in C and C++: built with the command in their first comment, killed, and read.
 
+use std::path::Path;
 use std::process::Command;
 
 use librip_test_kit::victim::Plan;
@@ -16,21 +17,21 @@ fn ask(compiler: Compiler, source: &str, command: &str) -> String {
     victim.until("stuck");
     victim.kill();
     let remains = victim.wait();
-    let mut reader = Command::new(env!("CARGO_BIN_EXE_reader"));
-    if !command.is_empty() {
-        reader.arg(command);
-    }
-    if command == "check" {
-        // Its status says that there are findings.
-        let output = reader.arg(remains.ring_path()).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        return String::from_utf8(output.stdout).unwrap();
-    }
-    tool(reader.arg(remains.ring_path()))
+    let arguments = if command.is_empty() { &[][..] } else { &[command] };
+    // The status of `check` says that there are findings.
+    answer(arguments, &remains.ring_path(), if command == "check" { 1 } else { 0 })
+}
+
+/// What `read-rip` says of a ring, with this exit status.
+#[track_caller]
+pub(crate) fn answer(arguments: &[&str], ring: &Path, status: i32) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().unwrap();
+    assert_eq!(output.status.code(), Some(status), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[track_caller]
-fn expect(said: &str, parts: &[&str]) {
+pub(crate) fn expect(said: &str, parts: &[&str]) {
     for part in parts {
         assert!(said.contains(part), "no {part:?} in\n{said}");
     }
@@ -130,9 +131,7 @@ fn the_towers_in_c_say_what_they_moved_and_which_were_open_at_the_death() {
         let path = repository().join("examples/c/hanoi.c");
         let program =
             build(compiler, &[path.to_str().unwrap()], &format!("hanoi-{}", compiler.name), &["-g", "-O2"]);
-        let read = |arguments: &[&str], ring: &std::path::Path| {
-            tool(Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring))
-        };
+        let read = |arguments: &[&str], ring: &Path| answer(arguments, ring, 0);
         let remains = Plan::new(&program, &["3"]).run();
         remains.expect_success();
         let log = read(&["log", "--level", "info", "--no-spans"], &remains.ring_path());

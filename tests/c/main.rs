@@ -90,10 +90,15 @@ const STRICT: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];
 
 /// Compiles fixtures into a program that uses the shared library.
 fn build(compiler: Compiler, sources: &[&str], name: &str, flags: &[&str]) -> PathBuf {
+    build_with(compiler, sources, name, flags, &shared())
+}
+
+/// The shared library, for a program that is linked.
+fn shared() -> Vec<String> {
     // FOLKLORE: glibc fails an assertion at the start of a -static-pie program that has a run path, so only this
     // function sets one.
     let path = format!("-Wl,-rpath,{}", prefix().join("lib").display());
-    build_with(compiler, sources, name, flags, &[package("Libs"), vec![path]].concat())
+    [package("Libs"), vec![path]].concat()
 }
 
 /// The same with these libraries.
