@@ -523,6 +523,53 @@ fn misused_tasks_harm_neither_the_program_nor_what_is_known_of_others() {
 }
 
 #[test]
+fn a_task_that_goes_on_in_another_runtime_takes_its_history_along() {
+    let mut victim = started(plan("moved"));
+    let judge = |ring: &Path| {
+        let output = read_rip(&["tasks", "--json", "-a"], ring);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let tasks: Vec<Value> = lines.filter(|line| line["type"] == "task").collect();
+        let states: Vec<_> =
+            tasks.iter().map(|task| (&task["data"]["name"], &task["data"]["state"])).collect();
+        assert_eq!(
+            states,
+            [(&"moved".into(), &"ended".into()), (&"moved".into(), &"suspended".into())],
+            "{text}"
+        );
+        let moved = &tasks[1]["data"];
+        // One poll in each runtime. Nobody has woken it: the second runtime polls whatever it is given.
+        assert_eq!((&moved["polls"], &moved["wakes"]), (&2.into(), &0.into()), "{text}");
+        let made = moved["made_at"]["line"].as_u64().unwrap() as usize;
+        let source = include_str!("../src/bin/tasks/misuse.rs");
+        let line_of = |text: &str| source.lines().position(|line| line.contains(text)).unwrap() + 1;
+        assert_eq!(made, line_of(r#".name("moved")"#), "{text}");
+        let output = read_rip(&["-t"], ring);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let of = |name: &str| text.lines().find(|line| line.starts_with(name)).expect(&text).to_owned();
+        // The words between are those of awaits.
+        let at = |text: &str| format!("}}misuse.rs:{}", line_of(text));
+        let (first, second) = (at("in the first runtime"), at("in the second runtime"));
+        let history = of(&format!("moved[task {}]: ", moved["number"]));
+        let marks: Vec<&str> = history.split(", ").map(|mark| &mark[mark.find('}').unwrap()..]).collect();
+        assert_eq!(marks, [first, second], "{text}");
+        // Neither has the thread that polled it last.
+        let tid = format!("[{}]: ", moved["polled_by"]);
+        let second = text.lines().find(|line| line.contains(&tid));
+        assert!(
+            second.is_none_or(|line| line.starts_with("second[") && !line.contains("misuse.rs")),
+            "{text}"
+        );
+        let answer = check(ring, &["--threshold", "1ms"]);
+        assert_eq!((answer.findings, answer.status), (vec![], 0));
+    };
+    judge(&victim.ring_path());
+    victim.kill();
+    judge(&victim.wait().ring_path());
+}
+
+#[test]
 fn tasks_without_a_slot_are_counted_and_threads_keep_theirs() {
     let victim = started(plan("crowd").env("RIP_SLOTS", "32").env("TASKS_CROWD", "100"));
     let output = read_rip(&["tasks", "--json"], &victim.ring_path());

@@ -67,6 +67,7 @@ const SCENARIOS: &[Scenario] = &[
     ("healthy-channels", || Box::pin(channels::healthy_channels())),
     ("healthy", || Box::pin(crowds::healthy())),
     ("many-short", || Box::pin(crowds::many_short())),
+    ("moved", || Box::pin(misuse::moves_between_runtimes())),
     ("misused", || Box::pin(misuse::misused())),
     ("truth", || Box::pin(truth::tells_the_truth())),
     ("crowd", || Box::pin(crowds::crowd())),

@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use librip::sync::Arc;
+use librip::task::Traced;
 use librip_tokio::Task;
+use tokio::runtime::Runtime;
 
 use crate::arrivals::{Arrivals, noting};
 
@@ -15,7 +17,7 @@ use crate::arrivals::{Arrivals, noting};
 pub(crate) async fn misused() {
     leaks();
     recorded_twice().await;
-    moves_between_runtimes();
+    moves_between_runtimes().await;
     panics().await;
     wakes_after_the_end().await;
 }
@@ -41,23 +43,61 @@ async fn recorded_twice() {
     arrivals.wait(1).await;
 }
 
-/// A future is polled on a thread with one runtime, and goes on with another one on another thread.
-fn moves_between_runtimes() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().build().expect("it needs no thread");
-    let mut moved = Box::pin(Task::new().name("moved").traced(async {
+/// Two futures are each polled once by one runtime, and go on in another one, on another thread. The first one ends
+/// there, and the second one stays.
+pub(crate) async fn moves_between_runtimes() {
+    let moves_and_ends = first_polled_elsewhere(|| async {
         tokio::task::yield_now().await;
         tokio::task::yield_now().await;
         7
-    }));
+    });
+    let ends = thread::spawn(move || assert_eq!(runtime().block_on(moves_and_ends), 7));
+    ends.join().expect("nothing panics");
+    let arrivals = Arc::new(Arrivals::default());
+    let noted = arrivals.clone();
+    let moves = first_polled_elsewhere(|| async move {
+        librip::rip_snap!("in the first runtime");
+        suspended_once().await;
+        librip::rip_snap!("in the second runtime");
+        noting(pending::<()>(), &noted).await
+    });
+    thread::Builder::new()
+        .name("second".into())
+        .spawn(move || runtime().block_on(moves))
+        .expect("threads can be started");
+    arrivals.wait(1).await;
+}
+
+/// A runtime of the calling thread.
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().build().expect("it needs no thread")
+}
+
+/// Makes a task within a runtime that ends, and polls it there once.
+fn first_polled_elsewhere<F: Future + Send + 'static>(
+    future: impl FnOnce() -> F + Send + 'static,
+) -> Pin<Box<Traced<F>>>
+where
+    F::Output: Send,
+{
     let begins = thread::spawn(move || {
         let runtime = runtime();
-        let _guard = runtime.enter();
-        assert!(poll_once(moved.as_mut()).is_pending());
+        let within = runtime.enter();
+        let mut moved = Box::pin(Task::new().name("moved").traced(future()));
+        drop(within);
+        runtime.block_on(poll_fn(|cx| {
+            assert!(moved.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        }));
         moved
     });
-    let moved = begins.join().expect("nothing panics");
-    let ends = thread::spawn(move || assert_eq!(runtime().block_on(moved), 7));
-    ends.join().expect("nothing panics");
+    begins.join().expect("nothing panics")
+}
+
+/// Returns at its first poll, and wakes nobody.
+async fn suspended_once() {
+    let mut is_first = true;
+    poll_fn(|_| if mem::take(&mut is_first) { Poll::Pending } else { Poll::Ready(()) }).await;
 }
 
 async fn panics() {
