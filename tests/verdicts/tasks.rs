@@ -585,9 +585,13 @@ fn tasks_without_a_slot_are_counted_and_threads_keep_theirs() {
     assert!(main.is_none_or(|slot| slot.state == State::Live));
 }
 
+fn executor(arguments: &[&str]) -> Victim {
+    started(Plan::new(env!("CARGO_BIN_EXE_executor"), arguments))
+}
+
 #[test]
 fn says_of_an_unprepared_executor_what_its_workers_do_and_that_its_tasks_are_not_seen() {
-    let victim = started(Plan::new(env!("CARGO_BIN_EXE_executor"), &[]));
+    let victim = executor(&[]);
     let pid = victim.pid().to_string();
     // A worker may not have come to where it waits yet.
     let start = Instant::now();
@@ -602,4 +606,27 @@ fn says_of_an_unprepared_executor_what_its_workers_do_and_that_its_tasks_are_not
     assert!(text.contains("1 thread at") && text.contains("waiting to be woken (tokio block_on)"), "{text}");
     let expected = "3 threads run async tasks (tokio), and nothing has recorded which: ";
     assert!(remarks.contains(expected) && remarks.contains("librip_tokio::spawn"), "{remarks}");
+}
+
+#[test]
+fn an_unprepared_executor_is_known_by_its_stacks_where_its_threads_have_other_names() {
+    for (kind, count) in
+        [("", "3 threads run"), ("named", "3 threads run"), ("current-thread", "1 thread runs")]
+    {
+        let victim = executor(&[kind]);
+        let pid = victim.pid().to_string();
+        let expected = format!("{count} async tasks (tokio), and nothing has recorded which: ");
+        for arguments in [&[][..], &["check"], &["tasks"], &["stacks"]] {
+            let start = Instant::now();
+            loop {
+                let output = read_rip(arguments, Path::new(&pid));
+                let said = String::from_utf8(output.stderr).unwrap();
+                if said.contains(&expected) {
+                    break;
+                }
+                // A thread that runs shows no stack.
+                assert!(start.elapsed() < DEADLINE, "{kind} {arguments:?}: {said}");
+            }
+        }
+    }
 }

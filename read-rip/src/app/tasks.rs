@@ -61,7 +61,8 @@ pub(super) fn tasks(args: &TasksArgs, wanted: &Common) -> Result<u8, AppError> {
         report::task_groups(&mut out, &locks::task_groups(&model, is_wanted), &names, args.verbose)?;
         out.flush()?;
     }
-    let remarks = if has_tasks { Vec::new() } else { vec![NO_TASKS.to_owned()] };
+    let no_tasks = || report::remarks::of_executor(&model).unwrap_or_else(|| NO_TASKS.to_owned());
+    let remarks = if has_tasks { Vec::new() } else { vec![no_tasks()] };
     let status = reading.remarks(wanted, &locations, &remarks)?;
     Ok(status)
 }

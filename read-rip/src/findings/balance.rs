@@ -208,7 +208,7 @@ mod tests {
         let mut scene = Scene::new();
         scene.thread("worker");
         assert_eq!(balance(&scene).outcome, Outcome::NothingRecorded);
-        let seen = |doing| Some(Seen { index: 0, place: None, doing, is_still: Some(true) });
+        let seen = |doing| Some(Seen { index: 0, place: None, doing, is_still: Some(true), worker: None });
         scene.model.threads[0].seen = seen(Doing::Unknown);
         assert_eq!(balance(&scene).outcome, Outcome::NothingRecorded, "the kernel may not say anything");
         scene.model.threads[0].seen = seen(Doing::WaitsOutside);

@@ -207,7 +207,8 @@ fn what_an_earlier_finding_explains_is_not_reported_again() {
 
 /// The kernel says that the holder of a pile does this.
 fn seen(mut scene: Scene, doing: Doing) -> Scene {
-    scene.model.threads[0].seen = Some(Seen { index: 0, place: None, doing, is_still: Some(false) });
+    scene.model.threads[0].seen =
+        Some(Seen { index: 0, place: None, doing, is_still: Some(false), worker: None });
     scene
 }
 

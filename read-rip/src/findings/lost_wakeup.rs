@@ -167,7 +167,7 @@ mod tests {
     const READY: u64 = 0x1000;
 
     fn sees(scene: &mut Scene, thread: ThreadId, doing: Doing) {
-        let seen = Seen { index: thread, place: None, doing, is_still: Some(true) };
+        let seen = Seen { index: thread, place: None, doing, is_still: Some(true), worker: None };
         scene.model.threads[thread].seen = Some(seen);
     }
 

@@ -213,7 +213,8 @@ mod tests {
         scene.model.threads[0].ended_conditions = vec![end];
         let found = scene.run(&Misuse);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Potential));
-        let seen = Seen { index: 1, place: None, doing: Doing::WaitsInside, is_still: Some(true) };
+        let seen =
+            Seen { index: 1, place: None, doing: Doing::WaitsInside, is_still: Some(true), worker: None };
         scene.model.threads[1].seen = Some(seen);
         assert_eq!(scene.run(&Misuse)[0].confidence, Confidence::Proven);
         let signal = Signal { condition: READY, is_heard: true, location };

@@ -126,7 +126,7 @@ mod tests {
             let place = scene.location(file, 1);
             scene.locations[place].full_function = file.into();
             scene.model.threads[id].seen =
-                Some(Seen { index, place: Some(place), doing, is_still: Some(true) });
+                Some(Seen { index, place: Some(place), doing, is_still: Some(true), worker: None });
         }
         scene.model.window_ns = Some(200_000_000);
         scene

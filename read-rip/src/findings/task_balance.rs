@@ -109,7 +109,8 @@ mod tests {
             task
         });
         let worker = scene.thread("worker");
-        let seen = Seen { index: 0, place: None, doing: Doing::WaitsOutside, is_still: Some(true) };
+        let seen =
+            Seen { index: 0, place: None, doing: Doing::WaitsOutside, is_still: Some(true), worker: None };
         scene.model.threads[worker].seen = Some(seen).filter(|_| !scene.model.is_final);
         (scene, tasks)
     }
@@ -145,7 +146,8 @@ mod tests {
             }),
             ("a thread runs", |scene, _| {
                 let thread = scene.thread("other");
-                let seen = Seen { index: 0, place: None, doing: Doing::Runs, is_still: Some(false) };
+                let seen =
+                    Seen { index: 0, place: None, doing: Doing::Runs, is_still: Some(false), worker: None };
                 scene.model.threads[thread].seen = Some(seen);
             }),
         ];

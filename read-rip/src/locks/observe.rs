@@ -50,6 +50,7 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
             place: recorded.or(places[standing.stack]),
             doing: doing(seen, at),
             is_still: standing.is_still,
+            worker: standing.worker,
         });
     }
     observer.polled_tasks();

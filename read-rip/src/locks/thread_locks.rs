@@ -6,6 +6,7 @@ use super::{Hold, LockId, Peer, Steps, TaskFacts, ThreadId, Wait};
 use crate::locations::LocationId;
 use crate::ring::Position;
 use crate::threads::ThreadState;
+use crate::waits::Worker;
 
 /// What the kernel says of a thread, as far as analyses want to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Seen {
     pub doing: Doing,
     /// Whether it stood still between two readings; `None` if there was one.
     pub is_still: Option<bool>,
+    /// What it is for an executor of async tasks, as far as its stack says so.
+    pub worker: Option<Worker>,
 }
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

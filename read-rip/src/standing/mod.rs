@@ -25,10 +25,12 @@ use serde::{Deserialize, Serialize};
 use crate::hash::{HashMap, HashSet};
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{Descriptor, Memory, RunState, Sleep, Target, Task, Unstopped};
-use crate::waits::{Clue, Doubt, Owner, Wait, Waits};
+use crate::waits::{Clue, Doubt, Owner, Wait, Waits, Worker};
 
 /// How many functions of a stack may say something about a wait.
 const NAMES_MAX: usize = 32;
+/// How many of the outermost functions of a stack may say whose worker the thread is.
+const OUTERMOST_MAX: usize = 64;
 
 /// What is known of all threads of a target.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,6 +63,9 @@ pub struct Standings {
 pub struct Standing {
     /// Its stack's index in [`Standings::stacks`].
     pub stack: usize,
+    /// What it is for an executor of async tasks, by the functions of its stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<Worker>,
     /// What it waits for, if it sleeps in a futex.
     pub wait: Option<Wait>,
     /// Whether it stood still between two readings; `None` if there was one. `Some(true)` in a core file.
@@ -97,12 +102,20 @@ impl Standings {
         let mut called = Called::new(&target, memory);
         let clues = stacks.iter().map(|group| clue(&group.stack, &mut names, &mut name, &mut called));
         let clues: Vec<Clue> = clues.collect();
+        let workers = stacks.iter().map(|group| worker(&group.stack, &mut names, &mut name));
+        let workers: Vec<Option<Worker>> = workers.collect();
         let mut stack_of = vec![0; target.tasks.len()];
         for (at, group) in stacks.iter().enumerate() {
             group.tasks.iter().for_each(|&task| stack_of[task] = at);
         }
-        let standing =
-            |stack| Standing { stack, wait: None, is_still: None, is_steady: false, scheduled: None };
+        let standing = |stack: usize| Standing {
+            stack,
+            worker: workers[stack],
+            wait: None,
+            is_still: None,
+            is_steady: false,
+            scheduled: None,
+        };
         let threads = stack_of.into_iter().map(standing).collect();
         let mut standings = Standings {
             target,
@@ -244,4 +257,17 @@ fn clue(
         .collect();
     let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
     Clue::of(&frames)
+}
+
+/// Interprets the names of the outermost functions of a stack: they begin what a worker does.
+fn worker(
+    stack: &Stack,
+    names: &mut HashMap<u64, String>,
+    name: &mut impl FnMut(u64) -> Option<String>,
+) -> Option<Worker> {
+    let outermost = &stack.frames[stack.frames.len().saturating_sub(OUTERMOST_MAX)..];
+    for address in outermost.iter().map(|frame| frame.lookup()) {
+        names.entry(address).or_insert_with(|| name(address).unwrap_or_default());
+    }
+    Worker::of(outermost.iter().filter_map(|frame| names.get(&frame.lookup())).map(String::as_str))
 }

@@ -32,6 +32,7 @@
 //! | `construct` | the values: what the function that a thread waits in is for |
 //! | `clue` | what the function names of a stack say |
 //! | `names` | the table of these function names |
+//! | `executors` | whether the function names are those of a worker of async tasks |
 //! | `case` | one wait that is examined: its futex, the memory, the living threads |
 //! | `memory` | the memory, each object read once |
 //! | `library` | which C library the target uses |
@@ -41,6 +42,7 @@
 mod case;
 mod clue;
 mod construct;
+mod executors;
 mod glibc;
 mod library;
 mod memory;
@@ -51,6 +53,7 @@ mod wait;
 
 pub use clue::Clue;
 pub use construct::{Construct, Role};
+pub use executors::Worker;
 pub use wait::{Basis, Doubt, MutexType, Owner, Preference, Protocol, Wait, WaitKind};
 
 use crate::hash::HashSet;

@@ -35,7 +35,7 @@ pub(super) fn meaning(name: &str, inside: Option<Role>) -> Option<Meaning> {
 }
 
 /// Removes what compilers and linkers add to a function's name: versions, parts, brackets, leading underscores.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let name = name.split('@').next().unwrap_or_default();
     if name.contains("::") {
         // `<a::B<T> as c::D>::e` is matched from its beginning.
@@ -50,7 +50,7 @@ fn plain(name: &str) -> String {
 const PARTS: &[&str] = &["(", ".constprop.", ".part.", ".isra.", ".cold", ".llvm.", ".lto_priv."];
 
 /// Whether a name matches a pattern, in which `*` is any text.
-fn glob(pattern: &str, name: &str) -> bool {
+pub(super) fn glob(pattern: &str, name: &str) -> bool {
     let Some((head, mut rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(head) else { return false };
     while let Some((middle, next)) = rest.split_once('*') {
