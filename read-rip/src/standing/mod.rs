@@ -102,7 +102,8 @@ impl Standings {
         let mut called = Called::new(&target, memory);
         let clues = stacks.iter().map(|group| clue(&group.stack, &mut names, &mut name, &mut called));
         let clues: Vec<Clue> = clues.collect();
-        let workers = stacks.iter().map(|group| worker(&group.stack, &mut names, &mut name));
+        let mut known = HashMap::default();
+        let workers = stacks.iter().map(|group| worker(&group.stack, &mut known, &mut name));
         let workers: Vec<Option<Worker>> = workers.collect();
         let mut stack_of = vec![0; target.tasks.len()];
         for (at, group) in stacks.iter().enumerate() {
@@ -259,15 +260,15 @@ fn clue(
     Clue::of(&frames)
 }
 
-/// Interprets the names of the outermost functions of a stack: they begin what a worker does.
+/// Interprets the outermost functions of a stack: they begin what a worker does. `known` has what their names say.
 fn worker(
     stack: &Stack,
-    names: &mut HashMap<u64, String>,
+    known: &mut HashMap<u64, Option<Worker>>,
     name: &mut impl FnMut(u64) -> Option<String>,
 ) -> Option<Worker> {
     let outermost = &stack.frames[stack.frames.len().saturating_sub(OUTERMOST_MAX)..];
-    for address in outermost.iter().map(|frame| frame.lookup()) {
-        names.entry(address).or_insert_with(|| name(address).unwrap_or_default());
-    }
-    Worker::of(outermost.iter().filter_map(|frame| names.get(&frame.lookup())).map(String::as_str))
+    Worker::of_stack(outermost.iter().map(|frame| frame.lookup()).filter_map(|address| {
+        let known = known.entry(address);
+        *known.or_insert_with(|| name(address).and_then(|name| Worker::of_function(&name)))
+    }))
 }

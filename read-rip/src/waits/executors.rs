@@ -18,14 +18,21 @@ pub enum Worker {
 }
 
 impl Worker {
-    /// Interprets the function names of a stack. An empty name is an unknown function.
-    pub(crate) fn of<'n>(frames: impl Iterator<Item = &'n str> + Clone) -> Option<Worker> {
-        let names = || frames.clone().filter(|name| name.contains("::")).map(plain);
-        let executor = |name: String| POLLING.iter().find(|(pattern, _)| glob(pattern, &name)).map(|of| of.1);
-        if let Some(executor) = names().find_map(executor) {
+    /// What the name of a function says of a thread that it has on its stack.
+    pub(crate) fn of_function(name: &str) -> Option<Worker> {
+        if !name.contains("::") {
+            return None;
+        }
+        let name = plain(name);
+        if let Some((_, executor)) = POLLING.iter().find(|(pattern, _)| glob(pattern, &name)) {
             return Some(Worker::OfTasks(executor));
         }
-        names().any(|name| BLOCKING.iter().any(|pattern| glob(pattern, &name))).then_some(Worker::OfCalls)
+        BLOCKING.iter().any(|pattern| glob(pattern, &name)).then_some(Worker::OfCalls)
+    }
+
+    /// What all functions of a stack say. A worker of tasks may have been begun by a pool for calls.
+    pub(crate) fn of_stack(functions: impl Iterator<Item = Worker>) -> Option<Worker> {
+        functions.reduce(|inner, outer| if inner == Worker::OfCalls { outer } else { inner })
     }
 }
 
@@ -108,7 +115,8 @@ mod tests {
     #[test]
     fn workers_are_known_by_what_called_them() {
         for &(frames, worker) in STACKS {
-            assert_eq!(Worker::of(frames.iter().copied()), worker, "{frames:?}");
+            let of_functions = frames.iter().filter_map(|name| Worker::of_function(name));
+            assert_eq!(Worker::of_stack(of_functions), worker, "{frames:?}");
         }
     }
 }
