@@ -9,6 +9,7 @@ mod ask;
 mod ci;
 mod conditions;
 mod drop_ins;
+mod examples;
 mod joined;
 mod saved;
 mod tasks;

@@ -17,13 +17,13 @@ use std::time::Duration;
 use librip::task::AtExt;
 use librip_examples::{say, say_running, start, stay};
 use librip_tokio::Task;
+use librip_tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use librip_tokio::sync::{Mutex, Notify};
 use tokio::time::sleep;
 
 /// How long a request waits before it warns.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// How long the server keeps its store to itself. That is too long.
-const CLEANING: Duration = Duration::from_millis(300);
+const REQUESTS: usize = 3;
 
 type Store = Mutex<Vec<String>>;
 
@@ -31,19 +31,25 @@ async fn save(store: &Store, line: &str) {
     store.lock().await.push(line.to_owned());
 }
 
-async fn request(store: Arc<Store>) {
+async fn request(store: Arc<Store>, late: UnboundedSender<()>) {
     // The mistake: while the warning is written, nobody polls `saving`, which stands in line for the lock.
     let mut saving = pin!(save(&store, "data").at());
     tokio::select! {
         () = &mut saving => {}
-        () = sleep(PATIENCE) => save(&store, "a request takes long").at().await,
+        () = sleep(PATIENCE) => {
+            let _ = late.send(());
+            save(&store, "a request takes long").at().await;
+        }
     }
 }
 
-async fn clean(store: Arc<Store>, has_it: Arc<Notify>) {
+/// Keeps the store to itself for too long: until all requests are late, on however slow a machine.
+async fn clean(store: Arc<Store>, has_it: Arc<Notify>, mut late: UnboundedReceiver<()>) {
     let mut lines = store.lock().await;
     has_it.notify_one();
-    sleep(CLEANING).await;
+    for _ in 0..REQUESTS {
+        late.recv().await;
+    }
     lines.clear();
 }
 
@@ -58,10 +64,11 @@ fn main() {
         let store = Arc::new(Store::default());
         store.set_name("store");
         let has_it = Arc::new(Notify::new());
-        let cleaner = Task::new().name("cleaner").spawn(clean(store.clone(), has_it.clone()));
+        let (late, is_late) = unbounded_channel();
+        let cleaner = Task::new().name("cleaner").spawn(clean(store.clone(), has_it.clone(), is_late));
         has_it.notified().await;
-        for number in 1..=3 {
-            Task::new().name(&format!("request {number}")).spawn(request(store.clone()));
+        for number in 1..=REQUESTS {
+            Task::new().name(&format!("request {number}")).spawn(request(store.clone(), late.clone()));
         }
         let _ = cleaner.await;
     });

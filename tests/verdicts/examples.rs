@@ -1,0 +1,101 @@
+//! The examples of async programs: `read-rip` says of them what their first comments promise.
+
+use std::path::Path;
+use std::time::Instant;
+
+use librip_test_kit::victim::{DEADLINE, Plan, Victim};
+
+use super::ask::{check, read_rip};
+
+fn stuck(program: &str) -> Victim {
+    let mut victim = Plan::new(program, &[]).start();
+    victim.until("stuck");
+    victim
+}
+
+fn text(arguments: &[&str], ring: &Path) -> String {
+    String::from_utf8(read_rip(arguments, ring).stdout).unwrap()
+}
+
+/// `FILE:LINE` of the line with this text in an example.
+fn place(file: &str, source: &str, text: &str) -> String {
+    let line = source.lines().position(|line| line.contains(text)).unwrap();
+    format!("{file}:{}", line + 1)
+}
+
+#[test]
+fn the_futurelock_is_proven_and_both_futures_are_shown_live_and_after_a_kill() {
+    let source = include_str!("../../examples/src/bin/futurelock.rs");
+    let lines =
+        [r#"save(&store, "data")"#, r#"save(&store, "a request takes long")"#, "store.lock().await.push"];
+    let [left_out, awaited, lock] = lines.map(|line| place("futurelock.rs", source, line));
+    let mut victim = stuck(env!("CARGO_BIN_EXE_example-futurelock"));
+    // The task that gets the lock may not have been polled since.
+    let start = Instant::now();
+    let name = loop {
+        let answer = check(&victim.ring_path(), &[]);
+        if answer.findings == ["proven futurelock"] {
+            assert_eq!((answer.locks(0), answer.status), (vec!["store".into()], 1));
+            break answer.threads(0).remove(0);
+        }
+        assert!(start.elapsed() < DEADLINE, "{answer:#?}");
+    };
+    let shows = |ring: &Path| {
+        let tasks = text(&["tasks", "-t"], ring);
+        let of_it: Vec<&str> =
+            tasks.lines().skip_while(|line| !line.starts_with(&format!("{name}[task "))).take(5).collect();
+        assert!(
+            of_it[0].contains("]: suspended ") && of_it[0].contains(", waiting for store at "),
+            "{tasks}"
+        );
+        let not_polled = " (not polled in the last poll of the task)";
+        let expected = [
+            format!("    {left_out}{not_polled}"),
+            format!("        waits for store at {lock}{not_polled}"),
+            format!("    {awaited}"),
+            format!("        waits for store at {lock}"),
+        ];
+        assert_eq!(of_it[1..], expected, "{tasks}");
+    };
+    shows(&victim.ring_path());
+    victim.kill();
+    let remains = victim.wait();
+    let ring = remains.ring_path();
+    shows(&ring);
+    let said = text(&["check"], &ring);
+    let expected = [
+        format!("\nproven futurelock: {name}[task "),
+        "] waits for a lock that another future of its own is next to get".to_owned(),
+        "] waits for store (0x".to_owned(),
+        format!(
+            ") at {lock}, which nobody holds: the first in line is another future of it, which waits at {lock}"
+        ),
+        "\n    2 more threads or tasks are blocked by it\n".to_owned(),
+    ];
+    for part in &expected {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+}
+
+#[test]
+fn the_starved_runtime_is_proven_while_it_lives_and_its_requests_are_ready() {
+    let source = include_str!("../../examples/src/bin/starved.rs");
+    let [computes, asks] = ["rip_snap!(", "for number in"].map(|line| place("starved.rs", source, line));
+    let victim = stuck(env!("CARGO_BIN_EXE_example-starved"));
+    let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
+    assert_eq!(answer.findings, ["proven starved-runtime"], "{answer:#?}");
+    let busy = answer.threads(0);
+    assert_eq!(busy.iter().filter(|name| *name == "report").count(), 2, "{answer:#?}");
+    let tasks = text(&["tasks", "-t"], &victim.ring_path());
+    let all = |begin: &str, state: &str| {
+        let is_so = |line: &&str| line.starts_with(begin) && line.contains(state);
+        tasks.lines().filter(is_so).count()
+    };
+    assert_eq!(all("report[task ", "]: polled by tokio-rt-worker["), 2, "{tasks}");
+    assert_eq!(all("report[task ", &format!(" {computes}, made at starved.rs:")), 2, "{tasks}");
+    assert_eq!(all("request ", "]: ready and not polled for "), 5, "{tasks}");
+    let groups = text(&["tasks"], &victim.ring_path());
+    let (file, line) = asks.split_once(':').unwrap();
+    let made = format!("ready and not polled, made at {file}:{} : 5 tasks", line.parse::<u32>().unwrap() + 1);
+    assert!(groups.contains(&made), "no {made:?} in {groups}");
+}
