@@ -89,6 +89,17 @@ mod tests {
             ],
             Some(Worker::OfTasks("tokio")),
         ),
+        // A task that asks the pool for a call.
+        (
+            &[
+                "std::sys::sync::mutex::futex::Mutex::lock_contended",
+                "tokio::runtime::blocking::pool::Spawner::spawn_blocking",
+                "server::handle::{{closure}}",
+                "tokio::runtime::scheduler::multi_thread::worker::Context::run_task",
+                "tokio::runtime::blocking::pool::Inner::run",
+            ],
+            Some(Worker::OfTasks("tokio")),
+        ),
         (
             &[
                 "read",
