@@ -209,7 +209,7 @@ fn deadlocked_coroutines_of_ucontext_have_their_locks_and_what_they_recorded_bef
         let check = answer(&["check"], &left.remains.ring_path(), 1);
         expect(
             &check,
-            &["potential deadlock: 2 tasks wait for one another\n", "doubt: a lock is marked by hand"],
+            &["potential deadlock: 2 tasks wait for one another", "doubt: a lock is marked by hand"],
         );
         for (name, has, wants, other) in
             [("there", "alice", "bob", "back"), ("back", "bob", "alice", "there")]

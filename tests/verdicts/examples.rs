@@ -45,7 +45,7 @@ fn the_futurelock_is_proven_and_both_futures_are_shown_live_and_after_a_kill() {
         let of_it: Vec<&str> =
             tasks.lines().skip_while(|line| !line.starts_with(&format!("{name}[task "))).take(5).collect();
         assert!(
-            of_it[0].contains("]: suspended ") && of_it[0].contains(", waiting for store at "),
+            of_it[0].contains("]: suspended for ") && of_it[0].contains(", waiting for store at "),
             "{tasks}"
         );
         let not_polled = " (not polled in the last poll of the task)";

@@ -452,6 +452,8 @@ fn last_time(threads: &[ThreadLocks], slots: &[Slot]) -> Option<u64> {
         let waits = [thread.wait.as_ref(), thread.sleep.as_deref()].into_iter().flatten();
         holds.chain(waits.filter_map(|wait| wait.since_ns))
     });
+    let tasks = threads.iter().filter_map(|thread| thread.task.as_deref());
+    let turns = tasks.flat_map(|task| task.since_ns.into_iter().chain(task.woken_ns));
     let owners = slots.iter().map(|slot| slot.claimed_boottime_ns.max(slot.exited_boottime_ns));
-    steps.chain(entries).chain(owners).max().filter(|&time| time > 0)
+    steps.chain(entries).chain(turns).chain(owners).max().filter(|&time| time > 0)
 }
