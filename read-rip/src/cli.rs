@@ -34,13 +34,14 @@ Examples:
   read-rip server                   the ring of the program server: the living one, or the newest
   read-rip -t RING | less           the history of each thread
   read-rip locks RING               who holds each lock, who waits for it, and where
-  read-rip log RING                 what the program said with rip_event!, of all threads in one order
+  read-rip log RING                 what threads and tasks said with rip_event!, in one order
   read-rip spans RING               how long spans took, and which are open
-  read-rip check RING               deadlocks and other problems with locks
+  read-rip tasks RING               what its async tasks do, and where they are suspended
+  read-rip check RING               deadlocks and other problems with locks, and with tasks
   read-rip check --all              which processes of this machine are stuck
   read-rip run --preload ./server   record the locks of a program, and explain a crash
   read-rip run --check -- make test record all processes of a test, and check each for problems with locks
-  read-rip top 1234                 a live screen of its locks and threads
+  read-rip top 1234                 a live screen of its locks, threads and tasks
   read-rip save -o FILE RING        a copy for another machine, with two readings and all locations
   read-rip report -o FILE.html RING a page for somebody who has nothing but a browser
   read-rip list                     all rings, and how their processes ended
@@ -209,9 +210,9 @@ pub struct GcArgs {
 pub enum Command {
     /// Shows each lock: who holds it, who waits for it and where, and how it was used
     Locks(LocksArgs),
-    /// Shows the async tasks: what they do, and where they are suspended
+    /// Shows the async tasks: what they do, since when, and where they are suspended
     Tasks(TasksArgs),
-    /// Shows the events of all threads in one order: what the program said with rip_event!, and its spans
+    /// Shows the events of all threads and tasks in one order: what the program said with rip_event!, and its spans
     Log(LogArgs),
     /// Shows how long spans took, and which are open
     Spans(SpansArgs),
@@ -221,15 +222,15 @@ pub enum Command {
     Set(SetArgs),
     /// Shows the stacks of a living process or of a core file: which threads do what, and in which functions
     Stacks(StacksArgs),
-    /// Finds deadlocks and other problems with locks
+    /// Finds deadlocks and other problems with locks, and with tasks
     Check(CheckArgs),
-    /// A live screen: locks, threads and findings as they change. Without RING: the processes of this machine
+    /// A live screen: locks, threads, tasks and findings as they change. Without RING: the processes of this machine
     Top(TopArgs),
     /// Shows what has changed between two readings: which threads moved, and which did not
     Diff(DiffArgs),
     /// Writes a file for another program: a timeline, a graph of who waits for whom, or a flame graph's input
     Export(ExportArgs),
-    /// Writes one HTML file with the verdict, the locks, the threads and what they did, for any browser
+    /// Writes one HTML file with the verdict, the locks, the threads and tasks and what they did, for any browser
     Report(ReportArgs),
     /// Saves a compressed copy of a ring, which another machine reads with the same result
     Save(SaveArgs),
@@ -342,7 +343,7 @@ pub struct CheckArgs {
     /// Which source lines are shown.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// Only findings that REGEX matches: in the name of a lock, in the `name[tid]` of a thread, in a function, in
+    /// Only findings that REGEX matches: in the name of a lock, in the `name[tid]` of a thread or task, in a function, in
     /// `file:line`, or where several processes share the ring, in `process PID`
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,

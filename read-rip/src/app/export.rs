@@ -16,7 +16,7 @@ use super::written::{self, Writing};
 use crate::cli::{Common, ExportArgs, ExportFormat};
 use crate::export::{self, Contention, SaidKind, Scene};
 use crate::locations::{FileNames, Limits, Locations};
-use crate::report::{self, LockNames, counted};
+use crate::report::{self, LockNames};
 
 /// A format that shows what happened, and judges nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -113,8 +113,8 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         }
     }
     let mut remarks = Vec::new();
-    if left_out > 0 {
-        remarks.push(format!("{} left out: see --threads.", counted(left_out as u64, "thread")));
+    if !left_out.is_empty() {
+        remarks.push(format!("{} left out: see --threads.", names.members(&left_out, left_out.len())));
     }
     let undated: usize = threads.iter().map(|(_, timeline)| timeline.undated).sum::<usize>()
         + said.iter().filter(|said| said.kind == SaidKind::Event(None)).count();

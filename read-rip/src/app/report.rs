@@ -145,6 +145,7 @@ impl Parts<'_> {
             picture: &picture,
             records: shown.map(|summary| &model.locks[summary.lock].record).collect(),
             groups: threads::condense(&places(model), names.locations),
+            task_groups: locks::task_groups(model, |id| model.threads[id].state == ThreadState::Present),
             timelines: &timelines,
             timelines_left_out,
             told: &record.told,
@@ -201,9 +202,10 @@ fn process(reading: &Reading) -> String {
     }
 }
 
-/// The last mark of each thread that exists, or where the kernel sees it.
+/// The last mark of each thread that exists, or where the kernel sees it. Tasks have groups of their own.
 fn places(model: &LockModel) -> Vec<(u32, LocationId)> {
     let present = model.threads.iter().filter(|thread| thread.state == ThreadState::Present);
+    let present = present.filter(|thread| thread.task.is_none());
     let place = |thread: &locks::ThreadLocks| {
         Some((thread.tid, thread.last.or(thread.seen.and_then(|seen| seen.place))?))
     };

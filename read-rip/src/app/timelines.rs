@@ -58,13 +58,13 @@ pub(super) fn said_in<'e>(
     said
 }
 
-/// The timelines of the threads that matter most, these first, and how many threads are left out.
+/// The timelines of the threads and tasks that matter most, these first, and who is left out.
 pub(super) fn timelines(
     model: &LockModel,
     said: &[Said],
     limits: Limits,
     most: usize,
-) -> (Vec<(ThreadId, Timeline)>, usize) {
+) -> (Vec<(ThreadId, Timeline)>, Vec<ThreadId>) {
     let mut all = all_timelines(model, said, limits);
     let left_out = choose(&mut all, model, most);
     (all, left_out)
@@ -72,24 +72,27 @@ pub(super) fn timelines(
 
 /// The timelines of all threads, in the order of the model.
 pub(super) fn all_timelines(model: &LockModel, said: &[Said], limits: Limits) -> Vec<(ThreadId, Timeline)> {
-    let of = |(id, thread): (ThreadId, _)| {
-        let thread: &crate::locks::ThreadLocks = thread;
-        let mut timeline = Timeline::of(thread, export::of_slot(said, thread.slot), model);
+    let of = |id: ThreadId| {
+        let said = export::of_slot(said, model.threads[id].slot);
+        let mut timeline = Timeline::of(id, said, model);
         timeline.slices.retain(|slice| limits.overlap(Some(slice.begin_ns), Some(slice.end_ns)));
         (id, timeline)
     };
-    model.threads.iter().enumerate().map(of).collect()
+    (0..model.threads.len()).map(of).collect()
 }
 
-/// Keeps the threads that matter most, and puts these first. Returns how many are left out.
-pub(super) fn choose(threads: &mut Vec<(ThreadId, Timeline)>, model: &LockModel, most: usize) -> usize {
+/// Keeps the threads and tasks that matter most, and puts these first. Returns those that are left out.
+pub(super) fn choose(
+    threads: &mut Vec<(ThreadId, Timeline)>,
+    model: &LockModel,
+    most: usize,
+) -> Vec<ThreadId> {
     let is_involved = |id: ThreadId| {
         let thread = &model.threads[id];
         let is_wanted = |hold: &crate::locks::Hold| !model.locks[hold.lock].waiters.is_empty();
         (thread.holds.iter().any(is_wanted), thread.is_blocked())
     };
-    let left_out = threads.len().saturating_sub(most);
     threads.sort_by_key(|(id, timeline)| std::cmp::Reverse((is_involved(*id), timeline.slices.len())));
-    threads.truncate(most);
-    left_out
+    let kept = most.min(threads.len());
+    threads.drain(kept..).map(|(id, _)| id).collect()
 }

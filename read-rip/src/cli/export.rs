@@ -19,14 +19,14 @@ pub struct ExportArgs {
     /// output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// A timeline shows at most this many threads: first those that wait for locks or hold them, then those that did
-    /// the most
+    /// A timeline shows at most this many threads and tasks: first those that wait for locks or hold them, then those
+    /// that did the most
     #[arg(long, value_name = "COUNT", default_value = "500")]
     pub threads: usize,
     /// Numbers are of at most this many locks: those that hurt most
     #[arg(long, value_name = "COUNT", default_value = "50")]
     pub locks: usize,
-    /// Where threads are now: what they wait for comes first, and then the place; for folded and speedscope
+    /// Where threads and tasks are now: what they wait for comes first, and then the place; for folded and speedscope
     #[arg(long)]
     pub by_lock: bool,
     /// Which time a timeline shows.
@@ -41,7 +41,7 @@ pub enum ExportFormat {
     Chrome,
     /// A timeline, as a Perfetto trace: <https://ui.perfetto.dev>, `trace_processor`
     Perfetto,
-    /// A timeline, and where threads are now, as a profile: <https://profiler.firefox.com>
+    /// A timeline, and where threads and tasks are now, as a profile: <https://profiler.firefox.com>
     Firefox,
     /// Each event of each history, as a folder in the Common Trace Format: `babeltrace2`, Trace Compass
     Ctf,
@@ -51,10 +51,11 @@ pub enum ExportFormat {
     Ndjson,
     /// The same tables, as Parquet files in the folder that --output names, which many exports share
     Parquet,
-    /// Numbers of locks, threads and findings: Prometheus, node_exporter's textfile collector
+    /// Numbers of locks, threads, tasks and findings: Prometheus, node_exporter's textfile collector
     Openmetrics,
-    /// A timeline, and where threads are now, as profiles: <https://www.speedscope.app>
+    /// A timeline, and where threads and tasks are now, as profiles: <https://www.speedscope.app>
     Speedscope,
-    /// Where threads are now, as folded stacks: `inferno-flamegraph`, `flamegraph.pl`, <https://www.speedscope.app>
+    /// Where threads and tasks are now, as folded stacks: `inferno-flamegraph`, `flamegraph.pl`,
+    /// <https://www.speedscope.app>
     Folded,
 }

@@ -20,8 +20,8 @@ pub struct ReportArgs {
     /// directory
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// At most this many threads have a timeline: first those that wait for locks or hold them, then those that did the
-    /// most
+    /// At most this many threads and tasks have a timeline: first those that wait for locks or hold them, then those
+    /// that did the most
     #[arg(long, value_name = "COUNT", default_value_t = THREADS)]
     pub threads: usize,
     /// At most this many events, the newest ones

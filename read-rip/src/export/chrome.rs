@@ -2,7 +2,8 @@
 //!
 //! * Each thread is a track, with slices of its waits, holds and spans. Slices that do not lie within each other are
 //!   asynchronous ones, because a viewer takes slices of a track as nested.
-//! * Each lock is a track of a process of its own, with slices of its holders, and a counter of the threads that wait.
+//! * Each task is a track of a process of its own, by its number, with the same slices, and one of what it does now.
+//! * Each lock is a track of a process of its own, with slices of its holders, and a counter of its waiters.
 //! * An arrow leads from a hold to the one that its release made possible.
 //!
 //! Times are microseconds since boot, with decimals.
@@ -14,14 +15,18 @@ use serde_json::{Value, json};
 
 use super::scene::Scene;
 use super::timeline::{Slice, of_slot};
-use super::uses::{Arrow, LockUses, Use, lock_uses, locks_of, processes, slice_words};
-use crate::locks::LockId;
+use super::uses::{
+    Arrow, LockUses, Use, lock_uses, locks_of, processes, processes_of_tasks, slice_words, tasks_of,
+};
+use crate::locks::{LockId, ThreadLocks};
 use crate::printable::printable;
 use crate::report::LockNames;
 
 /// The process of the locks has this added to the id of its program. No process has such an id: Linux gives none above
 /// 2^22. Trace processors keep 32 bits.
 const LOCKS: u64 = 1 << 30;
+/// The process of the tasks has this added.
+const TASKS: u64 = 1 << 29;
 
 /// A time as the format has it, µs.
 struct Micros(u64);
@@ -81,6 +86,14 @@ impl Writer<'_> {
     }
 }
 
+/// The process and the thread of a track.
+fn track(of: &ThreadLocks) -> (u64, u64) {
+    match of.task.as_deref() {
+        Some(task) => (TASKS + u64::from(of.pid), task.number.into()),
+        None => (of.pid.into(), of.tid.into()),
+    }
+}
+
 /// An event without what only some have.
 fn event<'a>(
     name: &'a str,
@@ -110,9 +123,12 @@ pub fn chrome(
         writer.name("process_name", pid.into(), 0, &printable(program))?;
         writer.name("process_name", LOCKS + u64::from(pid), 0, &locks_of(program))?;
     }
+    for pid in processes_of_tasks(threads, names) {
+        writer.name("process_name", TASKS + u64::from(pid), 0, &tasks_of(program))?;
+    }
     for (id, timeline) in threads {
         let thread = &names.model.threads[*id];
-        let track = (thread.pid.into(), thread.tid.into());
+        let track = track(thread);
         writer.name("thread_name", track.0, track.1, &names.track(*id))?;
         for (slice, is_nested) in timeline.slices.iter().zip(timeline.nested()) {
             writer.slice(slice, is_nested, track, names)?;
@@ -160,7 +176,7 @@ impl Writer<'_> {
         self.event(&TraceEvent { id, ..event(&name, "e", cat, track, slice.end_ns) })
     }
 
-    /// The track of a lock, with its holders, and how many threads waited for it.
+    /// The track of a lock, with its holders, and how many waited for it.
     fn lock(
         &mut self,
         lock: LockId,
@@ -180,8 +196,8 @@ impl Writer<'_> {
             self.event(&TraceEvent { id, ..event(&name, "e", "holder", track, hold.end_ns) })?;
         }
         let name = format!("waiters of {name}");
-        for &(at_ns, threads) in waiters {
-            let args = json!({ "threads": threads });
+        for &(at_ns, count) in waiters {
+            let args = json!({ "waiters": count });
             self.event(&TraceEvent { args, ..event(&name, "C", "waiters", track, at_ns) })?;
         }
         Ok(())
@@ -194,10 +210,7 @@ impl Writer<'_> {
         names: &LockNames<'_>,
     ) -> io::Result<()> {
         for arrow in arrows {
-            let track = |of: &Use| {
-                let thread = &names.model.threads[of.thread];
-                (u64::from(thread.pid), u64::from(thread.tid))
-            };
+            let track = |of: &Use| track(&names.model.threads[of.thread]);
             let id = Some(self.next_id());
             // Both ends are within the slices that the arrow is bound to. A viewer takes the older slice for its begin,
             // and the wait may be older than the hold of which the release is. An asynchronous slice has no arrows.

@@ -1,8 +1,9 @@
 //! A profile for the Firefox Profiler: <https://profiler.firefox.com>, in its "processed profile format".
 //!
-//! * Each thread has markers: its waits, holds and spans from when to when, and its events.
-//! * Each thread that exists has a sample: its stack now, as the folded stacks have it.
-//! * Threads that wait for locks or hold them are those that the profiler shows first.
+//! * Each task is a thread of a process of its own, which says that these are tasks.
+//! * Each thread and task has markers: its waits, holds and spans from when to when, and its events.
+//! * Each of them that exists has a sample: its stack or its awaits now, as the folded stacks have them.
+//! * Those that wait for locks or hold them are those that the profiler shows first.
 //!
 //! Times are ms since the first moment that is shown. It keeps the whole profile in memory, because the format has one
 //! table of texts for all threads.
@@ -20,7 +21,7 @@ use fxprof_processed_profile::{
 use super::folded::{awaited, places};
 use super::scene::Scene;
 use super::timeline::{Said, Slice, SliceKind, Timeline, of_slot};
-use super::uses::{bounds, slice_words};
+use super::uses::{bounds, slice_words, tasks_of};
 use crate::locks::{LockId, ThreadId};
 use crate::printable::printable;
 use crate::report::{LockNames, StackFrames};
@@ -93,7 +94,8 @@ struct Writer<'n> {
     /// Spans and events.
     said: MarkerTypeHandle,
     categories: HashMap<&'static str, CategoryHandle>,
-    processes: HashMap<u32, ProcessHandle>,
+    /// By the id, and whether it is that of the tasks.
+    processes: HashMap<(u32, bool), ProcessHandle>,
     /// The time that is 0, ns since boot.
     zero_ns: u64,
     /// The last time that is shown, ns since boot.
@@ -119,13 +121,14 @@ pub fn firefox(out: &mut dyn Write, scene: &Scene<'_>) -> io::Result<()> {
         ("hold", CategoryColor::Blue),
         ("span", CategoryColor::Green),
         ("event", CategoryColor::Purple),
+        ("task", CategoryColor::Yellow),
     ];
     let categories = colours.map(|(name, colour)| (name, profile.add_category(name, colour)));
     let categories = HashMap::from(categories);
     let uses = profile.register_marker_type(schema(
-        ("Lock", "A wait for a lock or a thread, or a hold of a lock."),
+        ("Lock", "A wait for a lock, a thread or a task, a hold of a lock, or what a task does now."),
         ("{marker.data.location}", "{marker.name} {marker.data.location}"),
-        [("lock", "Lock or thread"), ("location", "Location"), ("state", "State")],
+        [("lock", "Lock, thread or task"), ("location", "Location"), ("state", "State")],
     ));
     let of_said = profile.register_marker_type(schema(
         ("Said", "A span, or an event, with its values."),
@@ -161,12 +164,14 @@ impl Writer<'_> {
     fn thread(&mut self, id: ThreadId, program: &str, timeline: &Timeline) -> ThreadHandle {
         let thread = &self.names.model.threads[id];
         let begin = self.time(timeline.slices.first().map_or(self.zero_ns, |slice| slice.begin_ns));
-        let process = match self.processes.get(&thread.pid) {
+        let key = (thread.pid, thread.task.is_some());
+        let process = match self.processes.get(&key) {
             Some(process) => *process,
             None => {
                 let begin = self.time(self.zero_ns);
-                let process = self.profile.add_process(&printable(program), thread.pid, begin);
-                self.processes.insert(thread.pid, process);
+                let name = if key.1 { tasks_of(program) } else { printable(program).into_owned() };
+                let process = self.profile.add_process(&name, thread.pid, begin);
+                self.processes.insert(key, process);
                 process
             }
         };
@@ -192,6 +197,7 @@ impl Writer<'_> {
                 lock(*id)
             }
             SliceKind::Join(id) => self.names.thread(*id),
+            SliceKind::Task(_) => String::new(),
             SliceKind::Span(_) => {
                 // A line for all spans of a thread, because their texts have values in them.
                 let (name, text) = (self.profile.intern_string(category), self.profile.intern_string(&words));

@@ -1,19 +1,25 @@
-//! Where threads are now, one line for each place: the format of Brendan Gregg's `flamegraph.pl`, which `inferno` and
-//! speedscope read too. The frames of a stack come from the outermost on, with semicolons between them, and then a
-//! space and the number of threads.
+//! Where threads and tasks are now, one line for each place: the format of Brendan Gregg's `flamegraph.pl`, which
+//! `inferno` and speedscope read too. The frames of a stack come from the outermost on, with semicolons between them,
+//! and then a space and the number of threads or tasks.
 //!
 //! The first frame is the process. The last one, in brackets, is what the threads wait for. Between them are the
 //! functions of the stack if the kernel was asked, or else the place of the last mark. If the user wants the lines by
 //! lock, what the threads wait for is the second frame.
+//!
+//! All tasks of a process stand upon a frame `tasks`. Upon it are the awaits of a task, or the last mark, or where it was
+//! made. What a task does comes last, in brackets, if it does not wait for a lock or the like.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::scene::Scene;
-use crate::locks::ThreadId;
+use crate::locks::{TaskDoes, TaskFacts, ThreadId, ThreadLocks, task_awaits, task_does, task_place};
 use crate::printable::printable;
-use crate::report::{LockNames, StackFrames};
+use crate::report::{LockNames, StackFrames, task_state};
 use crate::threads::ThreadState;
+
+/// The frame upon which tasks stand.
+const TASKS: &str = "tasks";
 
 /// Writes the lines, in the order of their frames. With `by_lock`, what threads wait for comes before the places.
 ///
@@ -29,8 +35,8 @@ pub fn folded(out: &mut dyn Write, scene: &Scene<'_>, by_lock: bool) -> io::Resu
     lines.iter().try_for_each(|(line, threads)| writeln!(out, "{line} {threads}"))
 }
 
-/// The stacks of all threads that exist, with the outermost frame first, and how many threads have each. With
-/// `by_lock`, what the threads wait for comes before the places.
+/// The stacks of all threads and tasks that exist, with the outermost frame first, and how many have each. With
+/// `by_lock`, what they wait for comes before the places.
 pub(super) fn stacks_now(
     &Scene { program, names, frames, .. }: &Scene<'_>,
     by_lock: bool,
@@ -41,6 +47,7 @@ pub(super) fn stacks_now(
             let mut stack = vec![format!("{}[{}]", printable(program), thread.pid)];
             let awaited = awaited(id, names);
             stack.extend(awaited.iter().filter(|_| by_lock).cloned());
+            stack.extend(thread.task.as_ref().map(|_| TASKS.to_owned()));
             stack.extend(places(id, names, frames));
             stack.extend(awaited.filter(|_| !by_lock));
             *stacks.entry(stack).or_default() += 1;
@@ -49,9 +56,12 @@ pub(super) fn stacks_now(
     stacks
 }
 
-/// The functions of a thread's stack, from the outermost on, or the place of its last mark.
+/// The functions of a thread's stack, from the outermost on, or the place of its last mark; the awaits of a task.
 pub(super) fn places(id: ThreadId, names: &LockNames<'_>, frames: &StackFrames) -> Vec<String> {
     let thread = &names.model.threads[id];
+    if let Some(task) = thread.task.as_deref() {
+        return awaits(thread, task, names);
+    }
     let stack = names.seen.zip(thread.seen).map(|(seen, of)| seen.standings.stack(of.index));
     match stack {
         Some(stack) if !stack.frames.is_empty() => {
@@ -71,8 +81,31 @@ pub(super) fn places(id: ThreadId, names: &LockNames<'_>, frames: &StackFrames) 
     }
 }
 
-/// What a thread waits for, in brackets.
+/// The awaits of a task, from the outermost on, or the one place that is known of it.
+fn awaits(thread: &ThreadLocks, task: &TaskFacts, names: &LockNames<'_>) -> Vec<String> {
+    let awaits = task_awaits(thread, task);
+    if !awaits.is_empty() {
+        return awaits.into_iter().map(|location| names.location(location)).collect();
+    }
+    let place = task_place(thread, task);
+    let made = if place.is_where_made { "made at " } else { "" };
+    place.location.map(|location| format!("{made}{}", names.location(location))).into_iter().collect()
+}
+
+/// What a thread waits for, or what a task does, in brackets.
 pub(super) fn awaited(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
+    let thread = &names.model.threads[id];
+    if let Some(task) = thread.task.as_deref().filter(|task| task_does(thread, task) != TaskDoes::Suspended) {
+        // By which thread would make a stack of its own for each.
+        return Some(format!("[{}]", task_state(task_does(thread, task), task.kind)));
+    }
+    let object = awaited_object(id, names);
+    object.or_else(|| {
+        thread.task.as_deref().map(|task| format!("[{}]", task_state(TaskDoes::Suspended, task.kind)))
+    })
+}
+
+fn awaited_object(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
     let thread = &names.model.threads[id];
     if let Some(join) = &thread.join {
         return Some(format!("[waits for the end of {}]", names.thread(join.joined)));

@@ -1,13 +1,13 @@
 //! Files for other programs: what was recorded, in formats that people's viewers read.
 //!
 //! It writes what it is given, and shortens no list: `app::export` says which threads are part of it. It invents no
-//! time. What has only bounds is counted, and not drawn.
+//! time. What has only bounds is counted, and not drawn, but for what a task does now: it says that it may be shorter.
 //!
 //! | module | answers |
 //! |---|---|
-//! | `timeline` | from when to when did each thread wait for a lock, hold one, or work in a span? |
+//! | `timeline` | from when to when did each thread or task wait for a lock, hold one, or work in a span, and what does a task do? |
 //! | `graph` | who waits for whom now? |
-//! | `uses` | which threads held and awaited each lock, and which release ended which wait? |
+//! | `uses` | which threads and tasks held and awaited each lock, and which release ended which wait? |
 //! | `scene` | what is a viewer shown? |
 //! | `chrome` | JSON trace events, for Chrome's viewer and others that read them |
 //! | `perfetto/` | Perfetto traces, for its viewer, and its trace processor with SQL |
@@ -17,7 +17,7 @@
 //! | `openmetrics` | numbers for Prometheus |
 //! | `tables/` | the record as flat tables, for engines that know SQL |
 //! | `speedscope` | profiles for speedscope |
-//! | `folded` | where threads are now, and for what they wait, as lines for flame graphs |
+//! | `folded` | where threads and tasks are now, and for what they wait, as lines for flame graphs |
 
 mod chrome;
 mod ctf;

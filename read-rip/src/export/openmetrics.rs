@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use crate::findings::Finding;
-use crate::locks::{Lock, LockId};
-use crate::report::LockNames;
+use crate::locks::{Lock, LockId, TaskDoes, task_does};
+use crate::report::{LockNames, task_state_name};
 use crate::threads::ThreadState;
 
 /// The numbers of a lock, or of several.
@@ -40,8 +40,8 @@ impl Sum {
 type OfLock = (&'static str, &'static str, &'static str, fn(&Sum) -> f64);
 
 const OF_LOCKS: [OfLock; 7] = [
-    ("rip_lock_waiters", "", "Threads that wait for the lock now.", |sum| sum.waiters as f64),
-    ("rip_lock_holders", "", "Threads that hold the lock now.", |sum| sum.holders as f64),
+    ("rip_lock_waiters", "", "Threads and tasks that wait for the lock now.", |sum| sum.waiters as f64),
+    ("rip_lock_holders", "", "Threads and tasks that hold the lock now.", |sum| sum.holders as f64),
     ("rip_lock_acquisitions", "", "Acquisitions that the record still has.", |sum| sum.acquisitions as f64),
     ("rip_lock_contended", "", "Acquisitions after a wait that the record still has.", |sum| {
         sum.contended as f64
@@ -55,7 +55,7 @@ const OF_LOCKS: [OfLock; 7] = [
     (
         "rip_lock_longest_wait_seconds",
         "seconds",
-        "For how long the first of the threads that wait now has waited.",
+        "For how long the first of those that wait now has waited.",
         |sum| seconds(sum.longest_wait_ns),
     ),
 ];
@@ -86,15 +86,27 @@ pub fn openmetrics(
         writeln!(out, "# HELP {name} {help}")?;
         lines.iter().try_for_each(|(labels, value)| writeln!(out, "{name}{{{process}{labels}}} {value}"))
     };
-    let count = |is_wanted: &dyn Fn(&crate::locks::ThreadLocks) -> bool| {
-        let present = model.threads.iter().filter(|thread| thread.state == ThreadState::Present);
-        present.filter(|thread| is_wanted(thread)).count() as f64
+    let present = || model.threads.iter().filter(|thread| thread.state == ThreadState::Present);
+    let waiting = |is_waiting: bool| {
+        let threads = present().filter(|thread| thread.task.is_none());
+        threads.filter(|thread| thread.is_blocked() == is_waiting).count() as f64
     };
-    let threads = [
-        (",state=\"waiting\"".to_owned(), count(&|thread| thread.is_blocked())),
-        (",state=\"other\"".to_owned(), count(&|thread| !thread.is_blocked())),
-    ];
-    family("rip_threads", "", "Threads that have recorded, and are present.", &threads)?;
+    let threads = [("waiting", waiting(true)), ("other", waiting(false))];
+    let by_state = |(state, count): (&str, f64)| (format!(",state=\"{state}\""), count);
+    family(
+        "rip_threads",
+        "",
+        "Threads that have recorded, and are present, without tasks.",
+        &threads.map(by_state),
+    )?;
+    let doing = |does: TaskDoes| {
+        let tasks = present().filter_map(|thread| Some((thread, thread.task.as_deref()?)));
+        (task_state_name(does), tasks.filter(|(thread, task)| task_does(thread, task) == does).count() as f64)
+    };
+    let tasks = [TaskDoes::Runs, TaskDoes::Ready, TaskDoes::Suspended].map(doing);
+    family("rip_tasks", "", "Tasks that are present, by what they do now.", &tasks.map(by_state))?;
+    let refused = [(String::new(), model.tasks_refused as f64)];
+    family("rip_tasks_refused", "", "Tasks that are not recorded, because no slot was free.", &refused)?;
     let mut kinds: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for finding in found {
         *kinds.entry((finding.kind.name(), finding.confidence.name())).or_default() += 1;

@@ -10,9 +10,9 @@ use crate::report::{LockNames, StackFrames};
 pub struct Scene<'a> {
     /// What the process is called; may contain anything.
     pub program: &'a str,
-    /// The threads and locks, and what they are called.
+    /// The threads, tasks and locks, and what they are called.
     pub names: &'a LockNames<'a>,
-    /// What the threads did that are part of it, in the order of the model.
+    /// What the threads and tasks did that are part of it, in the order of the model.
     pub threads: &'a [(ThreadId, Timeline)],
     /// What threads said, ordered by slots.
     pub said: &'a [Said],

@@ -1,9 +1,9 @@
 //! Profiles for speedscope (<https://www.speedscope.app>), in its own format: JSON that its `file-format-schema.json`
 //! describes.
 //!
-//! * The first profile is where threads are now: the stacks of the folded lines, weighted by threads.
-//! * Each thread has a profile of its waits, holds and spans, which open and close like functions. Those that do not
-//!   lie within each other are in further profiles of the thread.
+//! * The first profile is where threads and tasks are now: the stacks of the folded lines, weighted by their numbers.
+//! * Each thread and task has a profile of its waits, holds and spans, which open and close like functions. Those that
+//!   do not lie within each other are in further profiles of it. In that of a task is what it does now, too.
 //!
 //! Times are nanoseconds since the first moment that is shown.
 
@@ -71,7 +71,7 @@ enum Profile {
     },
 }
 
-/// Writes a scene: the profiles of its threads, and of where all threads are now. With `by_lock`, what threads wait for
+/// Writes a scene: the profiles of its threads and tasks, and of where all of them are now. With `by_lock`, what threads wait for
 /// comes before the places.
 ///
 /// # Errors
@@ -90,7 +90,8 @@ pub fn speedscope(out: &mut dyn Write, scene: &Scene<'_>, by_lock: bool) -> io::
     write!(out, ",\"exporter\":\"read-rip\",\"activeProfileIndex\":0,\"profiles\":[")?;
     let now = stacks_now(scene, by_lock);
     if !now.is_empty() {
-        profile(out, &sampled(now, &mut frames))?;
+        let who = if names.model.has_tasks() { "threads and tasks" } else { "threads" };
+        profile(out, &sampled(now, who, &mut frames))?;
     }
     let all = || threads.iter().flat_map(|(_, timeline)| &timeline.slices);
     let first_ns = all().map(|slice| slice.begin_ns).min().unwrap_or(0);
@@ -115,14 +116,14 @@ pub fn speedscope(out: &mut dyn Write, scene: &Scene<'_>, by_lock: bool) -> io::
     out.write_all(b"}}\n")
 }
 
-/// Where threads are now.
-fn sampled(now: impl IntoIterator<Item = (Vec<String>, usize)>, frames: &mut Frames) -> Profile {
+/// Where threads and tasks are now.
+fn sampled(now: impl IntoIterator<Item = (Vec<String>, usize)>, who: &str, frames: &mut Frames) -> Profile {
     let mut number = |name| frames.number(Frame { name, file: None, line: None });
     let (samples, weights): (Vec<Vec<usize>>, Vec<usize>) = now
         .into_iter()
         .map(|(stack, threads)| (stack.into_iter().map(&mut number).collect::<Vec<usize>>(), threads))
         .unzip();
-    let name = "where threads are now, by number".to_owned();
+    let name = format!("where {who} are now, by number");
     let end_value = weights.iter().sum::<usize>() as u64;
     Profile::Sampled { name, unit: "none", start_value: 0, end_value, samples, weights }
 }

@@ -1,4 +1,4 @@
-//! What a thread did, as slices of time: its waits, its holds, its spans.
+//! What a thread or task did, as slices of time: its waits, its holds, its spans, and what a task does now.
 //!
 //! A slice has a begin and an end that were recorded. One that goes on ends at the time of the reading, or of the
 //! process's end. What lacks a time is counted as undated.
@@ -6,7 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::locations::LocationId;
-use crate::locks::{LockId, LockModel, StepKind, ThreadId, ThreadLocks};
+use crate::locks::{LockId, LockModel, StepKind, ThreadId, ThreadLocks, task_place, task_since};
+use crate::threads::ThreadState;
 
 /// What a slice is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum SliceKind {
     Join(ThreadId),
     /// The thread is in a span, of this name.
     Span(String),
+    /// What this task does now: it is suspended, ready or polled.
+    Task(ThreadId),
 }
 
 /// A length of time in which a thread did one thing.
@@ -82,7 +85,7 @@ pub enum SaidKind {
     Open(Option<u64>),
 }
 
-/// The slices of one thread, by their begins, and how much has no time.
+/// The slices of one thread or task, by their begins, and how much has no time.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// Ordered by begin; of two that begin together, the longer one comes first.
@@ -92,8 +95,9 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The timeline of a thread, with the spans among what it said.
-    pub fn of(thread: &ThreadLocks, said: &[Said], model: &LockModel) -> Timeline {
+    /// The timeline of a thread or task, with the spans among what it said.
+    pub fn of(id: ThreadId, said: &[Said], model: &LockModel) -> Timeline {
+        let thread = &model.threads[id];
         let mut timeline = Timeline::default();
         let end_ns = thread.exited_ns.or(model.now_ns);
         let mut waits = HashMap::new();
@@ -135,6 +139,7 @@ impl Timeline {
         if let Some(join) = &thread.join {
             timeline.add_open(SliceKind::Join(join.joined), join.since_ns, end_ns, Some(join.location));
         }
+        timeline.add_task(id, thread, end_ns);
         for said in said {
             let kind = || SliceKind::Span(said.text.clone());
             match said.kind {
@@ -148,6 +153,17 @@ impl Timeline {
         }
         timeline.slices.sort_by_key(|slice| (slice.begin_ns, std::cmp::Reverse(slice.end_ns)));
         timeline
+    }
+
+    /// Adds what a task does now. Its begin may be too early: then the words for the slice say so.
+    fn add_task(&mut self, id: ThreadId, thread: &ThreadLocks, end_ns: Option<u64>) {
+        let Some(task) = thread.task.as_deref().filter(|_| thread.state == ThreadState::Present) else {
+            return;
+        };
+        let (since_ns, _) = task_since(thread, task);
+        let place = task_place(thread, task);
+        let location = place.location.filter(|_| !place.is_where_made);
+        self.add_open(SliceKind::Task(id), since_ns, end_ns, location);
     }
 
     fn end_wait(

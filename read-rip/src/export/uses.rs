@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use super::timeline::{Said, Slice, SliceKind, Timeline};
 use crate::locks::{LockId, ThreadId};
 use crate::printable::printable;
-use crate::report::LockNames;
+use crate::report::{LockNames, task_doing_at};
 
 /// A wait for a lock that has ended or goes on, or a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,8 +158,15 @@ pub(super) fn slice_words<'a>(slice: &'a Slice, names: &LockNames<'_>) -> (Cow<'
         SliceKind::Condition(id) => (format!("waits on a condition variable, with {}", lock(*id)), "wait"),
         SliceKind::Join(id) => (format!("waits for the end of {}", names.thread(*id)), "wait"),
         SliceKind::Span(name) => return (printable(name), "span"),
+        SliceKind::Task(id) => (task_doing_at(*id, names), "task"),
     };
     (name.into(), category)
+}
+
+/// The processes that have tasks among these threads.
+pub(super) fn processes_of_tasks(threads: &[(ThreadId, Timeline)], names: &LockNames<'_>) -> BTreeSet<u32> {
+    let threads = threads.iter().map(|(id, _)| &names.model.threads[*id]);
+    threads.filter(|thread| thread.task.is_some()).map(|thread| thread.pid).collect()
 }
 
 /// The processes of these threads and locks, in the order of their ids.
@@ -183,6 +190,11 @@ pub(super) fn bounds(
     let first_ns = slices().map(|slice| slice.begin_ns).chain(events()).min()?;
     let last_ns = slices().map(|slice| slice.end_ns).chain(events()).max()?;
     Some(first_ns..=last_ns)
+}
+
+/// What the track of a process's tasks is called.
+pub(super) fn tasks_of(program: &str) -> String {
+    format!("tasks of {}", printable(program))
 }
 
 /// What the track of a process's locks is called.

@@ -46,5 +46,7 @@ pub use peer::Peer;
 pub use step::{Step, StepKind};
 pub use steps::{Steps, StepsIter};
 pub use task::{TaskFacts, TaskFuture, TaskHold, TaskJoin, TaskWait};
-pub use task_groups::{TaskDoes, TaskGroup, TaskPlace, task_does, task_groups, task_place, task_since};
+pub use task_groups::{
+    TaskDoes, TaskGroup, TaskPlace, task_awaits, task_does, task_groups, task_place, task_since,
+};
 pub use thread_locks::{Doing, EndOfCondition, Join, Seen, Signal, ThreadLocks};

@@ -47,6 +47,8 @@ pub struct TaskFacts {
     pub waits: Vec<TaskWait>,
     /// Waits of its futures for the ends of threads or tasks.
     pub joins: Vec<TaskJoin>,
+    /// The index of the named future whose wait for an end stands for the task.
+    pub joins_in: Option<usize>,
     /// The locks that its futures hold.
     pub holds: Vec<TaskHold>,
 }
@@ -124,8 +126,14 @@ impl TaskFacts {
             futures: Vec::new(),
             waits: Vec::new(),
             joins: Vec::new(),
+            joins_in: None,
             holds: Vec::new(),
         }
+    }
+
+    /// The named future with this index.
+    pub fn future(&self, index: usize) -> Option<&TaskFuture> {
+        self.futures.iter().find(|future| future.index == index)
     }
 
     /// Whether the task is suspended, and nobody has woken it.
@@ -193,11 +201,10 @@ impl TaskFacts {
 
     /// Whether a named future, or one that it is part of, was not polled in the last poll.
     pub fn is_left_out(&self, future: Option<usize>) -> bool {
-        let of = |index: usize| self.futures.iter().find(|future| future.index == index);
         let mut next = future;
         // A damaged table may have a circle.
         for _ in 0..self.futures.len() {
-            let Some(future) = next.and_then(of) else { return false };
+            let Some(future) = next.and_then(|index| self.future(index)) else { return false };
             if future.is_polled == Some(false) {
                 return true;
             }

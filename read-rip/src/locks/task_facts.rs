@@ -43,13 +43,18 @@ pub(super) fn task_facts(
         futures: Vec::new(),
         waits: Vec::new(),
         joins: Vec::new(),
+        joins_in: None,
         holds: Vec::new(),
     };
-    facts.joins.extend(joins.iter().filter(|held| held.is_of_future).map(|held| {
+    for held in joins.iter().filter(|held| held.is_of_future) {
         let index = usize::from(held.index);
-        let is_direct = state.entries.get(index).is_some_and(|of| of.is_direct);
-        TaskJoin { is_polled: state.is_entry_polled(index), is_direct }
-    }));
+        let of = state.entries.get(index).copied().unwrap_or_default();
+        let is_polled = state.is_entry_polled(index);
+        facts.joins.push(TaskJoin { is_polled, is_direct: of.is_direct });
+        if is_polled != Some(false) {
+            facts.joins_in = of.future;
+        }
+    }
     for entry in entries {
         add_entry(&mut facts, state, entry, id);
     }

@@ -19,7 +19,7 @@
 
 use std::mem::{Discriminant, discriminant};
 
-use super::{Lock, LockId, LockModel, LockName, TaskFacts, ThreadId, ThreadLocks};
+use super::{Lock, LockId, LockModel, LockName, TaskFacts, TaskFuture, ThreadId, ThreadLocks};
 use crate::hash::HashMap;
 use crate::locations::LocationId;
 use crate::ring::{LockType, TaskKind};
@@ -85,6 +85,37 @@ pub fn task_since(thread: &ThreadLocks, task: &TaskFacts) -> (Option<u64>, bool)
     }
 }
 
+/// The awaits around the place of a task, from the outermost on, and the place. There are none if no await is known.
+pub fn task_awaits(thread: &ThreadLocks, task: &TaskFacts) -> Vec<LocationId> {
+    let place = task_place(thread, task);
+    let Some(at) = place.location.filter(|_| place.is_await) else { return Vec::new() };
+    let mut next = match (thread.wait.as_ref().or(thread.sleep.as_deref()), &thread.join) {
+        (Some(wait), _) => {
+            let of_wait =
+                task.waits.iter().filter(|own| own.wait.lock == wait.lock && own.wait.location == at);
+            of_wait.max_by_key(|own| own.is_polled != Some(false)).and_then(|own| own.future)
+        }
+        (None, Some(_)) => task.joins_in,
+        (None, None) => innermost(task).and_then(|future| future.outer),
+    };
+    let mut awaits = vec![at];
+    // A damaged table may have a circle.
+    for _ in 0..task.futures.len() {
+        let Some(future) = next.and_then(|index| task.future(index)) else { break };
+        awaits.push(future.location);
+        next = future.outer;
+    }
+    awaits.reverse();
+    awaits
+}
+
+/// Of the named futures that were polled last, the one that no other one is part of.
+fn innermost(task: &TaskFacts) -> Option<&TaskFuture> {
+    let polled = || task.futures.iter().filter(|future| future.is_polled != Some(false));
+    let is_outer = |index| polled().any(|future| future.outer == Some(index));
+    polled().find(|future| !is_outer(future.index))
+}
+
 /// Where a task is.
 pub fn task_place(thread: &ThreadLocks, task: &TaskFacts) -> TaskPlace {
     let at = |location| TaskPlace { location, ..TaskPlace::default() };
@@ -95,10 +126,7 @@ pub fn task_place(thread: &ThreadLocks, task: &TaskFacts) -> TaskPlace {
     if let Some(join) = &thread.join {
         return awaits(join.location);
     }
-    // Of those that were polled last, the one that no other one is part of.
-    let polled = || task.futures.iter().filter(|future| future.is_polled != Some(false));
-    let is_outer = |index| polled().any(|future| future.outer == Some(index));
-    if let Some(innermost) = polled().find(|future| !is_outer(future.index)) {
+    if let Some(innermost) = innermost(task) {
         return awaits(innermost.location);
     }
     match thread.last {

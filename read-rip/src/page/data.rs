@@ -1,4 +1,4 @@
-//! What the script of a page shows: locks, threads, timelines, events and spans, as JSON.
+//! What the script of a page shows: locks, threads, tasks, timelines, events and spans, as JSON.
 //!
 //! Lists of many rows are columns, and their texts are numbers of one list. Times are nanoseconds since `origin`. A
 //! number that a script cannot tell from its neighbours is the greatest one that it can.
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Entry, Page};
 use crate::export::{Slice, SliceKind, Timeline};
-use crate::locks::{Quantiles, Record};
+use crate::locks::{Quantiles, Record, TaskDoes, ThreadId, task_does};
 use crate::report::{self, LockNames, printable};
 use crate::top::Texts;
 
@@ -63,19 +63,21 @@ struct Lengths {
     classes: Vec<u32>,
 }
 
-/// Columns of the list of threads.
+/// Columns of the list of threads and tasks.
 #[derive(Default, Serialize)]
 struct Threads {
     name: Vec<u32>,
+    task: Vec<bool>,
     doing: Vec<u32>,
     place: Vec<u32>,
     holds: Vec<u32>,
 }
 
-/// The timeline of a thread.
+/// The timeline of a thread or task.
 #[derive(Serialize)]
 struct Track {
     name: u32,
+    task: bool,
     undated: usize,
     left_out: usize,
     /// Of each slice: what it is, its text, its begin, its length, whether it goes on, and its place.
@@ -118,6 +120,7 @@ impl<'a> Data<'a> {
         let origin_us = page.boot_realtime_ns.map(|boot_ns| exact(boot_ns.saturating_add(origin_ns) / 1000));
         let tracks = page.timelines.iter().map(|(thread, timeline)| Track {
             name: texts.add(page.names.thread(*thread)),
+            task: page.names.model.threads[*thread].task.is_some(),
             undated: timeline.undated,
             left_out: timeline.slices.len() - kept(timeline).len(),
             slices: kept(timeline).iter().map(|slice| row(slice, page.names, &since, &mut texts)).collect(),
@@ -177,6 +180,7 @@ fn threads(page: &Page<'_>, texts: &mut Texts) -> Threads {
     let mut threads = Threads::default();
     for row in &page.picture.threads {
         threads.name.push(texts.add(row.name.to_string()));
+        threads.task.push(row.is_task);
         threads.doing.push(texts.add(page.picture.text(row.doing).to_owned()));
         threads.place.push(texts.add(page.picture.text(row.place).to_owned()));
         threads.holds.push(row.holds);
@@ -198,11 +202,18 @@ fn row(slice: &Slice, names: &LockNames<'_>, since: &impl Fn(u64) -> u64, texts:
         &SliceKind::Sleep(of) => (3, lock(of)),
         &SliceKind::Join(thread) => (4, names.thread(thread)),
         SliceKind::Span(name) => (5, printable(name).into_owned()),
+        &SliceKind::Task(task) if is_suspended(task, names) => (6, report::task_doing_since(task, names)),
+        &SliceKind::Task(task) => (7, report::task_doing_since(task, names)),
     };
     let place = slice.location.map_or_else(String::new, |location| names.location(location));
     let length_ns = slice.end_ns.saturating_sub(slice.begin_ns);
     let [text, place] = [text, place].map(|text| u64::from(texts.add(text)));
     [kind, text, since(slice.begin_ns), exact(length_ns), u64::from(slice.is_open), place]
+}
+
+fn is_suspended(task: ThreadId, names: &LockNames<'_>) -> bool {
+    let thread = &names.model.threads[task];
+    thread.task.as_deref().is_some_and(|task| task_does(thread, task) == TaskDoes::Suspended)
 }
 
 fn events_of(entries: &[Entry], since: &impl Fn(u64) -> u64, texts: &mut Texts) -> Events {

@@ -7,7 +7,10 @@ use super::data::Data;
 use super::graph::drawing;
 use super::html::{Text, json, policy};
 use crate::locations::Location;
-use crate::report::{FindingText, balance_lines, count_of_findings, counted, duration, finding_text};
+use crate::locks::TaskGroup;
+use crate::report::{
+    FindingText, balance_lines, count_of_findings, counted, duration, finding_text, task_group,
+};
 use crate::threads::Group;
 use crate::top::{LockRow, Severity};
 
@@ -84,10 +87,10 @@ impl Document<'_, '_> {
         let counts = [
             ("verdict", "Verdict", Some(self.page.found.len())),
             ("graph", "Who waits", None),
-            ("places", "Places", Some(self.page.groups.len())),
+            ("places", "Places", Some(self.page.groups.len() + self.page.task_groups.len())),
             ("locks", "Locks", Some(picture.locks.len())),
             ("timelines", "Timelines", Some(self.page.timelines.len())),
-            ("threads", "Threads", Some(picture.threads.len())),
+            ("threads", self.threads_and_tasks(), Some(picture.threads.len())),
             ("events", "Events", Some(told.entries.len())),
             ("spans", "Spans", Some(told.spans.len())),
             ("stacks", "Stacks", Some(self.page.stacks.len())),
@@ -106,6 +109,11 @@ impl Document<'_, '_> {
             "</ul></nav>\n<noscript><p class=\"note\">The lists, the timelines and the search need JavaScript. The \
              verdict, the findings, the graph and the stacks do not.</p></noscript>"
         )
+    }
+
+    /// What the list of threads is called: it may have tasks.
+    fn threads_and_tasks(&self) -> &'static str {
+        if self.page.picture.has_tasks() { "Threads and tasks" } else { "Threads" }
     }
 
     /// Begins a section with a heading.
@@ -186,14 +194,23 @@ impl Document<'_, '_> {
     }
 
     fn graph(&mut self) -> io::Result<()> {
+        let has_tasks = self.page.names.model.has_tasks();
         self.section("graph", "Who waits for whom", "")?;
         match drawing(self.page.names, self.page.found) {
-            None => self
-                .paragraph("none", "No thread waits for a lock or for another thread, as far as is known.")?,
+            None => {
+                let nobody = match has_tasks {
+                    true => {
+                        "No thread or task waits for a lock or for the end of another one, as far as is known."
+                    }
+                    false => "No thread waits for a lock or for another thread, as far as is known.",
+                };
+                self.paragraph("none", nobody)?;
+            }
             Some(drawing) => {
+                let who = if has_tasks { "thread or task" } else { "thread" };
                 writeln!(
                     self.out,
-                    "<p class=\"about\">A thread points at the lock that it waits for, and a lock at the thread that \
+                    "<p class=\"about\">A {who} points at the lock that it waits for, and a lock at the {who} that \
                      holds it. A dotted line leads from a channel to who uses its other side. Red is a \
                      circle of waits.</p>\n<div class=\"drawing\" tabindex=\"0\" role=\"group\" \
                      aria-label=\"Graph of waits\">{}</div>",
@@ -205,7 +222,8 @@ impl Document<'_, '_> {
                 let shown =
                     "the graph shows those around the locks of findings, and around those with most waiters";
                 if drawing.left_out > 0 {
-                    let boxes = counted(drawing.left_out as u64, "more lock or thread");
+                    let thing = if has_tasks { "more lock, thread or task" } else { "more lock or thread" };
+                    let boxes = counted(drawing.left_out as u64, thing);
                     self.paragraph("more", &format!("Left out: {boxes}; {shown}."))?;
                 }
             }
@@ -216,8 +234,11 @@ impl Document<'_, '_> {
     fn places(&mut self) -> io::Result<()> {
         let about = "Threads by the function of their last mark, or of where the kernel sees them. Beside each line is \
                      its number of threads.";
-        self.section("places", "Where threads are", about)?;
-        let groups = &self.page.groups;
+        let Page { groups, task_groups, .. } = self.page;
+        match task_groups.is_empty() {
+            true => self.section("places", "Where threads are", about)?,
+            false => self.section("places", "Where threads and tasks are", about)?,
+        }
         if groups.is_empty() {
             self.paragraph("none", "No place of any thread is known.")?;
         }
@@ -228,7 +249,43 @@ impl Document<'_, '_> {
         }
         writeln!(self.out, "</ol>")?;
         self.more(groups.len(), PLACES_MAX, "place", "read-rip")?;
+        if !task_groups.is_empty() {
+            self.tasks(task_groups)?;
+        }
         self.end()
+    }
+
+    /// What tasks do, and where.
+    fn tasks(&mut self, groups: &[TaskGroup]) -> io::Result<()> {
+        self.paragraph("about", "Tasks by what they do, and by the await where they are suspended.")?;
+        let most = groups.first().map_or(1, |group| group.tasks.len()).max(1);
+        writeln!(self.out, "<ol class=\"places tasks\">")?;
+        for group in groups.iter().take(PLACES_MAX) {
+            let (does, what) = task_group(group, self.page.names);
+            let (count, longest) = what.split_once(", ").unwrap_or((&what, ""));
+            self.bar(group.tasks.len(), most)?;
+            writeln!(
+                self.out,
+                "<span class=\"number\">{}</span> <span class=\"function\">{}</span> \
+                 <span class=\"marks\"><span>{}</span></span></li>",
+                Text(count),
+                Text(&does),
+                Text(longest)
+            )?;
+        }
+        writeln!(self.out, "</ol>")?;
+        self.more(groups.len(), PLACES_MAX, "place", "read-rip tasks")
+    }
+
+    /// Begins an item of a list, with a bar for its number.
+    fn bar(&mut self, number: usize, most: usize) -> io::Result<()> {
+        // A policy that forbids styles in attributes allows those of SVG.
+        let percent = 100.0 * number as f64 / most as f64;
+        write!(
+            self.out,
+            "<li><svg class=\"bar\" aria-hidden=\"true\" width=\"100%\" height=\"100%\"><rect width=\"{percent:.2}%\" \
+             height=\"100%\"/></svg>"
+        )
     }
 
     fn place(&mut self, group: &Group, most: usize) -> io::Result<()> {
@@ -239,12 +296,10 @@ impl Document<'_, '_> {
             Some((file, _)) if group.function.is_empty() => names.texts.file(file),
             _ => &group.function,
         };
-        // A policy that forbids styles in attributes allows those of SVG.
-        let percent = 100.0 * group.threads as f64 / most as f64;
+        self.bar(group.threads, most)?;
         write!(
             self.out,
-            "<li><svg class=\"bar\" aria-hidden=\"true\" width=\"100%\" height=\"100%\"><rect width=\"{percent:.2}%\" \
-             height=\"100%\"/></svg><span class=\"number\">{}</span> <span class=\"function\">{}</span> \
+            "<span class=\"number\">{}</span> <span class=\"function\">{}</span> \
              <span class=\"marks\">",
             counted(group.threads as u64, "thread"),
             Text(name)
@@ -299,16 +354,24 @@ impl Document<'_, '_> {
     /// The sections that the script fills.
     fn lists(&mut self) -> io::Result<()> {
         let Page { timelines, timelines_left_out, picture, told, .. } = self.page;
-        let about = "Waits, holds and spans with their times, of the threads that wait for locks, of those that hold \
-                     them, and of those that did the most.";
+        let about = match picture.has_tasks() {
+            true => {
+                "Waits, holds and spans with their times, of the threads and tasks that wait for locks, of those that \
+                 hold them, and of those that did the most. Of a task also what it does now, and since when."
+            }
+            false => {
+                "Waits, holds and spans with their times, of the threads that wait for locks, of those that hold \
+                 them, and of those that did the most."
+            }
+        };
         self.list(
             "timelines",
             "Timelines",
             about,
             (timelines.len(), "No wait, hold or span has a known time."),
         )?;
-        if *timelines_left_out > 0 {
-            let threads = counted(*timelines_left_out as u64, "thread");
+        if !timelines_left_out.is_empty() {
+            let threads = self.page.names.members(timelines_left_out, timelines_left_out.len());
             self.paragraph(
                 "more",
                 &format!("{threads} left out; the option --threads of read-rip report shows more."),
@@ -316,7 +379,8 @@ impl Document<'_, '_> {
         }
         self.end()?;
         let about = "Those that exist, or existed when the process ended; those that wait come first.";
-        self.list("threads", "Threads", about, (picture.threads.len(), "No thread is known."))?;
+        let heading = self.threads_and_tasks();
+        self.list("threads", heading, about, (picture.threads.len(), "No thread is known."))?;
         self.end()?;
         let about = "What the program said, of all threads in one order, as read-rip log shows it.";
         let nothing = "The record has no events: rip_event! and rip_span! record them.";

@@ -57,26 +57,29 @@ const ROWS_SEEN = 16;
 
 class List {
   /**
-   * name: of the list, unique. thing: what a row is. count: how many rows there are. columns: of each a title, a cell
+   * name: of the list, unique. thing: what a row is, and things what several are. count: how many rows there are. columns: of each a title, a cell
    * (from the number of a row to a text or an element), and if it can be sorted, an order (to a number or a text).
-   * text: what is searched. lines: what is shown of a selected row. drawn: called when rows were made.
+   * counted: what so many rows are called. text: what is searched. lines: what is shown of a selected row. drawn: called when rows were made.
    */
   constructor(host, options) {
-    Object.assign(this, { rowHeight: 28, lines: () => [], drawn: () => {}, tools: [] }, options);
+    const counted = (rows) => plural(rows.length, this.thing);
+    const things = `${options.thing}s`;
+    Object.assign(this, { rowHeight: 28, lines: () => [], drawn: () => {}, tools: [], things, counted }, options);
     this.rows = Array.from({ length: this.count }, (_, row) => row);
+    this.all = this.counted(this.rows);
     this.at = -1;
     this.sorted = null;
     this.search = el('input', {
       type: 'search',
       id: `${this.name}-search`,
-      placeholder: `Search ${this.thing}s`,
+      placeholder: `Search ${this.things}`,
       autocomplete: 'off',
       spellcheck: 'false',
       'aria-describedby': `${this.name}-said`,
     });
     this.regex = el('input', { type: 'checkbox', id: `${this.name}-regex` });
     this.said = el('output', { class: 'said', id: `${this.name}-said`, 'aria-live': 'polite' });
-    const label = el('label', { class: 'hidden', for: this.search.id }, `Search ${this.thing}s`);
+    const label = el('label', { class: 'hidden', for: this.search.id }, `Search ${this.things}`);
     const regex = el('label', { class: 'regex' }, this.regex, 'regular expression');
     this.head = el('div', { class: 'row head', role: 'row', 'aria-rowindex': '1' });
     this.columns.forEach((column, at) => this.head.append(this.header(column, at)));
@@ -85,7 +88,7 @@ class List {
       class: 'grid',
       role: 'grid',
       tabindex: '0',
-      'aria-label': `List of ${this.thing}s`,
+      'aria-label': `List of ${this.things}`,
       'aria-colcount': String(this.columns.length),
     });
     this.grid.append(el('div', { role: 'rowgroup', class: 'heads' }, this.head), this.body);
@@ -164,9 +167,7 @@ class List {
     }
     this.rows = rows;
     this.said.textContent =
-      rows.length === this.count
-        ? plural(this.count, this.thing)
-        : `${rows.length.toLocaleString('en')} of ${plural(this.count, this.thing)}`;
+      rows.length === this.count ? this.all : `${rows.length.toLocaleString('en')} of ${this.all}`;
     this.grid.setAttribute('aria-rowcount', String(rows.length + 1));
     this.select(-1);
     this.grid.scrollTop = 0;

@@ -25,7 +25,7 @@ pub use document::page;
 
 use crate::export::Timeline;
 use crate::findings::Finding;
-use crate::locks::{Record, ThreadId};
+use crate::locks::{Record, TaskGroup, ThreadId};
 use crate::log::Span;
 use crate::report::{Checked, LockNames};
 use crate::ring::Snapshot;
@@ -43,16 +43,18 @@ pub struct Page<'a> {
     pub found: &'a [Finding],
     /// What was looked at.
     pub checked: &'a Checked,
-    /// The verdict, and the rows of locks and threads.
+    /// The verdict, and the rows of locks, threads and tasks.
     pub picture: &'a Picture,
     /// What the histories say of each lock of the picture.
     pub records: Vec<&'a Record>,
     /// Where threads are, the most first.
     pub groups: Vec<Group>,
-    /// What threads did, those that matter most first.
+    /// What tasks do and where, the most first.
+    pub task_groups: Vec<TaskGroup>,
+    /// What threads and tasks did, those that matter most first.
     pub timelines: &'a [(ThreadId, Timeline)],
-    /// The threads whose timelines are left out.
-    pub timelines_left_out: usize,
+    /// The threads and tasks whose timelines are left out.
+    pub timelines_left_out: Vec<ThreadId>,
     /// What the program said.
     pub told: &'a Told,
     /// The recorded image.

@@ -103,14 +103,21 @@ const sections = {
   },
 
   threads(host) {
-    const { name, doing, place, holds } = data.threads;
+    const { name, task, doing, place, holds } = data.threads;
     const of = (column) => (row) => texts[column[row]];
+    const hasTasks = task.includes(true);
     new List(host, {
       name: 'threads',
-      thing: 'thread',
+      thing: hasTasks ? 'thread or task' : 'thread',
+      things: hasTasks ? 'threads and tasks' : 'threads',
       count: name.length,
+      counted: (rows) => {
+        const tasks = rows.filter((row) => task[row]).length;
+        const threads = plural(rows.length - tasks, 'thread');
+        return tasks > 0 ? `${threads}, ${plural(tasks, 'task')}` : threads;
+      },
       columns: [
-        { title: 'Thread', className: 'name', cell: of(name), order: of(name) },
+        { title: hasTasks ? 'Thread or task' : 'Thread', className: 'name', cell: of(name), order: of(name) },
         { title: 'Does', className: 'text', cell: of(doing), order: of(doing) },
         {
           title: 'Holds',

@@ -1,4 +1,5 @@
-// Timelines: a row for each thread, with its waits, holds and spans over one axis of time.
+// Timelines: a row for each thread and task, with its waits, holds and spans over one axis of time, and with what a
+// task does now.
 
 const KINDS = [
   'holds',
@@ -7,15 +8,21 @@ const KINDS = [
   'waits at',
   'waits for the end of',
   'is in',
+  // The text says what a task does, and for how long.
+  null,
+  null,
 ];
-const COLOURS = ['--hold', '--wait', '--condition', '--sleep', '--join', '--span'];
+const COLOURS = ['--hold', '--wait', '--condition', '--sleep', '--join', '--span', '--suspended-task', '--polled-task'];
+const [MUTED, LINE, INK, SHEET] = [0, 1, 2, 3].map((at) => COLOURS.length + at);
 const LEGEND = [
   'holds a lock',
   'waits for a lock',
   'waits on a condition',
   'waits at a semaphore, barrier or channel',
-  'waits for a thread',
+  'waits for the end of a thread or task',
   'is in a span',
+  'is a suspended task',
+  'is a task that is polled or ready',
 ];
 /** Of a row: where each kind is drawn, as the top and the height, in parts of the row's. */
 const LANES = [
@@ -25,9 +32,11 @@ const LANES = [
   [0.28, 0.28],
   [0.28, 0.28],
   [0.1, 0.12],
+  [0.28, 0.28],
+  [0.28, 0.28],
 ];
 /** Slices of one group lie in one lane: holds, waits, spans. */
-const GROUP = [0, 1, 1, 1, 1, 2];
+const GROUP = [0, 1, 1, 1, 1, 2, 1, 1];
 const [KIND, TEXT, BEGIN, LENGTH, OPEN, PLACE] = [0, 1, 2, 3, 4, 5];
 
 /** How many slices of a group are open where each one begins: locks are held one within the other. */
@@ -79,6 +88,7 @@ class Timelines {
       if (kinds.has(kind)) legend.append(el('li', { class: `kind${kind}` }, text));
     });
     host.append(legend);
+    const title = tracks.some((track) => track.task) ? 'Thread or task' : 'Thread';
     this.list = new List(host, {
       name: 'timelines',
       thing: 'timeline',
@@ -86,7 +96,7 @@ class Timelines {
       count: tracks.length,
       tools: [buttons],
       columns: [
-        { title: 'Thread', className: 'name', cell: (row) => texts[tracks[row].name] },
+        { title, className: 'name', cell: (row) => texts[tracks[row].name] },
         { title: 'Time', head: this.axis, className: 'track', cell: (row) => this.canvas(row) },
       ],
       text: (row) =>
@@ -113,10 +123,11 @@ class Timelines {
     const { slices, undated } = this.tracks[row];
     const of = (...kinds) => slices.filter((slice) => kinds.includes(slice[KIND]));
     const longest = of(1, 2, 3, 4).reduce((a, b) => (b[LENGTH] > (a?.[LENGTH] ?? -1) ? b : a), null);
+    const state = of(6, 7).map((slice) => `; ${this.texts[slice[TEXT]]}`).join('');
     const most = longest ? `; the longest wait took ${duration(longest[LENGTH])}` : '';
     const label =
       `${plural(of(1, 2, 3, 4).length, 'wait')}, ${plural(of(0).length, 'hold')}, ${plural(of(5).length, 'span')}` +
-      `${most}${undated ? `; ${undated} more without times` : ''}`;
+      `${most}${state}${undated ? `; ${undated} more without times` : ''}`;
     return el('canvas', { role: 'img', 'aria-label': label, 'data-row': String(row) });
   }
 
@@ -135,8 +146,11 @@ class Timelines {
   sentence(row, slice) {
     const still = slice[OPEN] ? ', and goes on' : '';
     const place = slice[PLACE] ? `, at ${this.texts[slice[PLACE]]}` : '';
+    const name = this.texts[this.tracks[row].name];
+    if (KINDS[slice[KIND]] === null)
+      return `${name}: ${this.texts[slice[TEXT]]}, from ${this.clock(slice[BEGIN])}${place}`;
     return (
-      `${this.texts[this.tracks[row].name]} ${KINDS[slice[KIND]]} ${this.texts[slice[TEXT]]} for ` +
+      `${name} ${KINDS[slice[KIND]]} ${this.texts[slice[TEXT]]} for ` +
       `${duration(slice[LENGTH])}${still}, from ${this.clock(slice[BEGIN])}${place}`
     );
   }
@@ -175,7 +189,7 @@ class Timelines {
   track(canvas, row) {
     const { context, width, height } = Timelines.prepare(canvas);
     const [from, until] = this.view;
-    context.fillStyle = this.colours[7];
+    context.fillStyle = this.colours[LINE];
     context.fillRect(0, height - 1, width, 1);
     this.tracks[row].slices.forEach((slice, index) => {
       if (slice[BEGIN] > until || slice[BEGIN] + slice[LENGTH] < from) return;
@@ -184,7 +198,7 @@ class Timelines {
       const [top, part] = LANES[slice[KIND]];
       const inset = Math.min(3, this.depths[row][index]);
       if (inset > 0 && wide > 3) {
-        context.fillStyle = this.colours[9];
+        context.fillStyle = this.colours[SHEET];
         context.fillRect(x - 1, top * height, wide + 2, part * height);
       }
       context.fillStyle = this.colours[slice[KIND]];
@@ -194,7 +208,7 @@ class Timelines {
       const slice = this.tracks[row].slices[this.at.index];
       const x = this.x(slice[BEGIN], width);
       const [top, part] = LANES[slice[KIND]];
-      context.strokeStyle = this.colours[8];
+      context.strokeStyle = this.colours[INK];
       context.lineWidth = 2;
       context.strokeRect(
         x,
@@ -216,9 +230,9 @@ class Timelines {
     context.textBaseline = 'middle';
     for (let time = Math.ceil(from / step) * step; time <= until; time += step) {
       const x = this.x(time, width);
-      context.fillStyle = this.colours[7];
+      context.fillStyle = this.colours[LINE];
       context.fillRect(x, height - 6, 1, 6);
-      context.fillStyle = this.colours[6];
+      context.fillStyle = this.colours[MUTED];
       const since = time - this.from;
       const text =
         Math.abs(since) < step / 2 ? '0' : `${since < 0 ? '−' : '+'}${duration(Math.round(Math.abs(since)))}`;
@@ -259,7 +273,7 @@ class Timelines {
     event.preventDefault();
   }
 
-  /** Goes to the next slice of the selected thread, and says what it is. */
+  /** Goes to the next slice of the selected row, and says what it is. */
   step(by) {
     if (this.list.selected() === undefined) this.list.select(0);
     const row = this.list.selected();
@@ -329,4 +343,4 @@ class Timelines {
 
 const HINT =
   'Point at a bar to read it. Drag to move; + and − or Shift with the wheel to zoom. With keys: up and down ' +
-  'choose a thread, left and right a bar.';
+  'choose a row, left and right a bar.';

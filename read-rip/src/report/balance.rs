@@ -163,6 +163,11 @@ pub fn doing_now(of: &Balance, model: &LockModel) -> Option<String> {
     waits(of, model.is_end_unknown)
 }
 
+/// What its tasks do, in one line; `None` if there are none.
+pub fn tasks_now(of: &Balance, model: &LockModel) -> Option<String> {
+    tasks(&of.tasks, model.is_end_unknown, false)
+}
+
 /// `2 threads recorded nothing`.
 pub fn recorded_nothing(threads: usize) -> String {
     format!("{} recorded nothing", counted(threads as u64, "thread"))

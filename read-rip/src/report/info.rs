@@ -11,7 +11,7 @@ use super::units::{age, counted, hex};
 use crate::printable::printable;
 use crate::process::Liveness;
 use crate::ring::{
-    Clock, ClockLevel, ClockSource, FileSystem, Header, Machine, Setting, SlotState, Snapshot,
+    Clock, ClockLevel, ClockSource, FileSystem, Header, Machine, Setting, Slot, SlotState, Snapshot, is_task,
 };
 use crate::threads::Losses;
 
@@ -129,12 +129,18 @@ impl Lines<'_> {
                 header.slots.capacity, header.slot_len_bytes, header.slot_words, header.slots.used
             ),
         )?;
-        let exited = snapshot.slots.iter().filter(|slot| slot.state == SlotState::Exited).count();
-        let (all, reused) = (snapshot.slots.len(), header.slots_reused);
+        let (tasks, threads): (Vec<&Slot>, Vec<&Slot>) =
+            snapshot.slots.iter().partition(|slot| is_task(slot.tid));
+        let exited = |slots: &[&Slot]| slots.iter().filter(|slot| slot.state == SlotState::Exited).count();
+        let (all, ended, reused) = (threads.len(), exited(&threads), header.slots_reused);
         self.line(
             "threads",
-            format!("{all} in the ring, {exited} of them exited; {reused} slots were reused"),
+            format!("{all} in the ring, {ended} of them exited; {reused} slots were reused"),
         )?;
+        if !tasks.is_empty() {
+            let ended = exited(&tasks);
+            self.line("tasks", format!("{} in the ring, {ended} of them ended", tasks.len()))?;
+        }
         let (full, memory) = (header.threads_refused_full, header.threads_refused_memory);
         self.line(
             "refused",

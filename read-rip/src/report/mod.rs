@@ -46,14 +46,16 @@ mod units;
 
 pub use crate::printable::printable;
 pub use activity::ActivityWords;
-pub use balance::{doing_now, recorded_nothing};
+pub use balance::{doing_now, recorded_nothing, tasks_now};
 pub use captures::capture;
 pub use death::death;
 pub use difference::{PlaceChange, difference, place_changes};
 pub use findings::{FindingText, Sources, balance_lines, finding_text, findings};
 pub use info::{facts, info};
 pub(crate) use json::kind_name;
-pub use json::{Json, Said, clock_level_name, process_state_name, thread_state_name};
+pub use json::{
+    Json, Said, clock_level_name, process_state_name, task_kind_name, task_state_name, thread_state_name,
+};
 pub use list::{list, process_state, removed, removed_unfinished};
 pub use locks::{locks, rate};
 pub(crate) use log::level_name;
@@ -63,7 +65,7 @@ pub use names::{LocationTexts, LockNames, ObjectName, SeenNames, location_texts,
 pub use plain::plain_lines;
 pub use remarks::{Checked, OneReading, count_of_findings};
 pub use standing::{StackFrames, process_name, stacks, standing_heading, standing_threads, standings};
-pub use tasks::{task, task_groups};
+pub use tasks::{task, task_doing, task_doing_at, task_doing_since, task_group, task_groups, task_state};
 pub(crate) use threads::labels;
 pub use threads::{Shown, condensed, history, thread};
 pub use units::{age, amount, counted, duration, hex};

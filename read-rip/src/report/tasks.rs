@@ -1,6 +1,6 @@
 //! Tasks as text: what they do and where, in groups or one by one with the tree of their awaits.
 //!
-//! It groups nothing and orders nothing: `locks` does.
+//! Every view takes the words for what a task does from here. It groups nothing and orders nothing: `locks` does.
 
 use std::io::{self, Write};
 
@@ -11,6 +11,21 @@ use crate::locks::{
     task_does, task_place, task_since,
 };
 use crate::ring::{TaskKind, task_number};
+
+/// What a group of tasks does and where, and what they are: `2 tasks, the longest for 3.0 s`.
+pub fn task_group(group: &TaskGroup, names: &LockNames<'_>) -> (String, String) {
+    let does = task_state(group.does, group.kind);
+    let place = match group.locks[..] {
+        [first, _, ..] => many_in_words(group, first, names),
+        _ => place_in_words(group.does, group.place, names),
+    };
+    let longest = group.tasks.first().and_then(|&id| lasting(id, names)).map(|lasting| {
+        let longest = if group.tasks.len() > 1 { "the longest " } else { "" };
+        format!(", {longest}{lasting}")
+    });
+    let what = what_they_are(group.kind, group.tasks.len());
+    (format!("{does}{place}"), what + &longest.unwrap_or_default())
+}
 
 /// Writes groups of tasks, a line each. With `all_names`, the tasks of each group follow it.
 ///
@@ -25,18 +40,8 @@ pub fn task_groups(
 ) -> io::Result<()> {
     let bold = anstyle::Style::new().bold();
     for group in groups {
-        let what = what_they_are(group.kind, group.tasks.len());
-        let does = does_in_words(group.does, group.kind);
-        let place = match group.locks[..] {
-            [first, _, ..] => many_in_words(group, first, names),
-            _ => place_in_words(group.does, group.place, names),
-        };
-        let longest = group.tasks.first().and_then(|&id| lasting(id, names));
-        let longest = longest.map(|lasting| {
-            let longest = if group.tasks.len() > 1 { "the longest " } else { "" };
-            format!(", {longest}{lasting}")
-        });
-        writeln!(out, "{bold}{does}{place}{bold:#} : {what}{}", longest.unwrap_or_default())?;
+        let (does, what) = task_group(group, names);
+        writeln!(out, "{bold}{does}{bold:#} : {what}")?;
         if all_names {
             let all: Vec<String> = group.tasks.iter().map(|&id| names.thread(id)).collect();
             writeln!(out, "    {}", all.join(", "))?;
@@ -54,7 +59,8 @@ fn what_they_are(kind: TaskKind, count: usize) -> String {
     counted(count as u64, noun)
 }
 
-fn does_in_words(does: TaskDoes, kind: TaskKind) -> &'static str {
+/// What a task of this kind does, in words.
+pub fn task_state(does: TaskDoes, kind: TaskKind) -> &'static str {
     match (does, kind) {
         (TaskDoes::Runs, TaskKind::Async | TaskKind::Unknown(_)) => "polled",
         (TaskDoes::Runs, _) => "runs",
@@ -64,6 +70,50 @@ fn does_in_words(does: TaskDoes, kind: TaskKind) -> &'static str {
         (TaskDoes::Suspended, _) => "suspended",
         (TaskDoes::Ended, _) => "ended",
     }
+}
+
+/// What a task does, and who polls it: `polled by worker[10]`. Nothing of a thread.
+pub fn task_doing(id: ThreadId, names: &LockNames<'_>) -> String {
+    let thread = &names.model.threads[id];
+    let Some(task) = thread.task.as_deref() else { return String::new() };
+    let mut doing = task_state(task_does(thread, task), task.kind).to_owned();
+    if let (true, Some(by)) = (task.is_polled, task.thread) {
+        let by_or_on = if task.kind == TaskKind::Async { "by" } else { "on" };
+        doing += &format!(" {by_or_on} {}", names.thread(by));
+    }
+    if let Some(outer) = task.outer {
+        doing += &format!(" within {}", names.thread(outer));
+    }
+    doing
+}
+
+/// The same with the await where it is suspended, if that is known: `suspended at serve main.rs:20`. It stands beside a
+/// length of time, and says so if that may be shorter.
+pub fn task_doing_at(id: ThreadId, names: &LockNames<'_>) -> String {
+    let (thread, mut doing) = (&names.model.threads[id], task_doing(id, names));
+    let Some(task) = thread.task.as_deref() else { return doing };
+    let place = task_place(thread, task);
+    if let (TaskDoes::Suspended, true, Some(at)) = (task_does(thread, task), place.is_await, place.location) {
+        doing += &format!(" at {}", names.location(at));
+    }
+    let (_, is_at_most) = task_since(thread, task);
+    doing + if is_at_most { ", for at most this long" } else { "" }
+}
+
+/// The same as `task_doing`, with for how long, and what it waits for. The place stands beside it, but not that where it
+/// was made.
+pub fn task_doing_since(id: ThreadId, names: &LockNames<'_>) -> String {
+    let thread = &names.model.threads[id];
+    let doing = [task_doing(id, names)].into_iter().chain(lasting(id, names)).collect::<Vec<_>>().join(" ");
+    let place = thread.task.as_deref().map(|task| task_place(thread, task)).unwrap_or_default();
+    let awaited = match (place.lock, &thread.join) {
+        (Some(lock), _) => Some(format!("waiting for {}", names.lock(&names.model.locks[lock]))),
+        (None, Some(join)) => Some(format!("waiting for the end of {}", names.thread(join.joined))),
+        (None, None) => None,
+    };
+    let made_at = place.location.filter(|_| place.is_where_made);
+    let made_at = made_at.map(|made_at| format!("made at {}", names.line(made_at)));
+    [doing].into_iter().chain(awaited).chain(made_at).collect::<Vec<_>>().join(", ")
 }
 
 /// Where the tasks of a group wait for several objects, of which one is `first`.
@@ -121,14 +171,7 @@ pub fn task(out: &mut dyn Write, id: ThreadId, names: &LockNames<'_>) -> io::Res
     let thread = &names.model.threads[id];
     let Some(task) = thread.task.as_deref() else { return Ok(()) };
     let bold = anstyle::Style::new().bold();
-    write!(out, "{bold}{}{bold:#}: {}", names.thread(id), does_in_words(task_does(thread, task), task.kind))?;
-    if let (true, Some(by)) = (task.is_polled, task.thread) {
-        let by_or_on = if task.kind == TaskKind::Async { "by" } else { "on" };
-        write!(out, " {by_or_on} {}", names.thread(by))?;
-    }
-    if let Some(outer) = task.outer {
-        write!(out, " within {}", names.thread(outer))?;
-    }
+    write!(out, "{bold}{}{bold:#}: {}", names.thread(id), task_doing(id, names))?;
     if let Some(lasting) = lasting(id, names) {
         write!(out, " {lasting}")?;
     }
@@ -174,7 +217,7 @@ fn tree(
     task: &TaskFacts,
     names: &LockNames<'_>,
 ) -> io::Result<()> {
-    let known = |index: Option<usize>| index.is_some_and(|index| of_index(task, index).is_some());
+    let known = |index: Option<usize>| index.is_some_and(|index| task.future(index).is_some());
     // Waits that stand for the whole task are on its line.
     let is_shown = thread.wait.is_some() as usize + thread.sleep.is_some() as usize;
     let is_simple = task.futures.is_empty() && task.waits.len() <= is_shown;
@@ -210,10 +253,6 @@ fn tree(
         }
     }
     Ok(())
-}
-
-fn of_index(task: &TaskFacts, index: usize) -> Option<&TaskFuture> {
-    task.futures.iter().find(|future| future.index == index)
 }
 
 fn wait(out: &mut dyn Write, wait: &TaskWait, depth: usize, names: &LockNames<'_>) -> io::Result<()> {

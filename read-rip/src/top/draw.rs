@@ -15,9 +15,11 @@ use crate::report::{amount, duration};
 const VERDICT_LINES_MAX: usize = 4;
 /// The worst finding is shown with this many lines of its evidence.
 const EVIDENCE_MAX: usize = 3;
+/// What the threads and tasks do takes at most this many lines.
+const DOING_LINES_MAX: usize = 3;
 /// A screen that is lower has no evidence above the list.
 const EVIDENCE_LINES: u16 = 20;
-/// A screen that is lower has no line about what the threads do.
+/// A screen that is lower has no line about what the threads and tasks do.
 const LOW_LINES: u16 = 12;
 
 /// The screen says how old a judgement is if it is older than this.
@@ -29,9 +31,9 @@ const RATE_WIDTH: u16 = 70;
 const RATES_WIDTH: u16 = 100;
 
 const HELP: &[&str] = &[
-    "1 2 3, Tab     locks, threads, findings",
+    "1 2 3, Tab     locks, threads and tasks, findings",
     "Up Down j k    choose a row; PgUp PgDn Home End; a click chooses too",
-    "Enter          open a lock: its holder and its waiters; open a holder or a thread: its history and its stack",
+    "Enter          open a lock: its holder and its waiters; open a holder, a thread or a task: its history and its stack",
     "Esc            back",
     "/              list only rows that a regular expression matches; Esc lists all",
     "s              another order: what hurts, amounts, names",
@@ -40,7 +42,7 @@ const HELP: &[&str] = &[
     "               >= where words were replaced before they were read, so that there may have been more",
     "Space          freeze the screen, and let it go on; reading goes on",
     "Left Right     the reading before or after this one, of the last minutes",
-    "r              read the history and the stack of this thread again",
+    "r              read the history and the stack of this thread or task again",
     "w              save a copy of the ring in the present directory",
     "R              write a page for browsers there, as read-rip report does",
     "q, ^C          quit",
@@ -171,7 +173,7 @@ impl Screen<'_, '_> {
         });
         let doing = Some(picture.doing.trim().to_owned()).filter(|doing| !doing.is_empty());
         let doing: Vec<String> = rate.into_iter().chain(now).chain(doing).collect();
-        self.wrapped(&doing.join("; "), 2, Style::new());
+        self.wrapped(&doing.join("; "), DOING_LINES_MAX, Style::new());
     }
 
     fn processes_heading(&mut self, state: &State) {
@@ -303,10 +305,11 @@ impl Screen<'_, '_> {
     }
 
     fn threads(&mut self, state: &mut State, picture: &Picture) {
+        let heading = if picture.has_tasks() { "THREAD OR TASK" } else { "THREAD" };
         let columns = [
             Column { heading: "WORDS", width: 7, is_number: true },
             Column { heading: "HOLDS", width: 5, is_number: true },
-            Column { heading: "THREAD", width: self.name_width(30), is_number: false },
+            Column { heading, width: self.name_width(30), is_number: false },
             rest("WHAT AND WHERE"),
         ];
         let count = state.threads().len();

@@ -38,7 +38,7 @@ pub struct LockKey {
     pub address: u64,
 }
 
-/// Which thread, in all pictures of a process.
+/// Which thread or task, in all pictures of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ThreadKey {
@@ -75,7 +75,7 @@ pub struct LockRow {
     pub key: LockKey,
     /// What it is called.
     pub name: String,
-    /// How many threads wait for it.
+    /// How many threads and tasks wait for it.
     pub waiters: usize,
     /// The longest of these waits, ns; `None` if no time was recorded.
     pub longest_ns: Option<u64>,
@@ -85,7 +85,7 @@ pub struct LockRow {
     pub contended: u64,
     /// How often it was acquired between the last two readings; `None` if there were no two of its process.
     pub rate: Option<Rate>,
-    /// The thread that holds the lock, and where it acquired it.
+    /// The thread or task that holds the lock, and where it acquired it.
     pub held: String,
     /// The first holder.
     pub holder: Option<ThreadKey>,
@@ -93,13 +93,15 @@ pub struct LockRow {
     pub lines: Vec<String>,
 }
 
-/// A thread.
+/// A thread or a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadRow {
     /// Which one.
     pub key: ThreadKey,
-    /// `name[tid]`.
+    /// `name[tid]`, or `name[task 7]`.
     pub name: Box<str>,
+    /// Whether it is a task.
+    pub is_task: bool,
     /// What it does, an index into [`Picture::texts`].
     pub doing: u32,
     /// Where it is, an index into [`Picture::texts`].
@@ -117,13 +119,13 @@ pub struct ThreadRow {
 pub struct Picture {
     /// When it was taken, ns since 1970.
     pub taken_ns: u64,
-    /// The process and its threads, in a line.
+    /// The process, its threads and its tasks, in a line.
     pub heading: String,
     /// What `check` says, in a sentence.
     pub verdict: String,
     /// How bad that is.
     pub severity: Severity,
-    /// What the threads do, in a line; empty if that is not known.
+    /// What the threads and tasks do, in a line; empty if that is not known.
     pub doing: String,
     /// Whether the process is dead, so that no other picture follows.
     pub is_final: bool,
@@ -133,15 +135,20 @@ pub struct Picture {
     pub locks: Vec<LockRow>,
     /// How many locks are left out, which are idle or after those that hurt most.
     pub more_locks: usize,
-    /// The threads that exist, those that wait or hold something first.
+    /// The threads and tasks that exist, those that wait or hold something first.
     pub threads: Vec<ThreadRow>,
-    /// The texts of the threads' rows, each once.
+    /// The texts of their rows, each once.
     pub texts: Vec<Box<str>>,
     /// How many words all threads have recorded in a second; `None` if that is not known.
     pub words_per_second: Option<u64>,
 }
 
 impl Picture {
+    /// Whether there are tasks among the threads.
+    pub fn has_tasks(&self) -> bool {
+        self.threads.iter().any(|row| row.is_task)
+    }
+
     /// A text of a thread's row.
     pub fn text(&self, index: u32) -> &str {
         self.texts.get(index as usize).map_or("", |text| text)

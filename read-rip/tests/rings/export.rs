@@ -68,12 +68,55 @@ fn an_arrow_leads_from_the_release_to_the_wait_that_it_ended_and_waiters_are_cou
         .filter(|event| event["ph"] == "C")
         .map(|event| {
             let seconds = (event["ts"].as_f64().unwrap() / 1e6).round() as u64;
-            (event["name"].as_str().unwrap(), seconds, event["args"]["threads"].as_u64().unwrap())
+            (event["name"].as_str().unwrap(), seconds, event["args"]["waiters"].as_u64().unwrap())
         })
         .collect();
     counts.sort_by_key(|count| count.1);
     let first = format!("waiters of {SEEN}");
     assert_eq!(counts, [(&*first, 5, 1), (&*first, 6, 0), ("waiters of queue", 9, 3)]);
+}
+
+#[test]
+fn tasks_are_tracks_of_a_process_of_their_own_with_what_they_do_now_since_it_began() {
+    let trace = trace(&crew(), &[]);
+    let named = |what: &str| {
+        let of = trace.iter().filter(|event| event["name"] == what);
+        of.map(|event| (event["pid"].as_u64().unwrap(), event["args"]["name"].as_str().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let process = |name: &str| named("process_name").iter().find(|(_, of)| *of == name).unwrap().0;
+    let (threads, tasks) = (process("server"), process("tasks of server"));
+    let tracks = named("thread_name");
+    let of = |process: u64| tracks.iter().filter(move |(pid, _)| *pid == process).map(|(_, name)| *name);
+    assert_eq!(of(threads).collect::<Vec<_>>(), ["worker"]);
+    let names = ["done[task 6]", "server[task 7]", "busy[task 8]", "woken[task 9]", "new[task 11]"];
+    assert_eq!(of(tasks).collect::<Vec<_>>(), names);
+    // The process ended 66 s after the boot. A task is there by its number.
+    let slice = |name: &str, task, begin| (name.to_owned(), task, begin, 66_000 - begin);
+    let slices = of_phase(&trace, "X");
+    for expected in [
+        slice("waits for queue", 7, 8500),
+        slice("suspended at server::cache::? cache.rs:11<0x1100>", 7, 9000),
+        slice("polled by worker[10]", 8, 10_000),
+        slice("ready and not polled", 9, 11_000),
+    ] {
+        assert!(slices.contains(&expected), "{expected:?}: {slices:#?}");
+    }
+    let of_tasks = trace.iter().filter(|event| event["cat"] == "task");
+    let states: Vec<&Value> = of_tasks.collect();
+    assert_eq!(states.len(), 4, "one has ended");
+    assert!(states.iter().all(|event| event["args"]["open"] == true && event["pid"] == tasks));
+    assert_eq!(states[0]["args"]["location"], "server::cache::? cache.rs:11<0x1100>");
+}
+
+#[test]
+fn a_state_of_a_task_whose_begin_may_be_too_early_says_so() {
+    let mut ring = crew();
+    let busy = ring.slots[2].task.as_mut().unwrap();
+    busy.since = busy.since.map(|(since, _)| (since, false));
+    let slices = of_phase(&trace(&ring, &[]), "X");
+    let polled = "polled by worker[10], for at most this long".to_owned();
+    assert!(slices.contains(&(polled, 8, 10_000, 56_000)), "{slices:#?}");
 }
 
 #[test]
@@ -92,12 +135,14 @@ fn the_threads_that_matter_come_first_and_the_others_are_counted() {
     let ring = Ring { slots: std::iter::once(busy).chain(story().slots).collect(), ..story() };
     let outcome = export(&ring, "chrome", &["--threads", "1"]);
     assert!(outcome.stderr.contains("4 threads left out: see --threads."), "{outcome:#?}");
+    let outcome = export(&crew(), "chrome", &["--threads", "1"]);
+    assert!(outcome.stderr.contains("5 tasks left out: see --threads."), "{outcome:#?}");
     let tids: Vec<u64> =
         of_phase(&trace(&ring, &["--threads", "1"]), "X").iter().map(|slice| slice.1).collect();
     assert!(!tids.is_empty() && tids.iter().all(|&tid| tid == 1), "the one that others wait for: {tids:?}");
     let trace = trace(&ring, &["--threads", "1"]);
     let of_queue = trace.iter().find(|event| event["name"] == "waiters of queue").unwrap();
-    assert_eq!(of_queue["args"]["threads"], 3, "those that are left out wait too");
+    assert_eq!(of_queue["args"]["waiters"], 3, "those that are left out wait too");
 }
 
 #[test]
@@ -151,6 +196,71 @@ fn a_graph_has_a_circle_for_a_deadlock_and_one_node_for_a_crowd_and_graphviz_rea
 }
 
 #[test]
+fn a_graph_calls_tasks_tasks() {
+    let out = export(&crew(), "dot", &[]).sound().stdout;
+    assert!(out.contains("label=\"server[task 7]\""), "{out}");
+    let mut ring = crew();
+    let mut second = ring.slots[1].clone();
+    second.tid += 5;
+    second.task.as_mut().unwrap().poller = Some(-2);
+    ring.slots.insert(2, second);
+    let out = export(&ring, "dot", &[]).sound().stdout;
+    assert!(out.contains("label=\"2 tasks\""), "{out}");
+}
+
+#[test]
+fn numbers_of_tasks_are_not_among_those_of_threads() {
+    let out = export(&crew(), "openmetrics", &[]).sound().stdout;
+    let process = "program=\"server\",pid=\"4321\"";
+    for (line, value) in [
+        (format!("rip_threads{{{process},state=\"waiting\"}}"), 0),
+        (format!("rip_threads{{{process},state=\"other\"}}"), 1),
+        (format!("rip_tasks{{{process},state=\"running\"}}"), 1),
+        (format!("rip_tasks{{{process},state=\"ready\"}}"), 2),
+        (format!("rip_tasks{{{process},state=\"suspended\"}}"), 1),
+        (format!("rip_tasks_refused{{{process}}}"), 1),
+    ] {
+        assert!(out.contains(&format!("\n{line} {value}\n")), "{line}: {out}");
+    }
+}
+
+/// The rows of a table of `read-rip export -f ndjson`.
+fn rows(ring: &Ring, table: &str) -> Vec<Value> {
+    let out = export(ring, "ndjson", &[]).sound().stdout;
+    let rows = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    rows.filter(|row| row["table"] == table).collect()
+}
+
+#[test]
+fn tasks_have_a_table_of_their_own_and_counts_do_not_mix_them_with_threads() {
+    let ring = crew();
+    let threads = rows(&ring, "threads");
+    assert_eq!(threads.iter().map(|row| &row["thread"]).collect::<Vec<_>>(), ["worker"]);
+    let tasks = rows(&ring, "tasks");
+    let of = |column: &str| tasks.iter().map(|row| row[column].clone()).collect::<Vec<_>>();
+    assert_eq!(of("task"), ["done", "server", "busy", "woken", "new"]);
+    assert_eq!(of("state"), ["ended", "suspended", "running", "ready", "ready"]);
+    assert_eq!(of("number"), [6, 7, 8, 9, 11]);
+    assert_eq!(of("polls"), [1, 2, 2, 2, 0]);
+    assert_eq!(of("wakes"), [0, 0, 0, 1, 0]);
+    assert_eq!(of("place"), ["made", "await", "await", "await", "made"]);
+    assert!(of("kind").iter().all(|kind| kind == "async") && of("runtime").iter().all(|number| number == 1));
+    let waiting = &tasks[1];
+    assert_eq!((&waiting["waits_for"], &waiting["object"]), (&"lock".into(), &"queue".into()));
+    assert_eq!((&waiting["file"], &waiting["line"]), (&"src/cache.rs".into(), &11.into()));
+    assert_eq!(waiting["for_ns"], 57_000_000_000_u64);
+    assert_eq!(waiting["since"], "2023-11-14T22:12:34.000000Z", "9 s after the boot");
+    assert_eq!((&tasks[2]["polled_by_tid"], &tasks[2]["polled_by"]), (&10.into(), &"worker".into()));
+    let wait = &rows(&ring, "waits")[0];
+    assert_eq!((&wait["tid"], &wait["holder"]), (&waiting["tid"], &"worker".into()));
+    let process = &rows(&ring, "processes")[0];
+    let counts =
+        ["threads", "present", "waiting", "tasks", "tasks_present", "tasks_suspended", "tasks_refused"];
+    assert_eq!(counts.map(|column| process[column].as_u64().unwrap()), [1, 1, 0, 5, 4, 1, 1]);
+    assert_eq!(process["tasks_longest_wait_ns"], 57_500_000_000_u64);
+}
+
+#[test]
 fn folded_lines_have_frames_a_number_and_nothing_that_breaks_them() {
     let mut slots = story().slots;
     slots[1].name = NASTY.into();
@@ -164,6 +274,32 @@ fn folded_lines_have_frames_a_number_and_nothing_that_breaks_them() {
     }
     assert_eq!(threads, 4, "{out}");
     assert!(out.contains(";[waits for queue] 3\n"), "{out}");
+}
+
+#[test]
+fn tasks_stand_apart_from_threads_with_their_awaits_and_what_they_do() {
+    let awaits = "serve::? serve.rs:20;save::? save.rs:7;server::cache::? cache.rs:11<0x1100>";
+    let worker = "server[4321];server::cache::? cache.rs:10<0x1000> 1";
+    let lines = |options: &[&str]| {
+        let out = export(&crew(), "folded", options).sound().stdout;
+        out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let by_place = [
+        worker.to_owned(),
+        "server[4321];tasks;made at main::? main.rs:9;[ready and not polled] 1".to_owned(),
+        "server[4321];tasks;serve::? serve.rs:20;[polled] 1".to_owned(),
+        "server[4321];tasks;serve::? serve.rs:20;[ready and not polled] 1".to_owned(),
+        format!("server[4321];tasks;{awaits};[waits for queue] 1"),
+    ];
+    assert_eq!(lines(&[]), by_place);
+    let by_lock = lines(&["--by-lock"]);
+    assert!(by_lock.contains(&format!("server[4321];[waits for queue];tasks;{awaits} 1")), "{by_lock:#?}");
+    // A task that waits for nothing that is recorded.
+    let mut ring = crew();
+    ring.slots[1].held.clear();
+    let out = export(&ring, "folded", &[]).sound().stdout;
+    let suspended = ";tasks;serve::? serve.rs:20;save::? save.rs:7;[suspended] 1\n";
+    assert!(out.contains(suspended), "{out}");
 }
 
 /// The boxes of a flame graph that inferno draws: their titles, and how far down they are.

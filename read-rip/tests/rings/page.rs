@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use regex::Regex;
 use serde_json::Value;
 
+use crate::support::exports::crew;
 use crate::support::fixture::{Fixture, Scratch, sound_ring};
 use crate::support::locks::*;
 use crate::support::nasty::{self, NASTY};
@@ -105,6 +106,47 @@ fn a_deadlock_is_a_circle_of_the_graph_and_a_crowd_one_of_its_boxes() {
         said.contains("saver[1]: waiting for current, at ")
             && said.contains("3 threads: waiting for savings")
     );
+}
+
+#[test]
+fn tasks_are_told_from_threads_and_say_what_they_do_and_where() {
+    let html = report(&crew(), &[]).html;
+    let said = readable(&html);
+    let place = "server::cache::? cache.rs:11<0x1100>";
+    for part in [
+        "1 thread; 4 tasks, and the last 1 that have ended",
+        "threads 1 in the ring, 0 of them exited; 0 slots were reused tasks 5 in the ring, 1 of them ended",
+        "Where threads and tasks are",
+        "1 thread server::cache::? cache.rs:10 1 Tasks by what they do",
+        &format!("1 task suspended, waiting for queue at {place} for 57.0 s"),
+        "1 task polled, last at serve::? serve.rs:20 for 56.0 s",
+        "Threads and tasks 5",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let data = data(&html);
+    let text = |index: &Value| data["texts"][index.as_u64().unwrap() as usize].as_str().unwrap().to_owned();
+    let column = |name: &str| data["threads"][name].as_array().unwrap().clone();
+    let names: Vec<String> = column("name").iter().map(text).collect();
+    let row = |name: &str| names.iter().position(|of| of == name).unwrap_or_else(|| panic!("{names:?}"));
+    let of = |name: &str| (column("task")[row(name)] == true, text(&column("doing")[row(name)]));
+    let waiting = "suspended for 57.0 s, waiting for queue".to_owned();
+    assert_eq!(of("server[task 7]"), (true, waiting));
+    assert_eq!(text(&column("place")[row("server[task 7]")]), place);
+    assert_eq!(of("busy[task 8]"), (true, "polled by worker[10] for 56.0 s".to_owned()));
+    assert_eq!(of("worker[10]"), (false, "polling busy[task 8]".to_owned()));
+    let tracks = data["timelines"].as_array().unwrap();
+    let states = |name: &str| {
+        let track = tracks.iter().find(|track| text(&track["name"]) == name).unwrap();
+        assert_eq!(track["task"], name != "worker[10]");
+        let of_task = track["slices"].as_array().unwrap().iter().filter(|slice| slice[0].as_u64() > Some(5));
+        of_task.map(|slice| (slice[0].as_u64().unwrap(), text(&slice[1]))).collect::<Vec<_>>()
+    };
+    assert_eq!(states("server[task 7]"), [(6, "suspended for 57.0 s, waiting for queue".to_owned())]);
+    assert_eq!(states("busy[task 8]"), [(7, "polled by worker[10] for 56.0 s".to_owned())]);
+    assert_eq!(states("worker[10]"), []);
+    let left_out = readable(&report(&crew(), &["--threads", "2"]).html);
+    assert!(left_out.contains(" 4 tasks left out; the option --threads"), "{left_out}");
 }
 
 #[test]

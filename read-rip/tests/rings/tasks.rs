@@ -1,5 +1,6 @@
 //! Tasks: `read-rip tasks`, and what `check` says of them.
 
+use crate::support::exports::OF_FUTURE;
 use crate::support::fixture::Fixture;
 use crate::support::run::{Outcome, read_rip};
 use crate::support::synth::{BIAS, Held, Ring, Site, Slot, Task};
@@ -10,8 +11,6 @@ const WAIT: u64 = 0x1100;
 const JOIN: u64 = 0x1200;
 const SPAWN: u64 = 0x1300;
 const WAITING: u64 = 2;
-/// In place of a recursion: the entry is a future's.
-const OF_FUTURE: u64 = 4095;
 
 /// A living process with a worker and three tasks: one in a futurelock, one that waits behind it, one that has ended.
 ///

@@ -3,7 +3,7 @@
 use super::fixture::Fixture;
 use super::locks::*;
 use super::run::{Outcome, read_rip};
-use super::synth::{Held, Ring, Site, Slot};
+use super::synth::{BIAS, Held, Ring, Site, Slot, Task};
 
 /// What breaks out of strings of the formats, and what a terminal would obey.
 pub(crate) const NASTY: &str = "a\"b\\\n;x \u{1b}[2J\u{202e}</";
@@ -63,6 +63,51 @@ pub(crate) fn talk() -> Ring {
     ring.sites.push(said(SAID, &format!("{{}} apples{NASTY}"), 14, &[4, 10]));
     ring.sites.push(said(ENDS, &format!("sale{NASTY}"), 16, &[4, 5]));
     ring
+}
+
+/// Where tasks are spawned, and two places where futures are awaited.
+const SPAWNS: u64 = 0x6000;
+const SERVES: u64 = 0x6100;
+const SAVES: u64 = 0x6200;
+/// In place of a recursion: the entry is a future's.
+pub(crate) const OF_FUTURE: u64 = 4095;
+
+/// A worker that holds A since 8 s, and five tasks: one that waits for A since 8.5 s in `save`, which `serve` awaits, and
+/// is suspended since 9 s; one that the worker polls since 10 s; one that was woken at 11 s; one that was never polled;
+/// and one that has ended. One more was refused.
+pub(crate) fn crew() -> Ring {
+    let mut ring = ring();
+    ring.sites.push(Site::new(SPAWNS, "src/main.rs", 9).within("main"));
+    ring.sites.push(Site::new(SERVES, "src/serve.rs", 20).within("serve"));
+    ring.sites.push(Site::new(SAVES, "src/save.rs", 7).within("save"));
+    let task = Task { location: BIAS + SPAWNS, runtime: 1, workers: 2, counts_wakes: true, ..Task::new() };
+    let suspended = |since, poller| Task {
+        turn: 4,
+        since: Some((since, true)),
+        poller: Some(poller),
+        wakers: Some(1),
+        awaits: vec![(BIAS + SERVES, None, 3)],
+        ..task.clone()
+    };
+    let waiting = Task {
+        awaits: vec![(BIAS + SERVES, None, 3), (BIAS + SAVES, Some(0), 3)],
+        entry_turns: vec![(3, true, Some(1))],
+        ..suspended(at(9.0), -1)
+    };
+    let polled = Task { turn: 3, wakers: None, ..suspended(at(10.0), -2) };
+    let woken = Task { wakes: 1, woken: Some(at(11.0)), ..suspended(at(9.5), -3) };
+    let wait = Held { recursion: OF_FUTURE, ..Held::new(WAITING, A, WAIT).since(at(8.5)) };
+    let worker = Held { sequence: 2, ..Held::new(HELD, A, TAKES).since(at(8.0)) };
+    let slots = [
+        Slot::thread("worker", 10).event(TAKES, &[at(8.0), A]).has(worker),
+        Slot::task("server", 7, waiting).event(WAIT, &[at(8.5), A]).has(wait),
+        Slot::task("busy", 8, polled),
+        Slot::task("woken", 9, woken),
+        Slot::task("new", 11, task.clone()),
+        Slot::task("done", 6, Task { turn: 2, ..task }).exited(),
+    ];
+    let lock_names = vec![(ring.pid, A, "queue".to_owned())];
+    Ring { exit_status: Some(3), has_tasks: true, tasks_refused: 1, lock_names, ..ring.with_slots(slots) }
 }
 
 pub(crate) fn export(ring: &Ring, format: &str, options: &[&str]) -> Outcome {

@@ -25,6 +25,7 @@ pub(crate) fn thread(tid: u32, doing: u32, advanced: u64) -> ThreadRow {
     ThreadRow {
         key: ThreadKey { pid: 7, tid },
         name: format!("worker[{tid}]").into(),
+        is_task: false,
         doing,
         place: 2,
         holds: u32::from(tid == 11),

@@ -89,6 +89,22 @@ fn only_the_rows_on_the_screen_are_made_of_40000_threads() {
 }
 
 #[test]
+fn the_list_of_threads_says_that_it_has_tasks() {
+    let heading = |state: &mut State| {
+        state.input(Input::Character('2'));
+        screen(state, 80, 24).into_iter().find(|line| line.contains("WHAT AND WHERE")).unwrap()
+    };
+    let of_threads = heading(&mut state());
+    assert!(of_threads.contains(" THREAD ") && !of_threads.contains("TASK"), "{of_threads}");
+    let mut picture = picture(0);
+    picture.threads[1].is_task = true;
+    let mut state = State::default();
+    state.add(picture);
+    let of_both = heading(&mut state);
+    assert!(of_both.contains(" THREAD OR TASK "), "{of_both}");
+}
+
+#[test]
 fn a_proven_finding_is_red_and_nothing_has_a_colour_without_colours() {
     for (colours, expected) in [(Colours::Yes, Color::Red), (Colours::No, Color::Reset)] {
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();

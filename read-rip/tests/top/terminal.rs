@@ -8,6 +8,7 @@ use std::time::Instant;
 use librip_test_kit::tmux::Tmux;
 use librip_test_kit::victim::DEADLINE;
 
+use crate::support::exports::crew;
 use crate::support::fixture::Fixture;
 use crate::support::locks::{A, B, ring, transfer};
 use crate::support::run::{command, finish, show};
@@ -21,6 +22,34 @@ fn top(ring: &str) -> String {
 fn deadlock() -> Ring {
     let ring = ring().with_slots([transfer("saver", 10, A, B), transfer("evil\x1b[2J", 11, B, A)]);
     Ring { lock_names: vec![(ring.pid, A, "SAVINGS".into()), (ring.pid, B, "CURRENT".into())], ..ring }
+}
+
+#[test]
+fn a_task_is_shown_with_what_it_does_and_opens_with_its_awaits() {
+    let fixture = Fixture::of(&crew());
+    let Some(tmux) = Tmux::start("tasks", (160, 40), &top(&fixture.path.to_string_lossy())) else { return };
+    tmux.shows("server[4321], exited with status 3: 1 thread; 4 tasks, and the last 1 that have ended");
+    tmux.shows(
+        "of 4 tasks: 1 waits for a lock (the longest for 57.5 s), 1 is polled, 2 are ready to be polled",
+    );
+    tmux.keys(&["2"]);
+    let screen = tmux.shows("THREAD OR TASK");
+    let (_, rows) = screen.split_once("THREAD OR TASK").unwrap();
+    let row = |name: &str| {
+        let row = rows.lines().find_map(|line| line.split_once(&format!(" {name} ")));
+        row.unwrap_or_else(|| panic!("{name}: {screen}")).1.trim()
+    };
+    let place = "server::cache::? cache.rs:11<0x1100>";
+    assert_eq!(row("server[task 7]"), format!("suspended for 57.0 s, waiting for queue, at {place}"));
+    assert_eq!(row("busy[task 8]"), "polled by worker[10] for 56.0 s, at serve::? serve.rs:20");
+    assert_eq!(row("woken[task 9]"), "ready and not polled for 55.0 s, at serve::? serve.rs:20");
+    assert!(row("new[task 11]").starts_with("ready and not polled for "), "{screen}");
+    assert!(row("new[task 11]").ends_with(", made at main.rs:9"), "{screen}");
+    assert_eq!(row("worker[10]"), "polling busy[task 8], at server::cache::? cache.rs:10<0x1000>");
+    assert!(!screen.contains("done[task 6]"), "{screen}");
+    tmux.keys(&["Enter"]);
+    let screen = tmux.shows("waits for queue at");
+    assert!(screen.contains("\n    serve::? serve.rs:20\n        save::? save.rs:7\n"), "{screen}");
 }
 
 #[test]

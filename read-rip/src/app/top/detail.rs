@@ -1,4 +1,4 @@
-//! Reads the history and the stack of one thread, because the user wants to see it.
+//! Reads the history and the stack of one thread, or the awaits of one task, because the user wants to see it.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use crate::app::check::Readings;
 use crate::app::error::AppError;
 use crate::cli::Common;
 use crate::locations::{self, FileNames, Locations};
-use crate::locks;
+use crate::locks::{self, ThreadLocks};
 use crate::report::{self, ActivityWords, LockNames, Shown};
 use crate::top::ThreadKey;
 
-/// The lines about a thread: what it does and its stack, then its events, the newest first.
+/// The lines about a thread or task: what it does and its stack or its awaits, then its events, the newest first.
 pub(super) fn thread(path: &Path, key: ThreadKey, wanted: &Common) -> Result<Vec<String>, AppError> {
     let reading = Readings::at_present(path, wanted)?.reading;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
@@ -38,6 +38,10 @@ pub(super) fn thread(path: &Path, key: ThreadKey, wanted: &Common) -> Result<Vec
     let seen = reading.seen_names(&objects);
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen };
     let mut out = Vec::new();
+    let is_it = |of: &ThreadLocks| (of.pid, of.tid) == (key.pid, key.tid);
+    if let Some(task) = model.threads.iter().rposition(is_it) {
+        report::task(&mut out, task, &names)?;
+    }
     if let Some((words, index)) = ActivityWords::new(&names).zip(index) {
         let file = |path: &str| files.get(path).to_owned();
         report::stacks(&mut out, &words, |of| of == index, file, &frames)?;
@@ -48,7 +52,7 @@ pub(super) fn thread(path: &Path, key: ThreadKey, wanted: &Common) -> Result<Vec
         report::history(&mut out, &shown, &names, reading.snapshot.sequence_mask, reading.horizon())?;
     }
     if out.is_empty() {
-        out.extend_from_slice(b"the thread has ended, and its slot has another owner\n");
+        out.extend_from_slice(b"it has ended, and its slot has another owner\n");
     }
     Ok(report::plain_lines(&out))
 }

@@ -9,8 +9,12 @@ use crate::app::reading::Reading;
 use crate::app::verdict;
 use crate::cli::{CheckArgs, Common};
 use crate::findings::Finding;
-use crate::locks::{self, HoldState, Overview, Rate, Summary, ThreadId, ThreadLocks, per_second};
+use crate::hash::HashMap;
+use crate::locks::{
+    self, HoldState, LockModel, Overview, Rate, Summary, TaskDoes, ThreadId, ThreadLocks, per_second,
+};
 use crate::report::{self, ActivityWords, Checked, LockNames, Sources, printable};
+use crate::threads::ThreadState;
 use crate::top::{LockKey, LockRow, Picture, Severity, Texts, ThreadKey, ThreadRow};
 
 /// More locks are only counted.
@@ -52,19 +56,21 @@ pub(in crate::app) fn make(
     let verdict = verdict::sentence(checked.balance.outcome, found, names);
     let more_locks = overview.hidden + overview.locks.len().saturating_sub(locks_max);
     let mut texts = Texts::default();
-    let mut threads: Vec<(u8, ThreadRow)> =
-        model.threads.iter().enumerate().filter_map(|(id, of)| thread(id, of, names, &mut texts)).collect();
+    let polled = polled(model);
+    let row_of = |id: ThreadId| thread(id, names, polled.get(&id).copied(), &mut texts);
+    let mut threads: Vec<(u8, ThreadRow)> = (0..model.threads.len()).filter_map(row_of).collect();
     threads.sort_by_key(|&(rank, _)| rank);
     let advanced: Option<u64> =
         model.threads.iter().filter_map(|thread| thread.advanced).reduce(|a, b| a + b);
     let words_per_second = advanced.zip(period_ns).map(|(words, period_ns)| per_second(words, period_ns));
     let locks = overview.locks.iter().take(locks_max);
+    let doing = [report::doing_now(&checked.balance, model), report::tasks_now(&checked.balance, model)];
     Ok(Picture {
         taken_ns: now_ns(),
         heading: reading.heading(&reading.threads()),
         verdict: verdict.unwrap_or_else(|| "nothing is recorded that can be judged".to_owned()),
         severity: severity(found),
-        doing: report::doing_now(&checked.balance, model).unwrap_or_default(),
+        doing: doing.into_iter().flatten().collect::<Vec<_>>().join("; "),
         is_final: reading.is_final(),
         findings,
         locks: locks.map(|one| row(one, names, period_ns)).collect::<io::Result<_>>()?,
@@ -111,30 +117,50 @@ fn key(of: &ThreadLocks) -> ThreadKey {
     ThreadKey { pid: of.pid, tid: of.tid }
 }
 
-/// A thread that exists, and its rank: those that wait first, then those that hold a lock.
+/// The task that each thread polls, not those within it.
+fn polled(model: &LockModel) -> HashMap<ThreadId, ThreadId> {
+    let by = |(id, of): (ThreadId, &ThreadLocks)| {
+        let task = of.task.as_deref().filter(|task| task.is_polled && task.outer.is_none())?;
+        Some((task.thread?, id)).filter(|_| of.state == ThreadState::Present)
+    };
+    model.threads.iter().enumerate().filter_map(by).collect()
+}
+
+/// A thread or task that exists, and its rank: those that wait first, then those that hold a lock. `polled` is the task
+/// that the thread polls.
 fn thread(
     id: ThreadId,
-    of: &ThreadLocks,
     names: &LockNames<'_>,
+    polled: Option<ThreadId>,
     texts: &mut Texts,
 ) -> Option<(u8, ThreadRow)> {
-    if of.state != crate::threads::ThreadState::Present {
+    let of = &names.model.threads[id];
+    if of.state != ThreadState::Present {
         return None;
     }
     let is_blocked = of.is_blocked();
     let words = ActivityWords::new(names).zip(of.seen);
-    let doing = match (words, of.wait) {
-        (_, Some(wait)) => format!("waiting for {}", names.lock(&names.model.locks[wait.lock])),
-        (Some((words, seen)), None) => words.of(seen.index),
-        (None, None) if is_blocked => "waiting".to_owned(),
-        (None, None) => String::new(),
+    let task = of.task.as_deref();
+    let doing = match (task, words, of.wait) {
+        (Some(_), ..) => report::task_doing_since(id, names),
+        (None, _, Some(wait)) => format!("waiting for {}", names.lock(&names.model.locks[wait.lock])),
+        (None, Some((words, seen)), None) => words.of(seen.index),
+        (None, None, None) if is_blocked => "waiting".to_owned(),
+        (None, None, None) => String::new(),
     };
-    let place = of.wait.map(|wait| wait.location).or(of.seen.and_then(|seen| seen.place)).or(of.last);
+    let polling = polled.map(|task| format!("polling {}", names.thread(task)));
+    let doing =
+        [doing].into_iter().chain(polling).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+    let place = match task.map(|task| locks::task_place(of, task)) {
+        Some(place) => place.location.filter(|_| !place.is_where_made),
+        None => of.wait.map(|wait| wait.location).or(of.seen.and_then(|seen| seen.place)).or(of.last),
+    };
+    let is_idle = is_blocked || task.is_some_and(|task| locks::task_does(of, task) == TaskDoes::Suspended);
     let rank = match (of.wait.is_some() || of.join.is_some(), of.holds.is_empty()) {
         (true, false) => 0,
         (true, true) => 1,
         (false, false) => 2,
-        (false, true) if is_blocked => 4,
+        (false, true) if is_idle => 4,
         (false, true) => 3,
     };
     let row = ThreadRow {
@@ -142,6 +168,7 @@ fn thread(
         name: names.thread(id).into(),
         doing: texts.add(doing),
         place: texts.add(place.map_or_else(String::new, |place| names.location(place))),
+        is_task: task.is_some(),
         is_blocked,
         holds: u32::try_from(of.holds.len()).unwrap_or(u32::MAX),
         advanced: of.advanced,

@@ -2,7 +2,8 @@
 //!
 //! * Each thread is a track of its process, with slices of its waits, holds and spans, and its events. What does not
 //!   nest in these is in tracks below the thread: in a track, the end of a slice is that of the innermost one.
-//! * Each lock is a track below "locks of PROGRAM", with slices of its holders, and a counter of the threads that wait.
+//! * Each task is a track below "tasks of PROGRAM", with the same slices, and one of what it does now.
+//! * Each lock is a track below "locks of PROGRAM", with slices of its holders, and a counter of its waiters.
 //!   Those for which threads waited longest come first.
 //! * An arrow leads from a hold to the one that its release made possible.
 //!
@@ -20,7 +21,10 @@ use self::messages::{
 use self::packets::{Category, Packets, What};
 use super::scene::Scene;
 use super::timeline::{lanes, of_slot};
-use super::uses::{Arrow, Contention, LockUses, bounds, lock_uses, locks_of, processes, slice_words};
+use super::uses::{
+    Arrow, Contention, LockUses, bounds, lock_uses, locks_of, processes, processes_of_tasks, slice_words,
+    tasks_of,
+};
 use crate::locks::{LockId, ThreadId};
 use crate::printable::printable;
 use crate::report::LockNames;
@@ -49,6 +53,8 @@ struct Writer<'w, 'n> {
     names: &'n LockNames<'n>,
     /// The track of each process.
     processes: BTreeMap<u32, u64>,
+    /// The track of the tasks of each process that has some.
+    tasks: BTreeMap<u32, u64>,
     next_track: u64,
 }
 
@@ -66,9 +72,14 @@ pub fn perfetto(out: &mut dyn Write, scene: &Scene<'_>) -> io::Result<()> {
     let packets = Packets::new(out, clock)?;
     // Numbers of other tracks are random, so those of two processes must differ in what is not counted.
     let next_track = u64::from(names.model.pid) << 32 | 1;
-    let mut writer = Writer { packets, names, processes: BTreeMap::new(), next_track };
+    let mut writer =
+        Writer { packets, names, processes: BTreeMap::new(), tasks: BTreeMap::new(), next_track };
     for pid in processes(threads, &locks, names) {
         writer.process(pid, program)?;
+    }
+    for pid in processes_of_tasks(threads, names) {
+        let track = writer.group(tasks_of(program), pid)?;
+        writer.tasks.insert(pid, track);
     }
     let shown = threads.iter().map(|(id, _)| *id).collect();
     let (from, to) = arrows(locks.keys().flat_map(|lock| contention.arrows(*lock, &shown)));
@@ -158,9 +169,24 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// The track of a thread. One that does not own its id any more has a track without an id.
+    /// A track for other tracks of a process.
+    fn group(&mut self, name: String, pid: u32) -> io::Result<u64> {
+        self.track(TrackDescriptor {
+            name: Some(name),
+            parent_uuid: self.processes.get(&pid).copied(),
+            child_ordering: Some(ChildOrdering::Explicit.into()),
+            sibling_merge_behavior: Some(SiblingMerge::None.into()),
+            ..TrackDescriptor::default()
+        })
+    }
+
+    /// The track of a thread or task. A thread that does not own its id any more has a track without an id.
     fn thread(&mut self, thread: ThreadId, is_owner: bool) -> io::Result<u64> {
         let (pid, tid) = self.ids(thread);
+        if self.names.model.threads[thread].task.is_some() {
+            let group = self.tasks.get(&pid).copied().unwrap_or_default();
+            return self.lane(&self.names.thread(thread), group, thread as u64);
+        }
         let name = &self.names.model.threads[thread].name;
         let parent_uuid = self.processes.get(&pid).copied();
         match id(pid).zip(id(tid)).filter(|_| is_owner) {
@@ -215,13 +241,7 @@ impl Writer<'_, '_> {
             let group = match groups.get(&lock.pid) {
                 Some(group) => *group,
                 None => {
-                    let group = self.track(TrackDescriptor {
-                        name: Some(locks_of(program)),
-                        parent_uuid: self.processes.get(&lock.pid).copied(),
-                        child_ordering: Some(ChildOrdering::Explicit.into()),
-                        sibling_merge_behavior: Some(SiblingMerge::None.into()),
-                        ..TrackDescriptor::default()
-                    })?;
+                    let group = self.group(locks_of(program), lock.pid)?;
                     groups.insert(lock.pid, group);
                     group
                 }
@@ -271,7 +291,7 @@ impl Writer<'_, '_> {
                 name: Some(format!("waiters of {name}")),
                 parent_uuid: Some(group),
                 sibling_order_rank: Some(rank),
-                counter: Some(CounterDescriptor { unit_name: "threads".to_owned() }),
+                counter: Some(CounterDescriptor { unit_name: "waiters".to_owned() }),
                 ..TrackDescriptor::default()
             })?;
             for &(at_ns, count) in waiters {

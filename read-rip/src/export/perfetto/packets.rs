@@ -25,14 +25,16 @@ pub(super) enum Category {
     Span = 3,
     Event = 4,
     Holder = 5,
+    Task = 6,
 }
 
-const CATEGORIES: [(Category, &str); 5] = [
+const CATEGORIES: [(Category, &str); 6] = [
     (Category::Wait, "wait"),
     (Category::Hold, "hold"),
     (Category::Span, "span"),
     (Category::Event, "event"),
     (Category::Holder, "holder"),
+    (Category::Task, "task"),
 ];
 
 impl Category {

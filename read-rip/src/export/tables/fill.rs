@@ -1,19 +1,23 @@
-//! The rows of a record, table by table and thread by thread: no table is ever in memory as a whole.
+//! The rows of a record, table by table and thread by thread: no table is ever in memory as a whole. A task has a row
+//! of its own kind, and waits and holds locks as a thread does.
 
 use std::io;
 
 use super::rows::{
-    EventRow, FindingRow, HoldRow, Key, LockRow, ModuleRow, ProcessRow, SpanRow, ThreadRow, WaitRow,
+    EventRow, FindingRow, HoldRow, Key, LockRow, ModuleRow, ProcessRow, SpanRow, TaskRow, ThreadRow, WaitRow,
 };
 use super::schema::{Cell, Moment, Row, Rows};
 use crate::export::timeline::{Said, SaidKind, Slice, SliceKind, Timeline, of_slot};
 use crate::findings::{Balance, Finding};
 use crate::locations::{Limits, LocationId};
-use crate::locks::{LockId, LockModel, Quantiles, ThreadId, ThreadLocks};
+use crate::locks::{
+    LockId, LockModel, Quantiles, TaskDoes, TaskFacts, TaskPlace, ThreadId, ThreadLocks, task_does,
+    task_place, task_since,
+};
 use crate::printable::printable;
 use crate::report::{
     FindingText, LockNames, clock_level_name, finding_text, hex, lock_type, process_state_name,
-    thread_state_name,
+    task_kind_name, task_state_name, thread_state_name,
 };
 use crate::ring::{Module, Snapshot};
 use crate::threads::{Losses, ThreadState};
@@ -142,8 +146,11 @@ impl Filler<'_, '_> {
     fn threads(&mut self) -> io::Result<()> {
         for (id, thread) in self.model.threads.iter().enumerate() {
             let said = of_slot(self.record.said, thread.slot);
-            let timeline = Timeline::of(thread, said, self.model);
-            self.thread(thread)?;
+            let timeline = Timeline::of(id, said, self.model);
+            match thread.task.as_deref() {
+                Some(task) => self.task(thread, task)?,
+                None => self.thread(thread)?,
+            }
             let limits = self.record.limits;
             for slice in &timeline.slices {
                 if limits.overlap(Some(slice.begin_ns), Some(slice.end_ns)) {
@@ -178,6 +185,59 @@ impl Filler<'_, '_> {
         })
     }
 
+    fn task(&mut self, thread: &ThreadLocks, task: &TaskFacts) -> io::Result<()> {
+        let (place, does) = (task_place(thread, task), task_does(thread, task));
+        let Place { function, file, line } = self.place(place.location);
+        let (since_ns, is_at_most) = task_since(thread, task);
+        let began = Some(thread.claimed_ns).filter(|&ns| ns > 0).and_then(|ns| self.moment(ns));
+        let awaited = Awaited::of(thread);
+        let by = task.thread.map(|by| &self.model.threads[by]);
+        self.row(&TaskRow {
+            task_pid: thread.pid,
+            tid: thread.tid,
+            number: task.number,
+            task: printable(&thread.name).into_owned(),
+            kind: task_kind_name(task.kind),
+            state: task_state_name(does),
+            since: since_ns.and_then(|ns| self.moment(ns)),
+            is_since_exact: !is_at_most,
+            for_ns: since_ns
+                .filter(|_| does != TaskDoes::Ended)
+                .and_then(|ns| self.model.now_ns?.checked_sub(ns)),
+            waits_for: awaited.map(Awaited::name),
+            object: awaited.map(|awaited| self.object(awaited)),
+            place: place.location.map(|_| match place {
+                TaskPlace { is_await: true, .. } => "await",
+                TaskPlace { is_where_made: true, .. } => "made",
+                _ => "last mark",
+            }),
+            function,
+            file,
+            line,
+            polled_by_tid: by.map(|by| by.tid),
+            polled_by: by.map(|by| printable(&by.name).into_owned()),
+            within_tid: task.outer.map(|outer| self.model.threads[outer].tid),
+            runtime: task.runtime.map(|runtime| runtime.number),
+            workers: task.runtime.map(|runtime| runtime.workers).filter(|&workers| workers > 0),
+            polls: task.polls,
+            wakes: task.wakes,
+            wakers: task.wakers,
+            holds: thread.holds.len(),
+            began,
+            ended: thread.exited_ns.and_then(|ns| self.moment(ns)),
+            advanced: thread.advanced,
+            overwritten: thread.overwritten,
+        })
+    }
+
+    /// What that for which a thread or task waits is called.
+    fn object(&self, awaited: Awaited) -> String {
+        match awaited {
+            Awaited::Lock(lock) | Awaited::Condition(lock) | Awaited::Unit(lock) => self.locks[lock].clone(),
+            Awaited::Thread(other) => self.record.names.thread(other),
+        }
+    }
+
     fn slice(&mut self, id: ThreadId, slice: &Slice) -> io::Result<()> {
         let stretch = Stretch {
             location: slice.location,
@@ -191,8 +251,8 @@ impl Filler<'_, '_> {
             SliceKind::Sleep(lock) => self.wait(id, Awaited::Unit(lock), &stretch),
             SliceKind::Join(other) => self.wait(id, Awaited::Thread(other), &stretch),
             SliceKind::Hold(lock) => self.hold(id, lock, &stretch),
-            // What the thread said has the place too.
-            SliceKind::Span(_) => Ok(()),
+            // What the thread said has the place too, and so has the row of a task.
+            SliceKind::Span(_) | SliceKind::Task(_) => Ok(()),
         }
     }
 
@@ -226,10 +286,7 @@ impl Filler<'_, '_> {
         };
         let holder = hold.map(|hold| &self.model.threads[hold.thread]);
         let held_at = self.place(hold.and_then(|hold| hold.location));
-        let object = match awaited {
-            Awaited::Lock(lock) | Awaited::Condition(lock) | Awaited::Unit(lock) => self.locks[lock].clone(),
-            Awaited::Thread(other) => self.record.names.thread(other),
-        };
+        let object = self.object(awaited);
         self.row(&WaitRow {
             thread_pid: thread.pid,
             tid: thread.tid,
@@ -362,8 +419,10 @@ impl Filler<'_, '_> {
     fn process(&mut self) -> io::Result<()> {
         let Record { snapshot, losses, liveness, .. } = self.record;
         let header = snapshot.header.as_ref();
-        let threads = &self.model.threads;
-        let present = || threads.iter().filter(|thread| thread.state == ThreadState::Present);
+        let present = || self.model.threads.iter().filter(|thread| thread.state == ThreadState::Present);
+        let present_threads = || present().filter(|thread| thread.task.is_none());
+        let tasks = || present().filter_map(|thread| Some(task_does(thread, thread.task.as_deref()?)));
+        let balance = self.record.balance;
         self.row(&ProcessRow {
             executable: snapshot
                 .program()
@@ -371,12 +430,17 @@ impl Filler<'_, '_> {
             state: header.zip(*liveness).map(|(header, liveness)| process_state_name(header, liveness)),
             exit_status: header.and_then(|header| header.exit_status()),
             ring_made: header.map(|header| Moment(header.created_realtime_ns)),
-            outcome: self.record.balance.outcome.name(),
+            outcome: balance.outcome.name(),
             findings: self.record.found.len(),
-            threads: threads.len(),
-            present: present().count(),
-            waiting: present().filter(|thread| thread.is_blocked()).count(),
-            longest_wait_ns: self.record.balance.longest_ns,
+            threads: self.model.threads.len() - self.model.tasks,
+            present: present_threads().count(),
+            waiting: present_threads().filter(|thread| thread.is_blocked()).count(),
+            longest_wait_ns: balance.longest_ns,
+            tasks: self.model.tasks,
+            tasks_present: tasks().count(),
+            tasks_suspended: tasks().filter(|&does| does == TaskDoes::Suspended).count(),
+            tasks_longest_wait_ns: balance.tasks.longest_ns,
+            tasks_refused: self.model.tasks_refused,
             locks: self.model.locks.len(),
             clock: clock_level_name(header.and_then(|header| header.clock).map(|clock| clock.level)),
             words: losses.words,

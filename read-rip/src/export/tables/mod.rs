@@ -19,6 +19,7 @@ pub use fill::{Record, fill};
 pub use ndjson::Ndjson;
 pub use parquet::Parquet;
 pub use rows::{
-    EventRow, FindingRow, HoldRow, Key, LockRow, ModuleRow, ProcessRow, SpanRow, TABLES, ThreadRow, WaitRow,
+    EventRow, FindingRow, HoldRow, Key, LockRow, ModuleRow, ProcessRow, SpanRow, TABLES, TaskRow, ThreadRow,
+    WaitRow,
 };
 pub use schema::{Cell, Column, ColumnKind, Field, Moment, Row, Rows, Table};

@@ -35,14 +35,24 @@ table! {
         outcome: &'static str,
         /// How many findings there are.
         findings: usize,
-        /// How many threads have recorded, or were seen.
+        /// How many threads have recorded, or were seen, without tasks.
         threads: usize,
         /// How many of them are present.
         present: usize,
         /// How many of those wait: for locks, conditions, units, messages, or ends of threads.
         waiting: usize,
-        /// For how long the first of those that wait for locks has waited, ns.
+        /// For how long the first thread that waits for a lock has waited, ns.
         longest_wait_ns: Option<u64>,
+        /// How many tasks are known, those that have ended and still have slots included.
+        tasks: usize,
+        /// How many tasks are present.
+        tasks_present: usize,
+        /// How many of those are suspended.
+        tasks_suspended: usize,
+        /// For how long the first task that waits for a lock has waited, ns.
+        tasks_longest_wait_ns: Option<u64>,
+        /// How many tasks found no slot.
+        tasks_refused: u64,
         /// How many locks are known.
         locks: usize,
         /// Which events have times: the value of `RIP_CLOCK`.
@@ -57,11 +67,11 @@ table! {
 }
 
 table! {
-    /// One row for each thread that has recorded, or was seen by the kernel, and one for each task.
+    /// One row for each thread that has recorded, or was seen by the kernel. Tasks have a table of their own.
     ThreadRow = "threads" {
         /// Its process: another one than `pid` if that was forked.
         thread_pid: u32,
-        /// Its id; of a task, 2147483648 more than its number.
+        /// Its id.
         tid: u32,
         /// Its name.
         thread: String,
@@ -89,6 +99,68 @@ table! {
 }
 
 table! {
+    /// One row for each async task, blocking call and coroutine.
+    TaskRow = "tasks" {
+        /// Its process: another one than `pid` if that was forked.
+        task_pid: u32,
+        /// Its id in the tables that threads and tasks share: 2147483648 more than its number.
+        tid: u32,
+        /// Its number.
+        number: u32,
+        /// Its name.
+        task: String,
+        /// `async`, `blocking` or `coroutine`.
+        kind: &'static str,
+        /// What it does: `running` (it is polled), `ready`, `suspended` or `ended`.
+        state: &'static str,
+        /// Since when it does that.
+        since: Option<Moment>,
+        /// Whether that is exact. Otherwise it may be too early.
+        is_since_exact: bool,
+        /// For how long, ns.
+        for_ns: Option<u64>,
+        /// What it waits for: `lock`, `condition`, `unit` of a semaphore, a barrier or a channel, `thread`.
+        waits_for: Option<&'static str>,
+        /// What that is called.
+        object: Option<String>,
+        /// What its place is: `await`, `last mark`, or `made` if it is only known where it was made.
+        place: Option<&'static str>,
+        /// The function of its place.
+        function: Option<String>,
+        /// The source file of its place.
+        file: Option<String>,
+        /// The line of its place.
+        line: Option<u32>,
+        /// The thread that polls it, or polled it last.
+        polled_by_tid: Option<u32>,
+        /// That thread's name.
+        polled_by: Option<String>,
+        /// The task whose poll polls it, or did so last: its `tid`.
+        within_tid: Option<u32>,
+        /// The number of its runtime.
+        runtime: Option<u32>,
+        /// How many threads that runtime has.
+        workers: Option<u32>,
+        /// How often it was polled, the present poll included.
+        polls: u64,
+        /// How often it was woken since its last poll began, if wakes are counted.
+        wakes: u64,
+        /// How many could wake it when its last poll ended.
+        wakers: Option<u32>,
+        /// How many locks it holds.
+        holds: usize,
+        /// When it was made.
+        began: Option<Moment>,
+        /// When it ended.
+        ended: Option<Moment>,
+        /// How many words it wrote between two readings.
+        advanced: Option<u64>,
+        /// How many words of its history later ones had replaced.
+        overwritten: u64,
+    }
+}
+
+table! {
     /// One row for each lock that the record names.
     LockRow = "locks" {
         /// Its process.
@@ -101,11 +173,11 @@ table! {
         class: Option<String>,
         /// `mutex`, `rwlock`, `semaphore` and so on.
         r#type: &'static str,
-        /// How many threads hold it.
+        /// How many threads and tasks hold it.
         holders: usize,
-        /// How many threads wait for it.
+        /// How many threads and tasks wait for it.
         waiters: usize,
-        /// How many threads hold it or have held it.
+        /// How many threads and tasks hold it or have held it.
         owners: usize,
         /// How many acquisitions the known histories have.
         acquisitions: u64,
@@ -139,17 +211,17 @@ table! {
 table! {
     /// One row for each wait whose times are known, and each that goes on.
     WaitRow = "waits" {
-        /// Its thread's process.
+        /// The process of its thread or task.
         thread_pid: u32,
-        /// Its thread.
+        /// Its thread, or its task: a `tid` of either table.
         tid: u32,
-        /// Its thread's name.
+        /// The name of that thread or task.
         thread: String,
-        /// What the thread waits for: `lock`, `condition`, `unit` or `thread`.
+        /// What it waits for: `lock`, `condition`, `unit`, or `thread` for the end of a thread or task.
         waits_for: &'static str,
-        /// The lock's address; empty if the thread waits for another one.
+        /// The lock's address; empty if it waits for an end.
         address: Option<String>,
-        /// What the lock, or the other thread, is called.
+        /// What the lock, or the other thread or task, is called.
         object: String,
         /// The function that waits.
         function: Option<String>,
@@ -163,11 +235,11 @@ table! {
         for_ns: Option<u64>,
         /// Whether it goes on.
         is_open: bool,
-        /// If it goes on: the thread that holds the lock.
+        /// If it goes on: the thread or task that holds the lock.
         holder_tid: Option<u32>,
-        /// That thread's name.
+        /// Its name.
         holder: Option<String>,
-        /// The function where that thread acquired the lock.
+        /// The function where the holder acquired the lock.
         holder_function: Option<String>,
         /// Its source file.
         holder_file: Option<String>,
@@ -179,11 +251,11 @@ table! {
 table! {
     /// One row for each hold whose times are known, and each that goes on.
     HoldRow = "holds" {
-        /// Its thread's process.
+        /// The process of its thread or task.
         thread_pid: u32,
-        /// Its thread.
+        /// Its thread, or its task: a `tid` of either table.
         tid: u32,
-        /// Its thread's name.
+        /// The name of that thread or task.
         thread: String,
         /// The lock's address.
         address: String,
@@ -201,7 +273,7 @@ table! {
         for_ns: Option<u64>,
         /// Whether it goes on.
         is_open: bool,
-        /// How many threads wait for the lock now, if it goes on.
+        /// How many threads and tasks wait for the lock now, if it goes on.
         waiters: Option<usize>,
     }
 }
@@ -209,11 +281,11 @@ table! {
 table! {
     /// One row for each event that the program recorded with values.
     EventRow = "events" {
-        /// Its thread's process.
+        /// The process of its thread or task.
         thread_pid: u32,
-        /// Its thread.
+        /// Its thread, or its task: a `tid` of either table.
         tid: u32,
-        /// Its thread's name.
+        /// The name of that thread or task.
         thread: String,
         /// What it says.
         text: String,
@@ -227,11 +299,11 @@ table! {
 table! {
     /// One row for each span that ended, and each that is open.
     SpanRow = "spans" {
-        /// Its thread's process.
+        /// The process of its thread or task.
         thread_pid: u32,
-        /// Its thread.
+        /// Its thread, or its task: a `tid` of either table.
         tid: u32,
-        /// Its thread's name.
+        /// The name of that thread or task.
         thread: String,
         /// Its name, with its values.
         span: String,
@@ -253,7 +325,7 @@ table! {
         kind: &'static str,
         /// `suspected`, `potential` or `proven`.
         confidence: &'static str,
-        /// How many threads it hurts.
+        /// How many threads and tasks it hurts.
         threads_hurt: usize,
         /// Since when.
         since: Option<Moment>,
@@ -289,9 +361,10 @@ table! {
 }
 
 /// All tables.
-pub const TABLES: [&Table; 9] = [
+pub const TABLES: [&Table; 10] = [
     ProcessRow::TABLE,
     ThreadRow::TABLE,
+    TaskRow::TABLE,
     LockRow::TABLE,
     WaitRow::TABLE,
     HoldRow::TABLE,

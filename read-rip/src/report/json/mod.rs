@@ -22,5 +22,6 @@ mod writer;
 pub(crate) use location::kind_name;
 pub use log::Said;
 pub use ring::{clock_level_name, process_state_name};
+pub use tasks::{task_kind_name, task_state_name};
 pub use threads::thread_state_name;
 pub use writer::Json;

@@ -136,7 +136,7 @@ impl<W: Write> Json<W> {
                 tid: thread.tid,
                 number: task.number,
                 kind: task_kind_name(task.kind),
-                state: state_name(task_does(thread, task)),
+                state: task_state_name(task_does(thread, task)),
                 since_boottime_ns: since_ns.map(moment),
                 since_exact: !is_at_most,
                 polls: task.polls,
@@ -168,7 +168,7 @@ fn runtime(task: &TaskFacts) -> Option<Runtime> {
 }
 
 /// The name of a kind of task.
-fn task_kind_name(kind: TaskKind) -> &'static str {
+pub fn task_kind_name(kind: TaskKind) -> &'static str {
     match kind {
         TaskKind::Async => "async",
         TaskKind::Blocking => "blocking",
@@ -177,7 +177,8 @@ fn task_kind_name(kind: TaskKind) -> &'static str {
     }
 }
 
-fn state_name(does: TaskDoes) -> &'static str {
+/// The name of what a task does.
+pub fn task_state_name(does: TaskDoes) -> &'static str {
     match does {
         TaskDoes::Runs => "running",
         TaskDoes::Ready => "ready",
