@@ -343,8 +343,8 @@ pub struct CheckArgs {
     /// Which source lines are shown.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// Only findings that REGEX matches: in the name of a lock, in the `name[tid]` of a thread or task, in a function, in
-    /// `file:line`, or where several processes share the ring, in `process PID`
+    /// Only findings that REGEX matches: in the name of a lock, in the `name[tid]` of a thread or task, in a function,
+    /// in `file:line`, or where several processes share the ring, in `process PID`
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
     /// Report only findings that are at least this certain

@@ -6,8 +6,8 @@
 //! functions of the stack if the kernel was asked, or else the place of the last mark. If the user wants the lines by
 //! lock, what the threads wait for is the second frame.
 //!
-//! All tasks of a process stand upon a frame `tasks`. Upon it are the awaits of a task, or the last mark, or where it was
-//! made. What a task does comes last, in brackets, if it does not wait for a lock or the like.
+//! All tasks of a process stand upon a frame `tasks`. Upon it are the awaits of a task, or the last mark, or where it
+//! was made. What a task does comes last, in brackets, if it does not wait for a lock or the like.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -5,7 +5,7 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | `timeline` | from when to when did each thread or task wait for a lock, hold one, or work in a span, and what does a task do? |
+//! | `timeline` | from when to when did each thread or task wait for a lock, hold one, work in a span, or do what it does? |
 //! | `graph` | who waits for whom now? |
 //! | `uses` | which threads and tasks held and awaited each lock, and which release ended which wait? |
 //! | `scene` | what is a viewer shown? |

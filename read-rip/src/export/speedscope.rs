@@ -71,8 +71,8 @@ enum Profile {
     },
 }
 
-/// Writes a scene: the profiles of its threads and tasks, and of where all of them are now. With `by_lock`, what threads wait for
-/// comes before the places.
+/// Writes a scene: the profiles of its threads and tasks, and of where all of them are now. With `by_lock`, what they
+/// wait for comes before the places.
 ///
 /// # Errors
 ///

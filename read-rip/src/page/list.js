@@ -57,9 +57,10 @@ const ROWS_SEEN = 16;
 
 class List {
   /**
-   * name: of the list, unique. thing: what a row is, and things what several are. count: how many rows there are. columns: of each a title, a cell
-   * (from the number of a row to a text or an element), and if it can be sorted, an order (to a number or a text).
-   * counted: what so many rows are called. text: what is searched. lines: what is shown of a selected row. drawn: called when rows were made.
+   * name: of the list, unique. thing: what a row is, and things what several are. count: how many rows there are.
+   * columns: of each a title, a cell (from the number of a row to a text or an element), and if it can be sorted, an
+   * order (to a number or a text). counted: what so many rows are called. text: what is searched. lines: what is shown
+   * of a selected row. drawn: called when rows were made.
    */
   constructor(host, options) {
     const counted = (rows) => plural(rows.length, this.thing);

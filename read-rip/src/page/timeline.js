@@ -32,11 +32,11 @@ const LANES = [
   [0.28, 0.28],
   [0.28, 0.28],
   [0.1, 0.12],
-  [0.28, 0.28],
-  [0.28, 0.28],
+  [0.1, 0.12],
+  [0.1, 0.12],
 ];
-/** Slices of one group lie in one lane: holds, waits, spans. */
-const GROUP = [0, 1, 1, 1, 1, 2, 1, 1];
+/** Slices of one group lie in one lane: holds, waits, spans and what a task does. */
+const GROUP = [0, 1, 1, 1, 1, 2, 2, 2];
 const [KIND, TEXT, BEGIN, LENGTH, OPEN, PLACE] = [0, 1, 2, 3, 4, 5];
 
 /** How many slices of a group are open where each one begins: locks are held one within the other. */

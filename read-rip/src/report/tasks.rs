@@ -100,8 +100,8 @@ pub fn task_doing_at(id: ThreadId, names: &LockNames<'_>) -> String {
     doing + if is_at_most { ", for at most this long" } else { "" }
 }
 
-/// The same as `task_doing`, with for how long, and what it waits for. The place stands beside it, but not that where it
-/// was made.
+/// The same as `task_doing`, with for how long, and what it waits for. The place stands beside it, except for the one
+/// where it was made.
 pub fn task_doing_since(id: ThreadId, names: &LockNames<'_>) -> String {
     let thread = &names.model.threads[id];
     let doing = [task_doing(id, names)].into_iter().chain(lasting(id, names)).collect::<Vec<_>>().join(" ");

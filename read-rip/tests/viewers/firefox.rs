@@ -170,6 +170,28 @@ fn the_stack_of_a_thread_ends_in_what_it_waits_for() {
 }
 
 #[test]
+fn a_task_has_a_row_with_what_it_does_now_and_its_awaits() {
+    let Some(session) = Session::of(&crew(), &[]) else { return };
+    let threads = session.threads();
+    let tid = |name: &str| {
+        &threads.iter().find(|(_, of, _)| of == name).unwrap_or_else(|| panic!("{threads:#?}")).0
+    };
+    let place = "server::cache::? cache.rs:11<0x1100>";
+    // Time 0 is the first moment that is shown, when the task was made that was never polled.
+    let markers = session.markers(tid("server[task 7]"));
+    let lengths = markers.iter().map(|of| json!([of[0], of[2], of[3]])).collect::<Vec<_>>();
+    let expected = [
+        json!(["waits for queue", 57_500, ["queue", place, "goes on"]]),
+        json!([format!("suspended at {place}"), 57_000, ["", place, "goes on"]]),
+    ];
+    assert_eq!(lengths, expected);
+    assert_eq!(session.markers(tid("busy[task 8]"))[0][0], "polled by worker[10]");
+    let stack = session.stack(tid("server[task 7]"));
+    assert_eq!(stack, ["serve::? serve.rs:20", "save::? save.rs:7", place, "[waits for queue]"]);
+    assert_eq!(session.stack(tid("busy[task 8]")), ["serve::? serve.rs:20", "[polled]"]);
+}
+
+#[test]
 fn a_profile_shows_as_many_threads_as_the_user_wants_and_those_that_matter_come_first() {
     let Some(session) = Session::of(&talk(), &["--threads", "1"]) else { return };
     let threads = session.threads();

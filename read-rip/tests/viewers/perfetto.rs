@@ -140,6 +140,33 @@ fn each_lock_has_a_track_with_its_holders_and_a_counter_of_its_waiters() {
 }
 
 #[test]
+fn each_task_has_a_track_of_its_own_below_those_of_the_program_with_what_it_does_now() {
+    let (_fixture, trace) = exported(&crew(), "perfetto");
+    let tasks = "select track.name as task, slice.name, slice.ts / 1000000 as begin, slice.dur / 1000000 as dur, depth,
+            extract_arg(slice.arg_set_id, 'source.line_number') as line
+        from slice join track on slice.track_id = track.id join track as parent on track.parent_id = parent.id
+        where parent.name = 'tasks of server' order by slice.ts, depth";
+    let kinds = "select category, count(*) as slices from slice where category = 'task' group by 1";
+    let threads = "select name from thread where name is not null and tid > 0 order by tid";
+    let Some(rows) = ask(&trace, &[DEFECTS, OVERLAPS, tasks, kinds, threads]) else { return };
+    let [defects, overlaps, tasks, kinds, threads] = &rows[..] else { panic!("{rows:#?}") };
+    assert!(defects.is_empty() && overlaps.is_empty(), "{defects:#?} {overlaps:#?}");
+    let keys = ["task", "name", "begin", "dur", "depth", "line"];
+    let slices: Vec<Value> = tasks.iter().map(|of| json!(row(of, &keys))).collect();
+    let suspended = "suspended at server::cache::? cache.rs:11<0x1100>";
+    let expected = [
+        json!(["new[task 11]", "ready and not polled", 2147, 63_852, 0, null]),
+        json!(["server[task 7]", "waits for queue", 8500, 57_500, 0, 11]),
+        json!(["server[task 7]", suspended, 9000, 57_000, 1, 11]),
+        json!(["busy[task 8]", "polled by worker[10]", 10_000, 56_000, 0, 20]),
+        json!(["woken[task 9]", "ready and not polled", 11_000, 55_000, 0, 20]),
+    ];
+    assert_eq!(slices, expected);
+    assert_eq!(*kinds, [json!({ "category": "task", "slices": 4 })]);
+    assert_eq!(*threads, [json!({ "name": "worker" })], "no task is a thread");
+}
+
+#[test]
 fn a_slice_says_where_it_began_and_the_trace_says_which_day_it_was() {
     let (_fixture, trace) = exported(&story(), "perfetto");
     let place = "select distinct extract_arg(arg_set_id, 'source.file_name') as file,

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::tools;
+use crate::support::exports::crew;
 use crate::support::fixture::{Fixture, Scratch};
 use crate::support::locks::*;
 use crate::support::run::read_rip;
@@ -64,6 +65,19 @@ fn the_parser_reads_what_hurts_with_a_hostile_name_in_a_label() {
     assert_eq!(value("rip_lock_hold_seconds", "lock", "idle"), 3.0);
     assert_eq!(value("rip_lock_acquisitions", "lock", ""), 0.0);
     assert!(value("rip_findings", "kind", "long-wait") >= 1.0);
+}
+
+#[test]
+fn the_parser_reads_numbers_of_tasks_by_what_they_do() {
+    let Some(samples) = samples(&crew(), &[]) else { return };
+    let of = |name: &str| {
+        let of = samples.iter().filter(|sample| sample.0 == name);
+        of.map(|(_, labels, value)| (labels["state"].as_str(), *value)).collect::<Vec<_>>()
+    };
+    assert_eq!(of("rip_threads"), [(Some("waiting"), 0.0), (Some("other"), 1.0)]);
+    let tasks = [(Some("running"), 1.0), (Some("ready"), 2.0), (Some("suspended"), 1.0)];
+    assert_eq!(of("rip_tasks"), tasks);
+    assert_eq!(of("rip_tasks_refused"), [(None, 1.0)]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::browser::Browser;
+use crate::support::exports::crew;
 use crate::support::fixture::{Fixture, Scratch};
 use crate::support::locks::*;
 use crate::support::nasty;
@@ -108,6 +109,40 @@ fn hostile_names_run_nothing_and_the_policy_stops_what_would() {
     let said = browser.console();
     let refused = said.iter().filter(|line| line.contains("Content Security Policy")).count();
     assert_eq!(refused, 3, "{said:#?}");
+}
+
+#[test]
+fn tasks_are_told_from_threads_in_lists_and_timelines() {
+    let Some(browser) = Browser::start() else { return };
+    let (_scratch, path) = page(&crew());
+    browser.open(&path);
+    browser.wait_for("document.querySelectorAll('#threads .body .row').length === 5");
+    assert_eq!(texts(&browser, "#threads .said"), ["1 thread, 4 tasks"]);
+    let heads = |list: &str| texts(&browser, &format!("#{list} .head .cell:first-child"));
+    assert_eq!([heads("threads"), heads("timelines")], [["Thread or task"]; 2]);
+    let rows = texts(&browser, "#threads .body .row");
+    let has = |parts: &[&str]| rows.iter().any(|row| parts.iter().all(|part| row.contains(part)));
+    assert!(has(&["server[task 7]", "suspended for 57.0 s, waiting for queue", "cache.rs:11"]), "{rows:#?}");
+    assert!(has(&["busy[task 8]", "polled by worker[10] for 56.0 s", "serve.rs:20"]), "{rows:#?}");
+    assert!(has(&["worker[10]", "polling busy[task 8]", "cache.rs:10"]), "{rows:#?}");
+    let legend = texts(&browser, "#timelines .legend li");
+    let of_tasks = ["is a suspended task", "is a task that is polled or ready"];
+    assert!(of_tasks.iter().all(|of| legend.iter().any(|text| text == of)), "{legend:#?}");
+    // The bars of the second row, one after the other. The worker that others wait for is in the first one.
+    browser.run("document.querySelector('#timelines .grid').focus()");
+    browser.press(&[ARROW_DOWN, ARROW_DOWN]);
+    let bars: Vec<String> = (0..2)
+        .map(|_| {
+            browser.press(&[ARROW_RIGHT]);
+            texts(&browser, "#timelines .slice").remove(0)
+        })
+        .collect();
+    assert!(
+        bars.iter()
+            .any(|bar| bar.starts_with("server[task 7]: suspended for 57.0 s, waiting for queue, from ")),
+        "{bars:#?}"
+    );
+    assert_eq!(browser.console(), [""; 0]);
 }
 
 #[test]

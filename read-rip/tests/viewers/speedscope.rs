@@ -86,6 +86,24 @@ fn threads_have_profiles_of_waits_and_holds_and_what_overlaps_has_one_of_its_own
 }
 
 #[test]
+fn tasks_have_profiles_of_their_own_and_stand_apart_in_the_first_one() {
+    let Some((profiles, frames)) = profiles(&crew(), &[]) else { return };
+    assert_eq!(profiles[0]["name"], "where threads and tasks are now, by number");
+    let tasks = frames.iter().position(|frame| frame == "tasks").unwrap();
+    let stacks = profiles[0]["samples"].as_array().unwrap();
+    let (of_tasks, of_threads): (Vec<&Value>, Vec<&Value>) =
+        stacks.iter().partition(|stack| stack[1] == tasks);
+    assert_eq!((of_tasks.len(), of_threads.len()), (4, 1), "{frames:#?}");
+    // The first moment is the claim of the first slot.
+    let names = |name: &str| {
+        slices(of(&profiles, name), &frames).into_iter().map(|(name, ..)| name).collect::<Vec<_>>()
+    };
+    let suspended = "suspended at server::cache::? cache.rs:11<0x1100>";
+    assert_eq!(names("server[task 7]"), [suspended, "waits for queue"]);
+    assert_eq!(names("busy[task 8]"), ["polled by worker[10]"]);
+}
+
+#[test]
 fn the_first_profile_is_where_threads_are_now_weighted_by_threads() {
     let Some((all, frames)) = profiles(&story(), &[]) else { return };
     let stacks = |profile: &Value, frames: &[String]| -> Vec<(Vec<String>, u64)> {
