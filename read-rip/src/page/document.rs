@@ -315,7 +315,7 @@ impl Document<'_, '_> {
     }
 
     fn locks(&mut self) -> io::Result<()> {
-        let about = "Those that make most threads wait come first. The small histograms count lengths of time, from \
+        let about = "Those for which most wait come first. The small histograms count lengths of time, from \
                      256 ns to hours; each bar is four times as long as the one before.";
         let locks = &self.page.picture.locks;
         self.section("locks", "Locks", if locks.is_empty() { "" } else { about })?;

@@ -20,7 +20,7 @@ use crate::tools;
 const BOOTED_S: u64 = 1_700_000_000 - 55;
 
 static LINE: LazyLock<Regex> = LazyLock::new(|| {
-    let common = "pid = (?<pid>\\d+), tid = (?<tid>\\d+), thread = \"(?<thread>.*?)\", channel = \"(?<channel>.*?)\", \
+    let common = "pid = (?<pid>\\d+), tid = (?<tid>\\d+), thread = \"(?<thread>.*?)\", task = (?<task>\\d+), channel = \"(?<channel>.*?)\", \
         function = \"(?<function>.*?)\", file = \"(?<file>.*?)\", \
         line = (?<line>\\d+), pc = 0x[0-9A-F]+, sequence = (?<sequence>\\d+), is_exact = (?<exact>[01]), \
         latest_time = (?<latest>\\d+)";
@@ -36,6 +36,7 @@ struct Shown {
     name: String,
     tid: u32,
     thread: String,
+    task: u64,
     place: String,
     sequence: u64,
     /// ns since boot.
@@ -88,6 +89,7 @@ fn shown(line: &str) -> Shown {
         name: found["name"].to_owned(),
         tid: number("tid") as u32,
         thread: found["thread"].to_owned(),
+        task: number("task"),
         place: format!("{}:{}", &found["file"], number("line")),
         sequence: number("sequence"),
         at_ns: (number("s") - BOOTED_S) * 1_000_000_000 + number("ns"),
@@ -210,6 +212,14 @@ fn an_event_says_its_lock_its_time_and_between_which_times_it_was() {
             .fields
             .ends_with("lock_name = \"\", condition = 0x0, is_shared = 0, is_try = 1, since_time = 0")
     );
+}
+
+#[test]
+fn an_event_of_a_task_says_which_one_and_that_of_a_thread_none() {
+    let Some(babeltrace) = babeltrace() else { return };
+    let (events, _) = Trace::of(&crew()).read(babeltrace);
+    let whose: Vec<_> = events.iter().map(|it| (&*it.thread, it.task, it.tid)).collect();
+    assert_eq!(whose, [("worker", 0, 10), ("server", 7, 7 + (1 << 31))]);
 }
 
 #[test]

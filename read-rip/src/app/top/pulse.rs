@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::app::output::now_ns;
 use crate::hash::HashMap;
-use crate::ring::{self, Glimpse, HeldState, Source};
+use crate::ring::{self, Glimpse, HeldLock, HeldState, Source};
 use crate::top::{LockKey, Pulse, ThreadKey};
 
 /// A ring that is looked at again and again.
@@ -61,12 +61,15 @@ fn key(of: &Glimpse) -> ThreadKey {
 
 fn add_locks(pulse: &mut Pulse, of: &Glimpse) {
     let (mut is_waiting, mut is_holding) = (false, false);
-    for held in &of.held {
+    for (index, held) in of.held.iter().enumerate() {
         let beat = || LockKey { pid: of.pid, address: held.lock };
         match held.state {
             HeldState::Waiting => {
                 is_waiting = true;
-                pulse.locks.entry(beat()).or_default().waiters += 1;
+                // Several futures of a task may wait for one lock.
+                let is_same = |other: &HeldLock| (other.state, other.lock) == (held.state, held.lock);
+                let is_counted = of.held[..index].iter().any(is_same);
+                pulse.locks.entry(beat()).or_default().waiters += usize::from(!is_counted);
             }
             HeldState::Held => {
                 is_holding = true;

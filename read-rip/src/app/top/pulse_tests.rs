@@ -1,6 +1,6 @@
 //! Looks at rings made by hand, whose threads go on between two looks.
 
-use librip_test_kit::builder::{Held, Ring, Slot};
+use librip_test_kit::builder::{Held, Ring, Slot, Task};
 
 use super::*;
 use crate::top::Beat;
@@ -65,4 +65,18 @@ fn it_looks_at_one_process_of_a_ring_if_it_is_asked_to() {
     ring(64, &[(10, 3), (11, 5)]).build().write(&path);
     assert_eq!(Watch::of(&path, Some(Ring::new().pid)).unwrap().pulse().unwrap().waiting, 1);
     assert_eq!(Watch::of(&path, Some(1)).unwrap().pulse().unwrap().waiting, 0);
+}
+
+#[test]
+fn a_task_that_waits_for_a_lock_in_two_futures_is_one_waiter() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ring");
+    let wait = || Held { recursion: 4095, ..Held::new(WAITING, LOCK, 0x1000) };
+    let other = Held::new(WAITING, LOCK + 8, 0x1000);
+    let task = Slot::task("stuck", 1, Task::new()).has(wait()).has(wait()).has(other);
+    let ring = Ring { has_tasks: true, ..Ring::new().with_sites(&[(0x1000, "src/a.rs", 1)]) };
+    ring.with_slots([task]).build().write(&path);
+    let pulse = Watch::of(&path, None).unwrap().pulse().unwrap();
+    let waiters = |address| pulse.locks[&LockKey { pid: Ring::new().pid, address }].waiters;
+    assert_eq!((waiters(LOCK), waiters(LOCK + 8), pulse.waiting), (1, 1, 1));
 }

@@ -9,7 +9,7 @@ use crate::locations::{Dated, Location, LocationId, Locations};
 use crate::log::{self, EntryKind};
 use crate::printable::printable;
 use crate::report::{labels, level_name};
-use crate::ring::{OperandType, Slot};
+use crate::ring::{OperandType, Slot, task_number};
 
 /// The texts of locations.
 #[derive(Debug, Default)]
@@ -181,6 +181,8 @@ fn common(
     out.u32(owner.slot.pid);
     out.u32(owner.slot.tid);
     out.text(&owner.slot.name);
+    // The numbers of tasks begin with 1.
+    out.u32(task_number(owner.slot.tid).unwrap_or(0));
     out.text(owner.channel);
     out.text(&place.function);
     out.text(&place.file);

@@ -74,6 +74,7 @@ pub(super) fn metadata(out: &mut dyn Write, trace: &Description<'_>) -> io::Resu
         "u32 pid",
         "u32 tid",
         "string thread",
+        "u32 task",
         "string channel",
         "string function",
         "string file",

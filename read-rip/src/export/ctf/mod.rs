@@ -5,7 +5,8 @@
 //!
 //! * **Streams.** The threads are dealt to 16 files, so a file is one thread's if there are no more than 16. A reader
 //!   opens all files at once, and compares the times of all files for each event: babeltrace2 2.0 takes 0.1 µs a file
-//!   for that, which is twenty minutes for 10,000 threads with 64 words. Each event says whose it is.
+//!   for that, which is twenty minutes for 10,000 threads with 64 words. Each event says whose it is: the field
+//!   `task` has the number of a task, and 0 for a thread.
 //! * **Times** are nanoseconds since boot, of a clock that knows the date. Within a file they do not go back. An event
 //!   without a recorded time has the earliest time that it can have: that of the last event before it in its thread
 //!   that has one. `is_exact` tells the two apart, and `latest_time` is the latest time that the event can have; 0 if
