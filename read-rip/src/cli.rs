@@ -40,7 +40,7 @@ Examples:
   read-rip check RING               deadlocks and other problems with locks, and with tasks
   read-rip check --all              which processes of this machine are stuck
   read-rip run --preload ./server   record the locks of a program, and explain a crash
-  read-rip run --check -- make test record all processes of a test, and check each for problems with locks
+  read-rip run --check -- make test record all processes of a test, and check each of them
   read-rip top 1234                 a live screen of its locks, threads and tasks
   read-rip save -o FILE RING        a copy for another machine, with two readings and all locations
   read-rip report -o FILE.html RING a page for somebody who has nothing but a browser
@@ -236,7 +236,7 @@ pub enum Command {
     Save(SaveArgs),
     /// Follows a living ring into a file, so that no history is too short: every command reads it like a ring
     Record(RecordArgs),
-    /// Runs a program; explains a crash, and with --check all problems with locks
+    /// Runs a program; explains a crash, and with --check all problems with locks, and with tasks
     #[command(after_help = RUN_EXIT_STATUS)]
     Run(RunArgs),
     /// Lists all rings: program, pid, age, and how the process ended

@@ -1,11 +1,12 @@
 //! Files for other programs: what was recorded, in formats that people's viewers read.
 //!
 //! It writes what it is given, and shortens no list: `app::export` says which threads are part of it. It invents no
-//! time. What has only bounds is counted, and not drawn, but for what a task does now: it says that it may be shorter.
+//! time. What has only bounds is counted, and not drawn, but for what a task does now: it says that it may have begun
+//! later.
 //!
 //! | module | answers |
 //! |---|---|
-//! | `timeline` | from when to when did each thread or task wait for a lock, hold one, work in a span, or do what it does? |
+//! | `timeline` | when did each thread or task wait for a lock, hold one, or work in a span; what does a task do? |
 //! | `graph` | who waits for whom now? |
 //! | `uses` | which threads and tasks held and awaited each lock, and which release ended which wait? |
 //! | `scene` | what is a viewer shown? |

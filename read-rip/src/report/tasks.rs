@@ -87,8 +87,8 @@ pub fn task_doing(id: ThreadId, names: &LockNames<'_>) -> String {
     doing
 }
 
-/// The same with the await where it is suspended, if that is known: `suspended at serve main.rs:20`. It stands beside a
-/// length of time, and says so if that may be shorter.
+/// The same with the await where it is suspended, if that is known: `suspended at serve main.rs:20`. It stands beside
+/// when that began, and says so if it may have been later.
 pub fn task_doing_at(id: ThreadId, names: &LockNames<'_>) -> String {
     let (thread, mut doing) = (&names.model.threads[id], task_doing(id, names));
     let Some(task) = thread.task.as_deref() else { return doing };
@@ -97,7 +97,7 @@ pub fn task_doing_at(id: ThreadId, names: &LockNames<'_>) -> String {
         doing += &format!(" at {}", names.location(at));
     }
     let (_, is_at_most) = task_since(thread, task);
-    doing + if is_at_most { ", for at most this long" } else { "" }
+    doing + if is_at_most { ", since then or later" } else { "" }
 }
 
 /// The same as `task_doing`, with for how long, and what it waits for. The place stands beside it, except for the one

@@ -115,7 +115,7 @@ fn a_state_of_a_task_whose_begin_may_be_too_early_says_so() {
     let busy = ring.slots[2].task.as_mut().unwrap();
     busy.since = busy.since.map(|(since, _)| (since, false));
     let slices = of_phase(&trace(&ring, &[]), "X");
-    let polled = "polled by worker[10], for at most this long".to_owned();
+    let polled = "polled by worker[10], since then or later".to_owned();
     assert!(slices.contains(&(polled, 8, 10_000, 56_000)), "{slices:#?}");
 }
 

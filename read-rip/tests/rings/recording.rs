@@ -5,6 +5,7 @@ use std::path::Path;
 use librip_test_kit::Random;
 use read_rip::ring::{self, Follower, IntoParts, NewWords, RecordingWriter, Snapshot, Source, Word};
 
+use crate::support::exports::crew;
 use crate::support::fixture::Fixture;
 use crate::support::run::{read_rip, show};
 use crate::support::synth::{Ring, Site, Slot};
@@ -71,6 +72,26 @@ fn a_recording_that_is_cut_anywhere_has_all_complete_blocks() {
     }
     assert_eq!(last, 1000);
     assert!(readable > bytes.len() / 57, "{readable} of {}", bytes.len());
+}
+
+#[test]
+fn a_recording_shows_tasks_as_its_ring_does() {
+    let fixture = Fixture::of(&crew());
+    let source = Source::open(&fixture.path).unwrap();
+    let header = ring::present_header(&source).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = RecordingWriter::new(&mut bytes).unwrap();
+    let image =
+        writer.image(|parts| ring::write_image(&source, Some(&header), &mut IntoParts(parts)).map(drop));
+    image.unwrap();
+    let path = fixture.path.with_extension("recording");
+    std::fs::write(&path, bytes).unwrap();
+    for format in ["folded", "chrome", "ndjson", "openmetrics"] {
+        let of = |path: &Path| read_rip(["export", "-f", format, path.to_str().unwrap()]).sound().stdout;
+        let recorded = of(&path);
+        assert!(recorded.contains("task"), "{recorded}");
+        assert_eq!(recorded, of(&fixture.path));
+    }
 }
 
 #[test]
