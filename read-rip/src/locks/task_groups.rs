@@ -169,3 +169,85 @@ pub fn task_groups(model: &LockModel, is_wanted: impl Fn(ThreadId) -> bool) -> V
     groups.sort_by_key(|group| (std::cmp::Reverse(group.tasks.len()), group.does, group.tasks[0]));
     groups
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Join, TaskFuture, TaskWait, Wait};
+    use super::*;
+
+    fn wait(lock: LockId, location: LocationId) -> Wait {
+        Wait {
+            thread: 0,
+            lock,
+            is_shared: false,
+            is_upgradable: false,
+            location,
+            since_ns: None,
+            is_timed: false,
+            is_relock: false,
+            is_steady: true,
+            is_of_future: true,
+        }
+    }
+
+    fn task_wait(wait: Wait, future: usize, is_polled: bool) -> TaskWait {
+        TaskWait {
+            wait,
+            is_polled: Some(is_polled),
+            is_direct: true,
+            is_for_lock: true,
+            future: Some(future),
+            entry: 0,
+        }
+    }
+
+    /// A task that polled `serve` (10) and in it `save` (11), and not `log` (12), which is within `save`.
+    fn task() -> (ThreadLocks, TaskFacts) {
+        let mut facts = TaskFacts::suspended(7, 0);
+        let future = |index, outer, is_polled| TaskFuture {
+            index,
+            location: 10 + index,
+            outer,
+            is_polled: Some(is_polled),
+        };
+        facts.futures = vec![future(0, None, true), future(1, Some(0), true), future(2, Some(1), false)];
+        (ThreadLocks::unrecorded(1, 7, String::new()), facts)
+    }
+
+    #[test]
+    fn the_awaits_of_a_task_lead_from_the_outermost_to_its_place() {
+        let (mut thread, mut facts) = task();
+        assert_eq!(task_awaits(&thread, &facts), [10, 11], "the innermost future that was polled");
+        let join = Join {
+            thread: 0,
+            joined: 0,
+            location: 30,
+            since_ns: None,
+            is_timed: false,
+            is_steady: true,
+            is_of_future: true,
+        };
+        (thread.join, facts.joins_in) = (Some(Box::new(join)), Some(0));
+        assert_eq!(task_awaits(&thread, &facts), [10, 30]);
+        let own = wait(5, 20);
+        thread.wait = Some(own);
+        // The same wait in a future that was left out is not the one that stands for the task.
+        facts.waits = vec![task_wait(own, 1, true), task_wait(own, 2, false)];
+        assert_eq!(task_awaits(&thread, &facts), [10, 11, 20]);
+        facts.waits.clear();
+        assert_eq!(task_awaits(&thread, &facts), [20], "in which future it waits is not known");
+    }
+
+    #[test]
+    fn a_task_without_a_known_await_has_none_and_a_circle_of_futures_ends() {
+        let (mut thread, mut facts) = task();
+        facts.futures[0].outer = Some(1);
+        thread.wait = Some(wait(5, 20));
+        facts.waits = vec![task_wait(wait(5, 20), 1, true)];
+        assert_eq!(task_awaits(&thread, &facts), [11, 10, 11, 20]);
+        facts.futures.clear();
+        (thread.wait, thread.last) = (None, Some(40));
+        assert!(task_awaits(&thread, &facts).is_empty());
+        assert_eq!(task_place(&thread, &facts).location, Some(40));
+    }
+}
