@@ -148,8 +148,11 @@ fn each_task_has_a_track_of_its_own_below_those_of_the_program_with_what_it_does
         where parent.name = 'tasks of server' order by slice.ts, depth";
     let kinds = "select category, count(*) as slices from slice where category = 'task' group by 1";
     let threads = "select name from thread where name is not null and tid > 0 order by tid";
-    let Some(rows) = ask(&trace, &[DEFECTS, OVERLAPS, tasks, kinds, threads]) else { return };
-    let [defects, overlaps, tasks, kinds, threads] = &rows[..] else { panic!("{rows:#?}") };
+    let ranks = "select distinct track.name as task, extract_arg(track.source_arg_set_id, 'sibling_order_rank') as rank
+        from track join track as parent on track.parent_id = parent.id
+        where parent.name = 'tasks of server' order by rank";
+    let Some(rows) = ask(&trace, &[DEFECTS, OVERLAPS, tasks, kinds, threads, ranks]) else { return };
+    let [defects, overlaps, tasks, kinds, threads, ranks] = &rows[..] else { panic!("{rows:#?}") };
     assert!(defects.is_empty() && overlaps.is_empty(), "{defects:#?} {overlaps:#?}");
     let keys = ["task", "name", "begin", "dur", "depth", "line"];
     let slices: Vec<Value> = tasks.iter().map(|of| json!(row(of, &keys))).collect();
@@ -164,6 +167,9 @@ fn each_task_has_a_track_of_its_own_below_those_of_the_program_with_what_it_does
     assert_eq!(slices, expected);
     assert_eq!(*kinds, [json!({ "category": "task", "slices": 4 })]);
     assert_eq!(*threads, [json!({ "name": "worker" })], "no task is a thread");
+    let ranks: Vec<Value> = ranks.iter().map(|of| json!(row(of, &["task", "rank"]))).collect();
+    let by_number = [("server[task 7]", 7), ("busy[task 8]", 8), ("woken[task 9]", 9), ("new[task 11]", 11)];
+    assert_eq!(ranks, by_number.map(|(task, number)| json!([task, number])), "those with slices");
 }
 
 #[test]

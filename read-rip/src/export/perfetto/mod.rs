@@ -169,7 +169,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// A track for other tracks of a process.
+    /// A track of a process for other tracks, which have ranks.
     fn group(&mut self, name: String, pid: u32) -> io::Result<u64> {
         self.track(TrackDescriptor {
             name: Some(name),
@@ -183,9 +183,16 @@ impl Writer<'_, '_> {
     /// The track of a thread or task. A thread that does not own its id any more has a track without an id.
     fn thread(&mut self, thread: ThreadId, is_owner: bool) -> io::Result<u64> {
         let (pid, tid) = self.ids(thread);
-        if self.names.model.threads[thread].task.is_some() {
-            let group = self.tasks.get(&pid).copied().unwrap_or_default();
-            return self.lane(&self.names.thread(thread), group, thread as u64);
+        if let Some(task) = self.names.model.threads[thread].task.as_deref() {
+            return self.track(TrackDescriptor {
+                name: Some(self.names.thread(thread)),
+                parent_uuid: self.tasks.get(&pid).copied(),
+                // By their numbers.
+                sibling_order_rank: i32::try_from(task.number).ok(),
+                sibling_merge_behavior: Some(SiblingMerge::ByKey.into()),
+                sibling_merge_key_int: Some(thread as u64),
+                ..TrackDescriptor::default()
+            });
         }
         let name = &self.names.model.threads[thread].name;
         let parent_uuid = self.processes.get(&pid).copied();
