@@ -284,18 +284,25 @@ fn says_at_which_await_a_task_holds_a_lock_for_long() {
 
 #[test]
 fn explains_bugs_that_were_published() {
-    let proven = [
+    let about_one_lock = [
         ("two-writes", "proven futurelock", "the lock"),
         ("two-writes-of-async-lock", "proven futurelock", "the lock"),
         ("two-locks-of-async-lock", "proven futurelock", "the lock"),
+        ("relocked-mutex-of-futures", "proven deadlock", "the lock"),
+        // The guard could be elsewhere.
+        ("relocked-owned-mutex-of-futures", "potential deadlock", "the lock"),
         ("thread-lock-in-two-futures", "proven deadlock", "a lock of threads"),
         ("lock-of-a-current-thread", "proven deadlock", "a lock of threads"),
         ("queued-writer", "proven deadlock", "the lock"),
         ("buffered-permits", "potential deadlock", "permits"),
     ];
-    for (scenario, found, lock) in proven {
+    for (scenario, found, lock) in about_one_lock {
         finds(scenario, found, |answer| assert_eq!(answer.locks(0), [lock], "{scenario}"));
     }
+    finds("opposite-mutexes-of-futures", "proven deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["saver", "spender"]);
+        assert_eq!(answer.locks(0), ["current account", "savings"]);
+    });
     finds("philosophers", "proven deadlock", |answer| {
         assert_eq!(answer.threads(0), ["philosopher"; 5]);
     });

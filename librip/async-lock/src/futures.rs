@@ -1,4 +1,7 @@
-//! `futures::lock` with a mutex that is recorded.
+//! In place of `futures::lock`, of the crate `futures`: its mutex, recorded.
+//!
+//! It is not `async_lock::futures`, where the types are that the functions of `async_lock` return. Those of this crate
+//! return an `impl Future`.
 
 #![allow(unsafe_code, reason = "the value is in a cell, to which the inner mutex regulates access")]
 

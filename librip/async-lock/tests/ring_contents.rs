@@ -113,3 +113,35 @@ fn an_initialiser_has_a_task_and_waiters() {
     assert_eq!(entries("waits for it"), [(address(&cell), HELD_WAITING)]);
     drop((initialises, waits));
 }
+
+#[cfg(feature = "futures")]
+#[test]
+fn the_mutex_of_futures_has_a_holder_and_waiters() {
+    let mutex = Arc::new(librip_async_lock::futures::Mutex::new(()));
+    let own = Arc::clone(&mutex);
+    let holder = polled("holds it", async move {
+        let _held = own.lock().await;
+        pending::<()>().await;
+    });
+    let own = Arc::clone(&mutex);
+    let mut first = polled("waits first", async move {
+        let _held = own.lock_owned().await;
+        pending::<()>().await;
+    });
+    let own = Arc::clone(&mutex);
+    let second = polled("waits too", async move {
+        let _held = own.lock().await;
+        pending::<()>().await;
+    });
+    assert_eq!(entries("holds it"), [(address(&mutex), HELD_HELD)]);
+    assert_eq!(entries("waits first"), [(address(&mutex), HELD_WAITING)]);
+    assert_eq!(entries("waits too"), [(address(&mutex), HELD_WAITING)]);
+    drop(holder);
+    poll(&mut first);
+    assert_eq!(entries("waits first"), [(address(&mutex), HELD_HELD)]);
+    // A wait that is given up is none any more, and the lock is still held.
+    drop(second);
+    assert!(mutex.try_lock().is_none());
+    drop(first);
+    assert!(mutex.try_lock().is_some());
+}

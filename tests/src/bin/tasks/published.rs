@@ -70,6 +70,50 @@ pub(crate) async fn two_locks_of_async_lock() {
     arrivals.wait(1).await;
 }
 
+/// futures-rs#2133: a task locks a mutex that it has locked.
+pub(crate) async fn relocked_mutex_of_futures() {
+    let lock = Arc::new(librip_async_lock::futures::Mutex::new(0));
+    lock.set_name("the lock");
+    let arrivals = Arc::new(Arrivals::default());
+    let noted = arrivals.clone();
+    Task::new().name("stuck").spawn(async move {
+        let _guard = lock.lock().await;
+        *noting(lock.lock(), &noted).await += 1;
+    });
+    arrivals.wait(1).await;
+}
+
+/// The same with guards that could be sent to another task.
+pub(crate) async fn relocked_owned_mutex_of_futures() {
+    let lock = Arc::new(librip_async_lock::futures::Mutex::new(0));
+    lock.set_name("the lock");
+    let arrivals = Arc::new(Arrivals::default());
+    let noted = arrivals.clone();
+    Task::new().name("stuck").spawn(async move {
+        let _guard = lock.clone().lock_owned().await;
+        *noting(lock.lock_owned(), &noted).await += 1;
+    });
+    arrivals.wait(1).await;
+}
+
+/// futures-rs#2133 with two tasks, which lock two mutexes in opposite orders.
+pub(crate) async fn opposite_mutexes_of_futures() {
+    let locks = [0; 2].map(|_| Arc::new(librip_async_lock::futures::Mutex::new(0)));
+    locks[0].set_name("savings");
+    locks[1].set_name("current account");
+    let (halfway, arrivals) = (Arc::new(Barrier::new(2)), Arc::new(Arrivals::default()));
+    for (name, first) in [("saver", 0), ("spender", 1)] {
+        let (first, second) = (locks[first].clone(), locks[1 - first].clone());
+        let (halfway, arrivals) = (halfway.clone(), arrivals.clone());
+        Task::new().name(name).spawn(async move {
+            let _first = first.lock().await;
+            halfway.wait().await;
+            let _second = noting(second.lock(), &arrivals).await;
+        });
+    }
+    arrivals.wait(2).await;
+}
+
 /// tokio#4588: one future of a task holds a lock of threads over an await, and another one blocks the thread for it.
 pub(crate) async fn thread_lock_in_two_futures() {
     let lock = Arc::new(librip::sync::Mutex::new(0));
