@@ -94,6 +94,20 @@ fn shows_the_functions_in_which_a_task_waits() {
 }
 
 #[test]
+fn says_how_many_awaits_of_a_task_have_no_room() {
+    let mut victim = started(plan("many-awaits"));
+    victim.kill();
+    let text = String::from_utf8(read_rip(&["tasks", "-t"], &victim.wait().ring_path()).stdout).unwrap();
+    for (name, missing) in [("eight", 0), ("nine", 1), ("eight again", 0)] {
+        let lines = text.lines().skip_while(|line| !line.starts_with(&format!("{name}[task ")));
+        let below: Vec<&str> = lines.skip(1).take_while(|line| line.starts_with("    ")).collect();
+        let awaits = below.iter().filter(|line| line.starts_with("    crowds.rs:")).count();
+        let said = below.iter().filter(|line| line.contains(" 1 more await is not shown: ")).count();
+        assert_eq!((awaits, said, below.len()), (8, missing, 8 + missing), "{name}: {text}");
+    }
+}
+
+#[test]
 fn proves_that_two_tasks_wait_for_one_another() {
     finds("opposite-orders", "proven deadlock", |answer| {
         assert_eq!(answer.threads(0), ["saver", "spender"]);
@@ -128,6 +142,28 @@ fn accuses_no_main_future_that_holds_a_lock_and_whose_thread_is_free() {
         let answer = check(&victim.wait().ring_path(), &[]);
         assert!(!has_deadlock(&answer), "{scenario}: {answer:#?}");
     }
+}
+
+#[test]
+fn workers_that_wait_in_place_keep_nobody_from_polling_the_task_that_holds_the_lock() {
+    let mut victim = started(plan("lock-in-place"));
+    let start = Instant::now();
+    loop {
+        let text = String::from_utf8(read_rip(&["locks"], &victim.ring_path()).stdout).unwrap();
+        if text.contains("\n  2 tasks wait at ") {
+            break;
+        }
+        assert!(start.elapsed() < DEADLINE, "{text}");
+    }
+    let accuses = |answer: &Answer| {
+        let wrong = ["deadlock", "starved-runtime", "long-poll"];
+        answer.findings.iter().any(|found| wrong.iter().any(|kind| found.ends_with(kind)))
+    };
+    let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
+    assert!(!accuses(&answer), "{answer:#?}");
+    victim.kill();
+    let answer = check(&victim.wait().ring_path(), &[]);
+    assert!(!accuses(&answer), "{answer:#?}");
 }
 
 #[test]

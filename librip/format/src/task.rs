@@ -47,16 +47,17 @@ pub struct TaskPart {
     /// The lower 32 bits of [`TaskPart::wakes`] when the last poll began. Written after the turn.
     pub wakes_polled: AtomicU32,
     /// How many clones of the task's waker there were when the last poll ended; [`WAKERS_UNKNOWN`] if that is not
-    /// known. While the task is polled, it says nothing.
+    /// known. While the task is polled, it says nothing, or [`WAKERS_OFF_WORKER`].
     pub wakers: AtomicU32,
     /// When the task was woken for the first time since then: [`sampled_time`](crate::sampled_time) of the number of
     /// the wake, with its ticks.
     pub woken: AtomicU64,
-    /// The address of the location at which the task was made: see [`call`](crate::call); 0 if it is not known.
+    /// The address of the location at which the task was made: see [`call`](crate::call); 0 if it is not known. Above it
+    /// the number of futures that have no room in [`TaskPart::awaits`]: see [`with_left_out`].
     pub location: AtomicU64,
     /// What kind of task it is, and where it runs: see [`task_origin`].
     pub origin: AtomicU64,
-    /// Futures of the task that the program has named. All zero where there is none.
+    /// Futures of the task that the program has named, as many as there is room for. All zero where there is none.
     pub awaits: [AwaitEntry; AWAITS_MAX],
     /// For each entry of the held-lock table: [`entry_turn`].
     pub entry_turns: [AtomicU32; HELD_MAX],
@@ -135,6 +136,26 @@ pub const fn await_outer(place: u64) -> Option<usize> {
     ((place >> 48) as usize & 0xff).checked_sub(1)
 }
 
+/// Packs [`TaskPart::location`]: with one more (`true`) or one less of the futures that have no room. `None` if there is
+/// none, or if there are [`LEFT_OUT_MAX`].
+pub const fn with_left_out(location: u64, is_more: bool) -> Option<u64> {
+    match (left_out(location), is_more) {
+        (LEFT_OUT_MAX, true) | (0, false) => None,
+        (_, true) => Some(location + (1 << LEFT_OUT_SHIFT)),
+        (_, false) => Some(location - (1 << LEFT_OUT_SHIFT)),
+    }
+}
+
+/// Returns how many futures have no room, by [`TaskPart::location`].
+pub const fn left_out(location: u64) -> u64 {
+    location >> LEFT_OUT_SHIFT
+}
+
+/// No more futures without room are counted.
+pub const LEFT_OUT_MAX: u64 = (1 << 16) - 1;
+
+const LEFT_OUT_SHIFT: u32 = 48;
+
 /// Packs an entry of [`TaskPart::entry_turns`]: the lower 27 bits of the turn in which the future that has the entry
 /// was polled last; whether it was polled with the task's own waker; and the index of the future in
 /// [`TaskPart::awaits`], if it has one.
@@ -160,6 +181,10 @@ pub const fn entry_future(entry: u32) -> Option<usize> {
 /// [`TaskPart::wakers`]: the number is not known, or as high as this.
 pub const WAKERS_UNKNOWN: u32 = u32::MAX;
 
+/// [`TaskPart::wakers`] of a task that is polled: the thread that polls it has given its place among the threads of the
+/// executor to another one, for the rest of the poll.
+pub const WAKERS_OFF_WORKER: u32 = u32::MAX - 1;
+
 const _: () = {
     assert!(size_of::<TaskPart>() == 256);
     assert!(offset_of!(TaskPart, awaits) == 64);
@@ -181,6 +206,17 @@ mod tests {
         assert_eq!(entry_future(entry_turn(u64::MAX, true, None)), None);
         assert_eq!(entry_turn(u64::MAX, false, None), ENTRY_TURN_MASK);
         assert_eq!(entry_turn(0, true, None), ENTRY_TURN_MASK + 1);
+    }
+
+    #[test]
+    fn futures_without_room_are_counted_up_to_a_limit_and_leave_the_location_as_it_is() {
+        let location = 0x7fff_1234_5678;
+        assert_eq!(with_left_out(location, false), None);
+        let one = with_left_out(location, true).unwrap();
+        assert_eq!((left_out(one), one & PAYLOAD_MASK), (1, location));
+        assert_eq!(with_left_out(one, false), Some(location));
+        let most = location | LEFT_OUT_MAX << LEFT_OUT_SHIFT;
+        assert_eq!((left_out(most), with_left_out(most, true)), (LEFT_OUT_MAX, None));
     }
 
     #[test]

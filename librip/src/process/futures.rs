@@ -14,6 +14,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use librip_format::{
     AWAITS_MAX, AwaitEntry, HELD_MAX, HeldLock, TaskPart, await_place, entry_turn, sampled_time,
+    with_left_out,
 };
 
 use super::blocks::slot_of;
@@ -45,20 +46,44 @@ pub(crate) fn poll_entry(held: &HeldLock, is_direct: bool) {
     }
 }
 
-/// The future at this location is polled for the first time. Gives it an entry, if there is room.
+/// The future at this location is polled for the first time. Gives it an entry, if there is room, and otherwise counts
+/// it.
 pub(crate) fn begin_future(location: u64) -> FuturePlace {
     let (Some(part), Some(ring)) = (current_part(), current::ring()) else { return FuturePlace::NONE };
+    let Some(slot) = ring.slot_of(arch::thread_block().cursor.get()) else { return FuturePlace::NONE };
     let free = part.awaits.iter().position(|entry| entry.place.load(Relaxed) == 0);
-    let (Some(index), Some(slot)) = (free, ring.slot_of(arch::thread_block().cursor.get())) else {
-        return FuturePlace::NONE;
-    };
     let place = await_place(location, current_future(part));
-    note_turn(&part.awaits[index].turn, place, part.turn.load(Relaxed));
-    // ORDERING: release: a reader that sees the place sees the turn that fits it.
-    part.awaits[index].place.store(place, Release);
+    match free.map(|index| &part.awaits[index]) {
+        Some(entry) => {
+            note_turn(&entry.turn, place, part.turn.load(Relaxed));
+            // ORDERING: release: a reader that sees the place sees the turn that fits it.
+            entry.place.store(place, Release);
+        }
+        None if count_left_out(part, true) => {}
+        None => return FuturePlace::NONE,
+    }
     let generation = slots::generation(ring, slot);
-    FuturePlace { part, place, index: index as u32, slot: slot as u32, generation }
+    let index = free.unwrap_or(AWAITS_MAX) as u32;
+    FuturePlace { part, place, index, slot: slot as u32, generation }
 }
+
+/// A future without an entry has begun (`true`), or is no more. Returns whether that was counted.
+fn count_left_out(part: &TaskPart, is_more: bool) -> bool {
+    let mut word = part.location.load(Relaxed);
+    // Other threads change it only when they drop such a future. One that scribbles must not keep this one here.
+    for _ in 0..COUNT_ATTEMPTS {
+        let Some(next) = with_left_out(word, is_more) else { return false };
+        // ORDERING: relaxed: a number for the reader.
+        match part.location.compare_exchange(word, next, Relaxed, Relaxed) {
+            Ok(_) => return true,
+            Err(now) => word = now,
+        }
+    }
+    false
+}
+
+/// How often a change is tried that others disturb.
+const COUNT_ATTEMPTS: u32 = 64;
 
 fn note_turn(target: &AtomicU64, place: u64, turn: u64) {
     target.store(sampled_time(place, turn), Relaxed);
@@ -87,13 +112,15 @@ pub(crate) fn leave_future(former: *const AwaitEntry) {
 pub(crate) fn end_future(of: &FuturePlace) {
     // SAFETY: null, or the part of a slot in a mapping that stays. All fields are atomics.
     let Some(part) = (unsafe { of.part.as_ref() }) else { return };
-    let Some(entry) = part.awaits.get(of.index as usize) else { return };
     let is_polled = current_part().is_some_and(|current| ptr::eq(current, of.part));
     let has_same_owner =
         || current::ring().is_some_and(|ring| slots::generation(ring, u64::from(of.slot)) == of.generation);
     // A task that has ended has no futures. If another one has its slot, the entry is that one's.
     if is_polled || has_same_owner() {
-        // ORDERING: relaxed: the entry is free, whatever its turn says.
-        let _ = entry.place.compare_exchange(of.place, 0, Relaxed, Relaxed);
+        match part.awaits.get(of.index as usize) {
+            // ORDERING: relaxed: the entry is free, whatever its turn says.
+            Some(entry) => _ = entry.place.compare_exchange(of.place, 0, Relaxed, Relaxed),
+            None => _ = count_left_out(part, false),
+        }
     }
 }

@@ -22,7 +22,7 @@ use crate::sys;
 use librip_format::{AwaitEntry, HeldLock};
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000b;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000c;
 
 /// What an instance shows to the others.
 ///
@@ -87,6 +87,7 @@ pub(crate) struct TaskCalls {
     pub(crate) end_turn: unsafe extern "C" fn(slot: &TaskSlot, turn: Turn, wakers: u32),
     pub(crate) woken: extern "C" fn(slot: &TaskSlot),
     pub(crate) rested: extern "C" fn(),
+    pub(crate) left_worker: extern "C" fn(),
     /// See [`futures`](super::futures).
     pub(crate) poll_entry: extern "C" fn(held: &HeldLock, is_direct: bool),
     pub(crate) begin_future: extern "C" fn(location: u64) -> FuturePlace,

@@ -29,7 +29,9 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU64, compiler_fence};
 
-use librip_format::{SlotHeader, TaskPart, WAKERS_UNKNOWN, sampled_time, task_since, task_ticks};
+use librip_format::{
+    SlotHeader, TaskPart, WAKERS_OFF_WORKER, WAKERS_UNKNOWN, sampled_time, task_since, task_ticks,
+};
 
 use super::blocks::blocks;
 use super::task_slot::{TaskSlot, Turn};
@@ -236,6 +238,14 @@ fn next_period(period: u64, took_ticks: u64) -> u64 {
 /// The calling thread has slept, or is about to: the next turn reads the clock.
 pub(crate) fn rested() {
     arch::task_block().left.set(0);
+}
+
+/// The calling thread polls a task, and is none of the executor's threads until that poll ends.
+pub(crate) fn left_worker() {
+    if let Some(part) = current_part() {
+        // ORDERING: relaxed: the end of the turn overwrites it.
+        part.wakers.store(WAKERS_OFF_WORKER, Relaxed);
+    }
 }
 
 /// The calling thread is about to do something else than to poll, or has forked: its cursor leads to its own slot

@@ -112,10 +112,11 @@ const IS_TIMED: u64 = 1 << 63;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FuturePlace {
-    /// That of the task. Null if the future has no entry.
+    /// That of the task. Null if the future is in no task.
     pub(super) part: *const TaskPart,
     /// [`librip_format::AwaitEntry::place`].
     pub(super) place: u64,
+    /// [`AWAITS_MAX`]: it found no room, and is counted.
     pub(super) index: u32,
     /// The slot of the task, and how many owners it had had.
     pub(super) slot: u32,
@@ -132,7 +133,7 @@ impl FuturePlace {
     pub(crate) const NONE: FuturePlace =
         FuturePlace { part: ptr::null(), place: 0, index: AWAITS_MAX as u32, slot: 0, generation: 0 };
 
-    /// Whether there is an entry.
+    /// Whether there is an entry, or the future is counted as one that has none.
     #[inline(always)]
     pub(crate) fn exists(&self) -> bool {
         !self.part.is_null()

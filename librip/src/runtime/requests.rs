@@ -94,6 +94,7 @@ pub(super) const TASKS: TaskCalls = TaskCalls {
     end_turn,
     woken,
     rested,
+    left_worker,
     poll_entry,
     begin_future,
     poll_future,
@@ -127,6 +128,10 @@ extern "C" fn woken(slot: &TaskSlot) {
 
 extern "C" fn rested() {
     task::rested();
+}
+
+extern "C" fn left_worker() {
+    task::left_worker();
 }
 
 extern "C" fn poll_entry(held: &HeldLock, is_direct: bool) {

@@ -59,3 +59,14 @@ pub fn rested() {
         (owner.tasks.rested)();
     }
 }
+
+/// The calling thread is about to give its place among the threads of its executor to another one, for the rest of the
+/// poll that it is in: for wrappers of what does that.
+///
+/// What the poll then waits for does not keep the executor from polling other tasks. `librip-tokio` makes this call in
+/// `block_in_place`.
+pub fn left_worker() {
+    if let Some(owner) = instance::owner() {
+        (owner.tasks.left_worker)();
+    }
+}

@@ -234,6 +234,31 @@ where
     Task::new().spawn_blocking(call)
 }
 
+/// [`tokio::task::block_in_place`], recorded: until the poll of the calling task ends, the ring says that it occupies no
+/// worker of its runtime. So `read-rip check` does not take it for one of the polls that keep all workers.
+///
+/// # Panics
+///
+/// As [`tokio::task::block_in_place`].
+///
+/// # Examples
+///
+/// ```
+/// # let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
+/// # runtime.block_on(async {
+/// let seven = librip_tokio::spawn(async { librip_tokio::task::block_in_place(|| 7) });
+/// assert_eq!(seven.await.unwrap(), 7);
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[cfg(feature = "rt-multi-thread")]
+#[track_caller]
+pub fn block_in_place<F: FnOnce() -> R, R>(call: F) -> R {
+    // Before: another thread may have the worker as soon as the call begins, and may keep it.
+    librip::task::left_worker();
+    task::block_in_place(call)
+}
+
 /// The `block_on` of a runtime or of a handle, recorded: the future is a task, as those are that it spawns.
 ///
 /// A program with `#[tokio::main]` has `traced(...).await` in its main function instead: see [`traced`].

@@ -16,7 +16,7 @@ pub struct TaskFacts {
     pub kind: TaskKind,
     /// Whether only one thread polls it.
     pub is_local: bool,
-    /// Its executor, if that is known.
+    /// Its executor, if that is known. A poll that has left its worker is one of no executor.
     pub runtime: Option<Runtime>,
     /// Where it was made, if that is known.
     pub made_at: Option<LocationId>,
@@ -43,6 +43,8 @@ pub struct TaskFacts {
     pub wakers: Option<u32>,
     /// Its futures that the program has named.
     pub futures: Vec<TaskFuture>,
+    /// How many more futures there are, for which the record has no room.
+    pub left_out: u64,
     /// What its futures wait for.
     pub waits: Vec<TaskWait>,
     /// Waits of its futures for the ends of threads or tasks.
@@ -124,6 +126,7 @@ impl TaskFacts {
             is_steady: true,
             wakers: Some(1),
             futures: Vec::new(),
+            left_out: 0,
             waits: Vec::new(),
             joins: Vec::new(),
             joins_in: None,

@@ -7,7 +7,7 @@ use super::{
     HoldState, LockId, TaskFacts, TaskFuture, TaskHold, TaskJoin, TaskWait, ThreadId, ThreadLocks, Wait,
 };
 use crate::hash::HashMap;
-use crate::ring::{HeldLock, HeldState, Slot, TaskState, task_number};
+use crate::ring::{HeldLock, HeldState, Slot, TaskKind, TaskState, task_number};
 
 /// What is known of the task of a slot; `None` if it is the slot of a thread. `entries` are those of its table, but for
 /// `joins`.
@@ -27,7 +27,8 @@ pub(super) fn task_facts(
         number: task_number(slot.tid).unwrap_or(0),
         kind: state.kind,
         is_local: state.is_local,
-        runtime: state.runtime,
+        // A poll that has left its worker keeps the executor from nothing.
+        runtime: state.runtime.filter(|_| !(state.is_off_worker && state.kind == TaskKind::Async)),
         made_at: state.location.map(&mut location),
         is_polled: state.is_polled(),
         polls: state.polls(),
@@ -41,6 +42,7 @@ pub(super) fn task_facts(
             && (steadiness.is_final || before.is_some_and(|before| before.turn == state.turn)),
         wakers: state.wakers,
         futures: Vec::new(),
+        left_out: state.left_out,
         waits: Vec::new(),
         joins: Vec::new(),
         joins_in: None,

@@ -10,7 +10,7 @@ use crate::locks::{
     LockId, Peer, TaskDoes, TaskFacts, TaskFuture, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks,
     task_does, task_place, task_since,
 };
-use crate::ring::{TaskKind, task_number};
+use crate::ring::{FUTURES_LEFT_OUT_MAX, FUTURES_MAX, TaskKind, task_number};
 
 /// What a group of tasks does and where, and what they are: `2 tasks, the longest for 3.0 s`.
 pub fn task_group(group: &TaskGroup, names: &LockNames<'_>) -> (String, String) {
@@ -246,6 +246,12 @@ fn tree(
         let mut inner: Vec<_> = inner.map(|inner| (inner, depth + 1)).collect();
         inner.reverse();
         stack.append(&mut inner);
+    }
+    if task.left_out > 0 {
+        let at_least = if task.left_out == FUTURES_LEFT_OUT_MAX { "at least " } else { "" };
+        let more = counted(task.left_out, "more await");
+        let are = if task.left_out == 1 { "is" } else { "are" };
+        writeln!(out, "    {at_least}{more} {are} not shown: a task has room for {FUTURES_MAX}")?;
     }
     if !is_simple {
         for wait in task.waits.iter().filter(|wait| !known(wait.future)) {

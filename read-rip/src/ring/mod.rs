@@ -81,7 +81,7 @@ pub use snapshot::Snapshot;
 pub use source::{STANDARD_INPUT, Source};
 pub use span::OpenSpan;
 pub use static_text::{StaticText, StaticTexts};
-pub use task::{AwaitFuture, EntryTurn, Runtime, TaskKind, TaskState};
+pub use task::{AwaitFuture, EntryTurn, FUTURES_LEFT_OUT_MAX, FUTURES_MAX, Runtime, TaskKind, TaskState};
 pub use value::{Value, Values, shape_words};
 pub use word::{SequenceBits, Word};
 pub use words::Words;

@@ -20,6 +20,11 @@ use librip_format::{AwaitEntry, TaskPart};
 use super::HELD_LOCKS_MAX;
 use super::bytes::Bytes;
 
+/// The record of a task has room for this many futures.
+pub const FUTURES_MAX: usize = librip_format::AWAITS_MAX;
+/// No more futures without room are counted.
+pub const FUTURES_LEFT_OUT_MAX: u64 = librip_format::LEFT_OUT_MAX;
+
 /// What a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskKind {
@@ -71,8 +76,12 @@ pub struct TaskState {
     pub woken_ticks: Option<u64>,
     /// How many could wake the task when its last poll ended; `None` if that is not known, or while it is polled.
     pub wakers: Option<u32>,
+    /// Whether the thread that polls it has given its place as a worker to another one.
+    pub is_off_worker: bool,
     /// Futures of the task that the program has named, and that are not ready, by their index.
     pub futures: Vec<AwaitFuture>,
+    /// How many more there are; [`FUTURES_LEFT_OUT_MAX`] if there are as many or more.
+    pub left_out: u64,
     /// For each entry of the held-lock table, the future that has it, and when it was polled last.
     pub entries: [EntryTurn; HELD_LOCKS_MAX],
 }
@@ -151,6 +160,8 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: Slo
     let has_flag = |flag: u64| origin & flag != 0;
     let ticks = librip_format::payload(since);
     let is_of_turn = ticks != 0 && since == librip_format::task_since(turn, ticks);
+    let location = now(offset_of!(TaskPart, location));
+    let is_same_location = librip_format::payload(location ^ first.u64(offset_of!(TaskPart, location))) == 0;
     let wakes = now(offset_of!(TaskPart, wakes));
     let polled = of_turn32(offset_of!(TaskPart, wakes_polled));
     // With them, a task that was woken would seem to sleep if its wakes are not known.
@@ -173,7 +184,7 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: Slo
         is_local: has_flag(librip_format::TASK_LOCAL),
         counts_wakes,
         runtime: (number != 0).then_some(Runtime { number, workers }),
-        location: both(offset_of!(TaskPart, location)).filter(|&location| location != 0),
+        location: Some(librip_format::payload(location)).filter(|&it| is_same_location && it != 0),
         turn,
         since_ticks: is_of_turn.then_some(ticks & !1),
         is_since_exact: is_of_turn && ticks & 1 == 1,
@@ -182,6 +193,10 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: Slo
         is_in_flux: polled.is_none(),
         wakers: wakers.filter(|&it| counts_wakes && it != librip_format::WAKERS_UNKNOWN),
         woken_ticks: woken,
+        // Of the poll that it is in: each ends with another value.
+        is_off_worker: turn % 2 == 1
+            && second.u32(offset_of!(TaskPart, wakers)) == librip_format::WAKERS_OFF_WORKER,
+        left_out: librip_format::left_out(location),
         futures: futures(first, second, is_of_one_turn),
         entries: std::array::from_fn(|entry| {
             let at = offset_of!(TaskPart, entry_turns) + 4 * entry;
@@ -317,6 +332,23 @@ mod tests {
         assert_eq!(read_one(&bytes).is_entry_polled(0), Some(true));
         bytes[..8].copy_from_slice(&7u64.to_le_bytes());
         assert_eq!(read_one(&bytes).is_entry_polled(0), Some(false));
+    }
+
+    #[test]
+    fn a_poll_that_has_left_its_worker_says_so_until_it_ends() {
+        let wakers = u64::from(librip_format::WAKERS_OFF_WORKER) << 32;
+        let word = offset_of!(TaskPart, wakes_polled);
+        let is_off = |turn, word_of| {
+            read_one(&part(&[(offset_of!(TaskPart, turn), turn), (word, word_of)])).is_off_worker
+        };
+        assert_eq!([is_off(5, wakers), is_off(5, 2 << 32), is_off(6, wakers)], [true, false, false]);
+    }
+
+    #[test]
+    fn the_location_is_known_while_the_number_of_futures_without_room_changes() {
+        let [one, other] = [2, 3].map(|more| part(&[(offset_of!(TaskPart, location), 0x1000 | more << 48)]));
+        let task = read(&Bytes(&one), &Bytes(&other), 5, SLOTS);
+        assert_eq!((task.location, task.left_out), (Some(0x1000), 3));
     }
 
     #[test]

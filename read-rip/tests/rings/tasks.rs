@@ -102,6 +102,26 @@ fn a_task_is_shown_with_its_futures_and_what_each_waits_for() {
 }
 
 #[test]
+fn awaits_without_room_are_counted() {
+    for (left_out, said) in [
+        (1, "    1 more await is not shown: a task has room for 8"),
+        (2, "    2 more awaits are not shown: a task has room for 8"),
+        (65_535, "    at least 65535 more awaits are not shown: a task has room for 8"),
+    ] {
+        let mut ring = futurelock();
+        ring.slots[1].task.as_mut().unwrap().left_out = left_out;
+        let text = run(&["tasks", "-t"], &ring).stdout;
+        assert_eq!(text.lines().nth(5), Some(said), "{text}");
+        // Where the task was made is known as before.
+        assert!(text.lines().next().unwrap().contains(", made at main.rs:9, "), "{text}");
+        let lines = run(&["tasks", "--json"], &ring).json();
+        let tasks = lines.iter().filter(|line| line["type"] == "task");
+        let counts: Vec<_> = tasks.map(|task| task["data"]["futures_left_out"].as_u64()).collect();
+        assert_eq!(counts, [Some(left_out), None], "{lines:#?}");
+    }
+}
+
+#[test]
 fn a_futurelock_of_a_dead_process_is_proven() {
     let outcome = run(&["check"], &futurelock());
     assert!(outcome.stderr.contains("1 finding in 1 thread, 3 tasks and 1 lock.\n"), "{}", outcome.stderr);

@@ -38,6 +38,8 @@ struct Task<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<JsonLocation<'a>>,
     futures: Vec<Future<'a>>,
+    #[serde(skip_serializing_if = "is_none")]
+    futures_left_out: u64,
     waits: Vec<Use<'a>>,
     holds: Vec<Use<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,6 +151,7 @@ impl<W: Write> Json<W> {
                 made_at: task.made_at.map(location),
                 location: task_place(thread, task).location.map(location),
                 futures: futures.collect(),
+                futures_left_out: task.left_out,
                 waits: waits.collect(),
                 holds: holds.collect(),
                 channel_peer: thread.peer.as_ref().map(|peer| ChannelPeer {
@@ -161,6 +164,10 @@ impl<W: Write> Json<W> {
             },
         )
     }
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 fn runtime(task: &TaskFacts) -> Option<Runtime> {

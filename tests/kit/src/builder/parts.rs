@@ -298,6 +298,8 @@ pub struct Task {
     pub woken: Option<u64>,
     /// Futures: location, index of the outer one, the turn in which it was polled last.
     pub awaits: Vec<(u64, Option<u64>, u64)>,
+    /// Futures without room.
+    pub left_out: u64,
     /// For each entry of the held-lock table: the turn, whether with the task's own waker, and the future.
     pub entry_turns: Vec<(u64, bool, Option<u64>)>,
 }
@@ -322,7 +324,7 @@ impl Task {
         put32(&mut bytes, task_at::WAKERS, self.wakers.unwrap_or(u32::MAX));
         let woken = self.woken.map(|ticks| checksum::sampled_time(self.wakes_polled + 1, ticks | 1));
         put64(&mut bytes, task_at::WOKEN, woken.unwrap_or(0));
-        put64(&mut bytes, task_at::LOCATION, self.location);
+        put64(&mut bytes, task_at::LOCATION, self.location | self.left_out << 48);
         put64(&mut bytes, task_at::ORIGIN, self.kind | flags | self.workers << 16 | self.runtime << 32);
         for (index, &(location, outer, turn)) in self.awaits.iter().enumerate() {
             let at = task_at::AWAITS + index * await_at::LEN;

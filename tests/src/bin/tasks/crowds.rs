@@ -1,8 +1,12 @@
 //! Many tasks, workers that are busy, and a program in which all is well.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use librip::sync::Arc;
 use librip_tokio::Task;
 use librip_tokio::sync::Mutex;
@@ -111,4 +115,25 @@ pub(crate) async fn crowd() {
         });
     }
     arrivals.wait(tasks).await;
+}
+
+/// Tasks with eight named futures, with nine, and with two that have come and gone besides eight.
+pub(crate) async fn many_awaits() {
+    let arrivals = Arc::new(Arrivals::default());
+    for (name, stay, go) in [("eight", 8, 0), ("nine", 9, 0), ("eight again", 8, 2)] {
+        let noted = arrivals.clone();
+        Task::new().name(name).spawn(async move {
+            let futures = |count| (0..count).map(|_| librip::task::at(std::future::pending::<()>()));
+            let mut stay: FuturesUnordered<_> = futures(stay).collect();
+            let mut go: FuturesUnordered<_> = futures(go).collect();
+            poll_fn(|cx| {
+                let _ = (stay.poll_next_unpin(cx), go.poll_next_unpin(cx));
+                Poll::Ready(())
+            })
+            .await;
+            drop(go);
+            noting(stay.next(), &noted).await
+        });
+    }
+    arrivals.wait(3).await;
 }

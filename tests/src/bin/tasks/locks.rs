@@ -128,8 +128,23 @@ pub(crate) async fn opposite_orders() {
     arrivals.wait(2).await;
 }
 
-/// A task holds a lock of threads while it is suspended, and both workers wait for that lock.
+/// A task holds a lock of threads while it is suspended, and both workers wait for that lock. The task is woken.
 pub(crate) async fn thread_lock_over_await() {
+    both_workers_wait(add_one).await.notify_one();
+}
+
+/// The same in calls for which tokio has other workers, which would poll the task that holds the lock.
+pub(crate) async fn lock_in_place() {
+    // The task is not woken: it would go on.
+    both_workers_wait(|lock| librip_tokio::task::block_in_place(|| add_one(lock))).await;
+}
+
+fn add_one(lock: &librip::sync::Mutex<i32>) {
+    *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+}
+
+/// Returns what resumes the task that holds the lock. `wait` waits for the lock.
+async fn both_workers_wait(wait: fn(&librip::sync::Mutex<i32>)) -> Arc<Notify> {
     let lock = Arc::new(librip::sync::Mutex::new(0));
     lock.set_name("a lock of threads");
     let (resume, arrivals) = (Arc::new(Notify::new()), Arc::new(Arrivals::default()));
@@ -145,11 +160,11 @@ pub(crate) async fn thread_lock_over_await() {
         let (lock, arrivals) = (lock.clone(), arrivals.clone());
         Task::new().name("blocks").spawn(async move {
             arrivals.arrive();
-            *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            wait(&lock);
         });
     }
     arrivals.wait(3).await;
-    resume.notify_one();
+    resume
 }
 
 /// A task holds a lock while it awaits this, and another one waits for the lock.
