@@ -13,6 +13,7 @@ mod recordings_of_many;
 mod rotation;
 mod spans;
 mod storm;
+mod tasks;
 mod times;
 mod values;
 
