@@ -25,13 +25,16 @@ use read_rip::report::{LockNames, Shown};
 use read_rip::ring::Snapshot;
 use read_rip::symbols::{Options, Resolver};
 use read_rip::{events, locks, report, ring, threads};
-use support::synth::{Held, Image, Module, Ring, Site, Slot};
+use support::synth::{BIAS, Held, Image, Module, Ring, Site, Slot, Task};
 use support::{Random, setting};
 
 /// A round takes well below a millisecond; only a loop takes this long.
 const ROUND_LIMIT: Duration = Duration::from_secs(5);
 /// Limit of this whole process; the reader gets what the tests leave. Above it, allocation fails and aborts.
 const MEMORY_LIMIT_BYTES: u64 = 3 << 30;
+
+/// In place of a recursion: the entry is a future's.
+const OF_FUTURE: u64 = 4095;
 
 /// A ring with one of everything.
 fn ring() -> Ring {
@@ -46,7 +49,28 @@ fn ring() -> Ring {
     ring.sites.push(Site { module: 1, operands: vec![1, 2], ..Site::new(0x1000, "lib.rs", 3).within("lib") });
     ring.sites.push(Site::new(0x3000, "lock.rs", 4).of(6, 0x104, &[4, 3]));
     ring.sites.push(Site::new(0x3004, "lock.rs", 5).of(4, 0x104, &[4, 5, 3]));
-    let ring = Ring { lock_names: vec![(4321, 0x7000, "cache".into())], ..ring.with_clock(3) };
+    let lock_names = vec![(4321, 0x7000, "cache".into())];
+    let ring = Ring { lock_names, has_tasks: true, ..ring.with_clock(3) };
+    let waits = |lock| Held { recursion: OF_FUTURE, ..Held::new(2, lock, 0x3000).since(4000) };
+    let task = Task {
+        location: BIAS + 0x1000,
+        runtime: 1,
+        workers: 2,
+        counts_wakes: true,
+        wakers: Some(1),
+        ..Task::new()
+    };
+    let two_futures = Task {
+        turn: 4,
+        since: Some((4000, true)),
+        poller: Some(-2),
+        awaits: vec![(BIAS + 0x1000, None, 1), (BIAS + 0x2000, None, 3), (BIAS + 0x2004, Some(1), 3)],
+        left_out: 2,
+        entry_turns: vec![(1, true, Some(0)), (3, true, Some(2))],
+        ..task.clone()
+    };
+    let polled = Task { turn: 3, since: Some((5000, false)), poller: Some(-1), wakes: 3, ..task.clone() };
+    let woken = Task { turn: 2, wakes: 5, wakes_polled: 4, woken: Some(6000), ..task.clone() };
     ring.with_slots([
         Slot::thread("one", 1).at(70).marks([0x1000, 0x2000]),
         Slot::thread("locks", 9)
@@ -57,6 +81,10 @@ fn ring() -> Ring {
             .has(Held { recursion: 3, ..Held::new(2, 0x7080, 0x3000) }),
         Slot::thread("two", 2).marks([0x1000; 30]).reused_by("three", 3).marks([0x2004, 0x2000]),
         Slot::thread("four", 4).operand(1).operand(2).operand(3).actual_marks([0x7f00_0000_1000]).exited(),
+        Slot::task("two futures", 7, two_futures).has(waits(0x7000)).has(waits(0x7000)).marks([0x1000]),
+        Slot::task("polled", 8, polled).has(Held::new(3, 0x7000, 0x3000).since(4000)).marks([0x2000; 20]),
+        Slot::task("", 9, woken),
+        Slot::task("ended", 6, Task { turn: 2, kind: 2, ..task }).exited(),
         Slot::thread("five", 5).at(u64::from(u32::MAX)).actual_marks([1, 2, 3]),
     ])
 }
@@ -139,6 +167,11 @@ fn report_locks(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Location
         let overview = locks::overview(&model, is_final, is_final);
         report::locks(out, overview.locks.iter(), model.pid, &lock_names, is_final).unwrap();
         report::Json(&mut *out).locks(&overview, &lock_names, snapshot).unwrap();
+        report::task_groups(out, &locks::task_groups(&model, |_| true), &lock_names, true).unwrap();
+        for id in 0..model.threads.len() {
+            report::task(out, id, &lock_names).unwrap();
+            report::Json(&mut *out).task(id, &lock_names, snapshot).unwrap();
+        }
         report_findings(out, &model, &lock_names, snapshot);
     }
 }

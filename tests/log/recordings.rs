@@ -52,7 +52,7 @@ impl Recorder {
         Recorder { child, said }
     }
 
-    fn of(ring: &Path, target: &Path) -> Recorder {
+    pub(crate) fn of(ring: &Path, target: &Path) -> Recorder {
         Recorder::start(&["-o".as_ref(), target.as_ref(), ring.as_ref()])
     }
 

@@ -1,26 +1,28 @@
 //! What a task said over its awaits, while one thread after the other polled it: see `src/bin/carried.rs`.
 
 use std::path::Path;
+use std::process::Command;
 
 use librip_test_kit::oracle::Ring;
 use librip_test_kit::victim::{Plan, Remains, Victim};
 use serde_json::Value;
 
+use crate::recordings::Recorder;
 use crate::{json, read};
 
 /// What the task says in each of its polls.
 const STEPS: [&str; 4] = ["step 1", "step 2", "step 3", "step 4"];
 
 /// The task is suspended for good.
-fn started() -> Victim {
-    let mut victim = Plan::new(env!("CARGO_BIN_EXE_carried"), &[]).start();
+fn started(arguments: &[&str]) -> Victim {
+    let mut victim = Plan::new(env!("CARGO_BIN_EXE_carried"), arguments).start();
     victim.until("ready");
     victim
 }
 
 /// Looks at the ring of the living program, and of the killed one.
 fn look(judge: impl Fn(&Path)) -> Remains {
-    let mut victim = started();
+    let mut victim = started(&[]);
     judge(&victim.ring_path());
     victim.kill();
     let remains = victim.wait();
@@ -124,4 +126,40 @@ fn a_capture_in_a_task_has_what_the_task_did_on_other_threads_before() {
         let (out, _) = read(&["captures"], ring);
         assert!(out.lines().any(|line| line.starts_with("traveller[task 1], kept 20")), "{out}");
     });
+}
+
+#[test]
+fn a_recording_knows_the_tasks_that_have_ended_and_whose_slots_others_have() {
+    let mut victim = started(&["ends"]);
+    let target = victim.dir().join("recording");
+    let recorder = Recorder::of(&victim.ring_path(), &target);
+    victim.go_on();
+    victim.until("ended");
+    // Until they are in the recording, nobody gets their slots. It may have no complete image yet.
+    let mut reader = Command::new(env!("CARGO_BIN_EXE_reader"));
+    reader.args(["log", "-m", "^said by"]).arg(&target);
+    let has_both = |text: &[u8]| String::from_utf8_lossy(text).matches(" said by ").count() == 2;
+    while !has_both(&reader.output().expect("the reader").stdout) {
+        std::thread::yield_now();
+    }
+    victim.go_on();
+    victim.until("replaced");
+    let in_ring = json(&["log", "-m", "^said by"], "event", &victim.ring_path());
+    assert_eq!(in_ring, [Value::Null; 0], "other tasks have their slots");
+    victim.kill();
+    recorder.end();
+    let _remains = victim.wait();
+    let said = json(&["log", "-m", "^said by"], "event", &target);
+    let [early, unnamed] = &said[..] else { panic!("{said:#?}") };
+    assert!(is_task(&early["thread"], "early") && is_task(&unnamed["thread"], ""), "{early:#} {unnamed:#}");
+    let (out, _) = read(&["log"], &target);
+    for line in [" early[task 3] said by \"early\"  carried.rs:", " task 4 said by \"\"  carried.rs:"] {
+        assert!(out.contains(line), "{line}\n{out}");
+    }
+    let tasks = json(&["tasks"], "task", &target);
+    assert!(tasks.iter().any(|task| task["name"] == "traveller" && task["polls"] == 4), "{tasks:#?}");
+    for view in ["-t", "tasks", "spans", "locks", "captures", "info"] {
+        let (out, _) = read(&[view], &target);
+        assert!(!out.is_empty(), "{view}");
+    }
 }

@@ -46,8 +46,8 @@ pub struct TaskPart {
     pub wakes: AtomicU64,
     /// The lower 32 bits of [`TaskPart::wakes`] when the last poll began. Written after the turn.
     pub wakes_polled: AtomicU32,
-    /// How many clones of the task's waker there were when the last poll ended; [`WAKERS_UNKNOWN`] if that is not
-    /// known. While the task is polled, it says nothing, or [`WAKERS_OFF_WORKER`].
+    /// How many clones of the task's waker there were when the last poll ended, or [`WAKERS_UNKNOWN`]. While the task is
+    /// polled, it says nothing, or [`WAKERS_OFF_WORKER`]. Packed by [`pack_wakers`].
     pub wakers: AtomicU32,
     /// When the task was woken for the first time since then: [`sampled_time`](crate::sampled_time) of the number of
     /// the wake, with its ticks.
@@ -178,12 +178,29 @@ pub const fn entry_future(entry: u32) -> Option<usize> {
     (entry as usize >> 28).checked_sub(1)
 }
 
+/// Packs [`TaskPart::wakers`]: a number up to 16 bits, and 16 bits that follow from it. A proof may rest on this number,
+/// and a flipped bit must not make one.
+#[inline(always)]
+pub const fn pack_wakers(wakers: u32) -> u32 {
+    let wakers = if wakers > WAKERS_UNKNOWN { WAKERS_UNKNOWN } else { wakers };
+    wakers.wrapping_mul(WAKERS_FACTOR)
+}
+
+/// Unpacks [`TaskPart::wakers`]; [`WAKERS_UNKNOWN`] if its halves do not fit.
+pub const fn unpack_wakers(packed: u32) -> u32 {
+    let wakers = packed & 0xffff;
+    if wakers.wrapping_mul(WAKERS_FACTOR) == packed { wakers } else { WAKERS_UNKNOWN }
+}
+
+/// The number, less the number shifted by 16 bits.
+const WAKERS_FACTOR: u32 = 0xffff_0001;
+
 /// [`TaskPart::wakers`]: the number is not known, or as high as this.
-pub const WAKERS_UNKNOWN: u32 = u32::MAX;
+pub const WAKERS_UNKNOWN: u32 = 0xffff;
 
 /// [`TaskPart::wakers`] of a task that is polled: the thread that polls it has given its place among the threads of the
 /// executor to another one, for the rest of the poll.
-pub const WAKERS_OFF_WORKER: u32 = u32::MAX - 1;
+pub const WAKERS_OFF_WORKER: u32 = WAKERS_UNKNOWN - 1;
 
 const _: () = {
     assert!(size_of::<TaskPart>() == 256);
@@ -206,6 +223,18 @@ mod tests {
         assert_eq!(entry_future(entry_turn(u64::MAX, true, None)), None);
         assert_eq!(entry_turn(u64::MAX, false, None), ENTRY_TURN_MASK);
         assert_eq!(entry_turn(0, true, None), ENTRY_TURN_MASK + 1);
+    }
+
+    #[test]
+    fn a_flipped_bit_in_the_number_of_wakers_makes_no_other_number() {
+        for wakers in [0, 1, 2, 3, 255, WAKERS_OFF_WORKER, WAKERS_UNKNOWN] {
+            let packed = pack_wakers(wakers);
+            assert_eq!(unpack_wakers(packed), wakers);
+            for bit in 0..32 {
+                assert_eq!(unpack_wakers(packed ^ 1 << bit), WAKERS_UNKNOWN, "{wakers}, bit {bit}");
+            }
+        }
+        assert_eq!((pack_wakers(0), unpack_wakers(pack_wakers(u32::MAX))), (0, WAKERS_UNKNOWN));
     }
 
     #[test]

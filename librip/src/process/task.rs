@@ -30,7 +30,8 @@ use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU64, compiler_fence};
 
 use librip_format::{
-    SlotHeader, TaskPart, WAKERS_OFF_WORKER, WAKERS_UNKNOWN, sampled_time, task_since, task_ticks,
+    SlotHeader, TaskPart, WAKERS_OFF_WORKER, WAKERS_UNKNOWN, pack_wakers, sampled_time, task_since,
+    task_ticks,
 };
 
 use super::blocks::blocks;
@@ -170,7 +171,7 @@ pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u32) {
     // SAFETY: the caller's promise.
     let part = unsafe { slot.part() };
     let number = turn.number() + 1;
-    part.wakers.store(wakers, Relaxed);
+    part.wakers.store(pack_wakers(wakers), Relaxed);
     if turn.is_timed() {
         part.since.store(task_since(number, read_clock(tasks)), Relaxed);
     }
@@ -198,7 +199,7 @@ unsafe fn end_turn_around(own: &ThreadBlock, slot: &TaskSlot, turn: Turn) {
     // SAFETY: the caller's promise.
     let part = unsafe { slot.part() };
     if part.turn.load(Relaxed) == turn.number() {
-        part.wakers.store(WAKERS_UNKNOWN, Relaxed);
+        part.wakers.store(pack_wakers(WAKERS_UNKNOWN), Relaxed);
         part.turn.store(turn.number() + 1, Release);
         if !ptr::eq(own.cursor.get(), turn.cursor) {
             leave(own);
@@ -244,7 +245,7 @@ pub(crate) fn rested() {
 pub(crate) fn left_worker() {
     if let Some(part) = current_part() {
         // ORDERING: relaxed: the end of the turn overwrites it.
-        part.wakers.store(WAKERS_OFF_WORKER, Relaxed);
+        part.wakers.store(pack_wakers(WAKERS_OFF_WORKER), Relaxed);
     }
 }
 
@@ -411,11 +412,11 @@ mod tests {
             // SAFETY: as above.
             let end = |turn| unsafe { end_turn(&task, turn, 3) };
             end(begin());
-            assert_eq!(slots.part.wakers.load(Relaxed), 3);
+            assert_eq!(slots.part.wakers.load(Relaxed), pack_wakers(3));
             let turn = begin();
             arch::thread_block().cursor.set(other.words);
             end(turn);
-            assert_eq!(slots.part.wakers.load(Relaxed), WAKERS_UNKNOWN);
+            assert_eq!(slots.part.wakers.load(Relaxed), pack_wakers(WAKERS_UNKNOWN));
             assert_eq!(slots.part.turn.load(Relaxed), 4);
             assert!(!polls(arch::thread_block()), "the thread records for itself");
         });

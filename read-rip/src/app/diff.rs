@@ -20,6 +20,7 @@ use crate::events;
 use crate::locations::{FileNames, LocationId, Locations};
 use crate::locks::{self, Hold, LockModel, Overview};
 use crate::report::{self, Json, LockNames, PlaceChange};
+use crate::ring::is_task;
 use crate::threads::{self, Thread, ThreadState};
 
 /// `read-rip diff`.
@@ -31,6 +32,7 @@ pub(super) fn diff(args: &DiffArgs, wanted: &Common) -> Result<u8, AppError> {
     }
     let between_ns = is_one_process.then(|| later.now_ns?.checked_sub(earlier.now_ns?)).flatten();
     let (before, after) = (earlier.threads(), later.threads());
+    let has_tasks = before.iter().chain(&after).any(|thread| is_task(thread.slot.tid));
     let mut of_earlier = Locations::new(&earlier.snapshot, earlier.resolver(wanted));
     let places = places(&before, &mut of_earlier);
     let mut locations = Locations::new(&later.snapshot, later.resolver(wanted));
@@ -69,9 +71,9 @@ pub(super) fn diff(args: &DiffArgs, wanted: &Common) -> Result<u8, AppError> {
         writeln!(out, "{}", earlier.heading(&before))?;
         writeln!(out, "{}", later.heading(&after))?;
         if let Some(difference) = &difference {
-            report::difference(&mut out, difference, between_ns)?;
+            report::difference(&mut out, difference, between_ns, has_tasks)?;
         }
-        report::place_changes(&mut out, &changes)?;
+        report::place_changes(&mut out, &changes, has_tasks)?;
         if !groups.is_empty() {
             writeln!(out, "Have recorded nothing in between:")?;
             report::condensed(&mut out, &groups, &locations, &texts, args.verbose)?;

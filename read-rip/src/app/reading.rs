@@ -307,7 +307,8 @@ impl Reading {
         let (program, liveness) = (self.program(), self.liveness.as_ref());
         let of_core = self.seen.as_ref().filter(|_| self.core.is_some());
         if let Some(seen) = of_core.or(self.bare()) {
-            return report::standing_heading(seen, self.snapshot.header.is_some());
+            let of_tasks = report::remarks::of_tasks(threads);
+            return report::standing_heading(seen, self.snapshot.header.is_some()) + &of_tasks;
         }
         report::remarks::heading(&self.snapshot, &program, liveness, threads, of_exited) + &self.saved_when()
     }

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use read_rip_symbols::Frame;
 
-use super::units::counted;
+use super::units::threads_and_tasks;
 use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
 use crate::locks::{Lock, LockModel, LockName, ThreadId};
 use crate::printable::printable;
@@ -300,14 +300,9 @@ impl<'a> LockNames<'a> {
         }
     }
 
-    /// `2 threads`, `2 tasks`, or `1 task and 1 thread`. `all` is how many there are, of which these are known.
+    /// See [`threads_and_tasks`]. `all` is how many there are, of which these are known.
     pub(crate) fn members(&self, known: &[ThreadId], all: usize) -> String {
         let tasks = known.iter().filter(|&&id| self.model.threads[id].task.is_some()).count();
-        let others = all.saturating_sub(tasks);
-        match (tasks, others) {
-            (0, _) => counted(all as u64, "thread"),
-            (_, 0) => counted(tasks as u64, "task"),
-            _ => format!("{} and {}", counted(tasks as u64, "task"), counted(others as u64, "thread")),
-        }
+        threads_and_tasks(all.saturating_sub(tasks) as u64, tasks as u64)
     }
 }

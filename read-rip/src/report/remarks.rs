@@ -110,8 +110,8 @@ fn of_process(program: &str, pid: u32, state: &str) -> String {
 }
 
 fn of_threads(threads: &[Thread<'_>], of_exited: &str) -> String {
-    let (tasks, threads): (Vec<&Thread<'_>>, Vec<&Thread<'_>>) =
-        threads.iter().partition(|thread| is_task(thread.slot.tid));
+    let of_tasks = of_tasks(threads);
+    let threads: Vec<_> = threads.iter().filter(|thread| !is_task(thread.slot.tid)).collect();
     let count = |state| threads.iter().filter(|thread| thread.state == state).count();
     let (exited, abandoned) = (count(ThreadState::Exited), count(ThreadState::Abandoned));
     let mut heading = counted(threads.len() as u64, "thread");
@@ -121,15 +121,21 @@ fn of_threads(threads: &[Thread<'_>], of_exited: &str) -> String {
     if abandoned > 0 {
         heading += &format!(", {abandoned} disappeared without exiting");
     }
+    heading + &of_tasks
+}
+
+/// What a heading says of the tasks among these threads; nothing if there are none.
+pub fn of_tasks(threads: &[Thread<'_>]) -> String {
+    let tasks: Vec<_> = threads.iter().filter(|thread| is_task(thread.slot.tid)).collect();
     let ended = tasks.iter().filter(|task| task.state == ThreadState::Exited).count();
-    match tasks.len() - ended {
-        0 if ended == 0 => {}
-        living => heading += &format!("; {}", counted(living as u64, "task")),
-    }
+    let mut text = match tasks.len() - ended {
+        0 if ended == 0 => String::new(),
+        living => format!("; {}", counted(living as u64, "task")),
+    };
     if ended > 0 {
-        heading += &format!(", and the last {ended} that have ended");
+        text += &format!(", and the last {ended} that have ended");
     }
-    heading
+    text
 }
 
 /// What a heading says of a ring that was saved this long ago.

@@ -31,12 +31,12 @@ use std::io::{self, Write};
 
 use super::activity::ActivityWords;
 use super::names::{LocationTexts, LockNames, who};
-use super::units::{counted, duration};
+use super::units::{counted, duration, threads_and_tasks};
 use crate::events::Event;
 use crate::locations::{Dated, Horizon, Location, Locations, MARKS_MAX, When};
 use crate::log::{self, EntryKind};
 use crate::printable::printable;
-use crate::ring::{SiteKind, Slot};
+use crate::ring::{SiteKind, Slot, is_task};
 use crate::threads::{Group, Thread};
 
 /// Writes the condensed view.
@@ -59,11 +59,13 @@ pub fn condensed(
             Some((file, _)) if group.function.is_empty() => texts.file(file),
             _ => &group.function,
         };
+        let tids = group.locations.iter().flat_map(|at| &at.tids);
+        let tasks = tids.filter(|&&tid| is_task(tid)).count();
         write!(
             out,
             "{bold}{}{bold:#} : {}, {}: ",
             printable(name),
-            counted(group.threads as u64, "thread"),
+            threads_and_tasks(group.threads.saturating_sub(tasks) as u64, tasks as u64),
             counted(group.locations.len() as u64, "location"),
         )?;
         for (index, at) in group.locations.iter().enumerate() {

@@ -5,6 +5,15 @@ pub fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
+/// `2 threads`, `2 tasks`, or `1 task and 1 thread`.
+pub(super) fn threads_and_tasks(threads: u64, tasks: u64) -> String {
+    match (tasks, threads) {
+        (0, _) => counted(threads, "thread"),
+        (_, 0) => counted(tasks, "task"),
+        _ => format!("{} and {}", counted(tasks, "task"), counted(threads, "thread")),
+    }
+}
+
 /// A number in at most five characters: `9999`, `12.3k`, `250k`, `2.5M`. Digits that do not fit are left out.
 pub fn amount(count: u64) -> String {
     if count < 10_000 {

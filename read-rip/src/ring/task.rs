@@ -191,11 +191,14 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: Slo
         poller: of_turn(offset_of!(TaskPart, poller)).and_then(|distance| poller(distance, index, slots)),
         wakes: if counts_wakes { unanswered } else { 0 },
         is_in_flux: polled.is_none(),
-        wakers: wakers.filter(|&it| counts_wakes && it != librip_format::WAKERS_UNKNOWN),
+        wakers: wakers
+            .map(librip_format::unpack_wakers)
+            .filter(|&it| counts_wakes && it != librip_format::WAKERS_UNKNOWN),
         woken_ticks: woken,
         // Of the poll that it is in: each ends with another value.
         is_off_worker: turn % 2 == 1
-            && second.u32(offset_of!(TaskPart, wakers)) == librip_format::WAKERS_OFF_WORKER,
+            && librip_format::unpack_wakers(second.u32(offset_of!(TaskPart, wakers)))
+                == librip_format::WAKERS_OFF_WORKER,
         left_out: librip_format::left_out(location),
         futures: futures(first, second, is_of_one_turn),
         entries: std::array::from_fn(|entry| {
@@ -256,6 +259,11 @@ mod tests {
         bytes
     }
 
+    /// The word that has the number of wakers after that of answered wakes.
+    fn wakers(wakers: u32) -> u64 {
+        u64::from(librip_format::pack_wakers(wakers)) << 32
+    }
+
     fn read_one(bytes: &[u8]) -> TaskState {
         read(&Bytes(bytes), &Bytes(bytes), 5, SLOTS)
     }
@@ -269,7 +277,7 @@ mod tests {
             (offset_of!(TaskPart, poller), (-2i64 * 1280) as u64),
             (offset_of!(TaskPart, wakes), 9),
             // With the wakers after it.
-            (offset_of!(TaskPart, wakes_polled), 7 | 3 << 32),
+            (offset_of!(TaskPart, wakes_polled), 7 | wakers(3)),
             (offset_of!(TaskPart, woken), sampled_time(8, task_ticks(2000, true))),
             (offset_of!(TaskPart, location), 0x5555_0000_1000),
             (offset_of!(TaskPart, origin), origin),
@@ -298,7 +306,7 @@ mod tests {
         // What it says of the wakers is from the poll before.
         let polled = read_one(&part(&[
             (offset_of!(TaskPart, turn), 7),
-            (offset_of!(TaskPart, wakes_polled), 3 << 32),
+            (offset_of!(TaskPart, wakes_polled), wakers(3)),
             (offset_of!(TaskPart, origin), task_origin(TASK_ASYNC | TASK_COUNTS_WAKES, 4, 77)),
         ]));
         assert_eq!(polled.wakers, None);
@@ -336,12 +344,12 @@ mod tests {
 
     #[test]
     fn a_poll_that_has_left_its_worker_says_so_until_it_ends() {
-        let wakers = u64::from(librip_format::WAKERS_OFF_WORKER) << 32;
         let word = offset_of!(TaskPart, wakes_polled);
         let is_off = |turn, word_of| {
             read_one(&part(&[(offset_of!(TaskPart, turn), turn), (word, word_of)])).is_off_worker
         };
-        assert_eq!([is_off(5, wakers), is_off(5, 2 << 32), is_off(6, wakers)], [true, false, false]);
+        let off = wakers(librip_format::WAKERS_OFF_WORKER);
+        assert_eq!([is_off(5, off), is_off(5, wakers(2)), is_off(6, off)], [true, false, false]);
     }
 
     #[test]
@@ -367,7 +375,7 @@ mod tests {
             (offset_of!(TaskPart, turn), 6),
             (offset_of!(TaskPart, poller), 1280),
             (offset_of!(TaskPart, wakes), 8),
-            (offset_of!(TaskPart, wakes_polled), 8 | 1 << 32),
+            (offset_of!(TaskPart, wakes_polled), 8 | wakers(1)),
             (offset_of!(TaskPart, origin), task_origin(TASK_ASYNC | TASK_COUNTS_WAKES, 4, 77)),
             (offset_of!(TaskPart, awaits), place),
             (offset_of!(TaskPart, awaits) + 8, sampled_time(place, 5)),

@@ -136,3 +136,27 @@ fn one_reading_of_a_dead_process_has_nothing_to_be_compared_with() {
     let path = scratch.file("ring", &earlier().build().bytes);
     read_rip(["diff".as_ref(), path.as_os_str()]).fails_with("/ring can change any more\n");
 }
+
+#[test]
+fn tasks_are_compared_as_threads_are_and_not_called_threads() {
+    let mut earlier = crate::tasks::futurelock();
+    for slot in &mut earlier.slots[1..3] {
+        *slot = slot.clone().marks([0x1000]);
+    }
+    let mut later = earlier.clone();
+    later.slots[0] = later.slots[0].clone().marks([0x1300]);
+    let shown = diff(&earlier, &later, &[]).sound().stdout;
+    for line in [
+        "1 of the threads and tasks recorded something in between, and 2 nothing; 0 began to record, 0 ended",
+        "Threads and tasks at each place, before and after:",
+        "save::? : 2 tasks, 1 location: save.rs:7 (2)",
+    ] {
+        assert!(shown.contains(&format!("{line}\n")), "{line}\n{shown}");
+    }
+    let shown = diff(&earlier, &earlier, &[]).sound().stdout;
+    assert!(shown.contains("\nAs many threads and tasks as before are at each place.\n"), "{shown}");
+    let lines = diff(&earlier, &later, &["--json"]).sound().json();
+    let difference = lines.iter().find(|line| line["type"] == "difference").unwrap();
+    let threads = &difference["data"]["threads"];
+    assert_eq!(threads, &value!({"moved": 1, "still": 2, "begun": 0, "ended": 0}));
+}

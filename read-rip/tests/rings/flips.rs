@@ -10,7 +10,9 @@ use crate::support::locks::*;
 use crate::support::run::read_rip;
 use crate::support::synth::{Call, Held, Image, MODULES, NAMES, Ring, SITES, SLOTS, Slot, TEXTS};
 use librip_test_kit::format::region::CALLS;
-use librip_test_kit::format::{call_at, header_at, held_at, lock_name_at, module_at, site_at, slot_at};
+use librip_test_kit::format::{
+    await_at, call_at, header_at, held_at, lock_name_at, module_at, site_at, slot_at, task_at,
+};
 use read_rip::findings::{self, Confidence, View};
 use read_rip::locations::Locations;
 use read_rip::locks;
@@ -213,5 +215,25 @@ fn no_flipped_bit_of_a_held_entry_makes_a_proven_finding() {
                 assert!(new.is_empty(), "{what}: bit {} of slot {slot}: {new:?}", bit - 8 * begin);
             }
         }
+    }
+}
+
+#[test]
+fn no_flipped_bit_of_the_part_of_a_task_makes_a_proven_finding() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    // What would be a proven futurelock if nobody else could wake the task.
+    let mut ring = crate::tasks::futurelock();
+    ring.slots[1].task.as_mut().unwrap().wakers = Some(3);
+    let image = ring.of_a_dead_process().build();
+    // What is not zero: the words, two futures, and two entries.
+    let (futures, entries) = (task_at::AWAITS + 2 * await_at::LEN, task_at::ENTRY_TURNS);
+    let used = [0..futures, entries..entries + 8];
+    let part = image.entry(SLOTS, 2) - task_at::LEN;
+    for bit in used.into_iter().flatten().flat_map(|byte| (0..8).map(move |bit| 8 * (part + byte) + bit)) {
+        let mut bytes = image.bytes.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        Image { bytes, ..image.clone() }.write(&path);
+        assert_eq!(proven(&path), [""; 0], "byte {}, bit {}", bit / 8 - part, bit % 8);
     }
 }

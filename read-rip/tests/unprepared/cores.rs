@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::run::{Outcome, read_rip, show};
-use crate::support::synth::{Ring, Slot};
+use crate::support::synth::{Held, Ring, Site, Slot, Task};
 use crate::support::unprepared::{Stuck, compile, contains, deadlocks, is_proven_deadlock};
 use librip_test_kit::core;
 use librip_test_kit::tool::is_installed;
@@ -183,6 +183,43 @@ fn the_ring_that_is_named_is_joined() {
     contains(
         &view.stdout,
         &["ended by SIGABRT in chief[", "check: proven deadlock: 2 threads wait for one another"],
+    );
+}
+
+#[test]
+fn the_tasks_of_the_ring_are_shown_and_judged_with_the_core() {
+    let core = deadlock();
+    let task = |turn, entries: &[(u64, bool, Option<u64>)]| Task {
+        turn,
+        counts_wakes: true,
+        wakers: Some(1),
+        entry_turns: entries.to_vec(),
+        ..Task::new()
+    };
+    let of_future = |held: Held| Held { recursion: 4095, ..held };
+    let mut ring = ring_of(core.pid).with_clock(1);
+    ring.sites.push(Site::new(0x2000, "src/a.rs", 2).of(6, 0x144, &[3]));
+    let [waits, holds] = [2, 3].map(|state| move |lock| of_future(Held::new(state, lock, 0x2000)));
+    ring.slots.extend([
+        Slot::task("saver", 7, task(2, &[(1, true, None), (1, true, None)]))
+            .has(holds(0x7000))
+            .has(waits(0x7040)),
+        Slot::task("spender", 8, task(4, &[(1, true, None), (3, true, None)]))
+            .has(holds(0x7040))
+            .has(waits(0x7000)),
+    ]);
+    let ring = crate::support::fixture::Fixture::of(&Ring { has_tasks: true, ..ring });
+    let of_ring = ["--ring", ring.path.to_str().unwrap()];
+    let tasks = show(&[&["tasks", "-t"], &of_ring[..]].concat(), &core.path).sound();
+    contains(
+        &tasks.stdout,
+        &["saver[task 7]: suspended, waiting for ", "spender[task 8]: suspended, waiting for "],
+    );
+    assert!(tasks.stderr.contains("core file and ring: 3 threads; 2 tasks"), "{}", tasks.stderr);
+    let check = show(&[&["check"], &of_ring[..]].concat(), &core.path);
+    contains(
+        &check.stdout,
+        &["proven deadlock: 2 threads wait for one another", "proven deadlock: 2 tasks wait for one another"],
     );
 }
 

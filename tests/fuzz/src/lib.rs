@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::Parser;
-use librip_test_kit::builder::{Held, Module, Ring, Site, Slot};
+use librip_test_kit::builder::{BIAS, Held, Module, Ring, Site, Slot, Task};
 use librip_test_kit::format::{held, kind, operand};
 use read_rip::cli::Cli;
 
 /// The commands that read a ring, each with options that make it say all that it can.
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 12] = [
     &[],
     &["-t", "-v"],
     &["info"],
@@ -23,6 +23,9 @@ const COMMANDS: [&[&str]; 9] = [
     &["check", "--threshold", "1us"],
     &["log"],
     &["spans"],
+    &["tasks", "--all", "-v"],
+    &["tasks", "--all", "-t"],
+    &["--json", "tasks", "--all"],
     &["--json", "-t"],
     &["--json", "check", "--threshold", "1us"],
 ];
@@ -94,6 +97,26 @@ pub fn ring() -> Ring {
     ring.lock_names = vec![(4321, 0x7000, "cache".into()), (4321, 0x7040, "log".into())];
     let acquired = |lock, since| Held::new(held::HELD, lock, TAKES).since(since);
     let waits = |lock, since| Held::new(held::WAITING, lock, WAITS).since(since);
+    ring.has_tasks = true;
+    let task = Task {
+        location: BIAS + 0x1000,
+        runtime: 1,
+        workers: 2,
+        counts_wakes: true,
+        wakers: Some(1),
+        ..Task::new()
+    };
+    let two_futures = Task {
+        turn: 4,
+        since: Some((4000, true)),
+        poller: Some(-1),
+        awaits: vec![(BIAS + 0x1000, None, 1), (BIAS + 0x2000, Some(0), 3)],
+        left_out: 2,
+        entry_turns: vec![(1, true, Some(0)), (3, true, Some(1))],
+        ..task.clone()
+    };
+    let polled = Task { turn: 3, since: Some((5000, false)), poller: Some(-1), wakes: 3, ..task.clone() };
+    let of_future = |lock| Held { recursion: 4095, ..waits(lock, 4300) };
     ring.with_clock(3).with_slots([
         Slot::thread("one", 1).at(70).marks([0x1000, 0x2000]),
         Slot::thread("left", 9)
@@ -108,6 +131,10 @@ pub fn ring() -> Ring {
             .event(WAITS, &[4200, 0x7040])
             .has(acquired(0x7000, 4000))
             .has(waits(0x7040, 4200)),
+        Slot::task("two futures", 7, two_futures).has(of_future(0x7000)).has(of_future(0x7040)),
+        Slot::task("polled", 8, polled).marks([0x2000]),
+        Slot::task("", 9, Task { turn: 2, wakes: 5, wakes_polled: 4, woken: Some(6000), ..task.clone() }),
+        Slot::task("ended", 6, Task { turn: 2, kind: 2, ..task }).exited(),
         Slot::thread("two", 2).marks([0x1000; 30]).reused_by("three", 3).marks([0x2004, 0x2000]),
         Slot::thread("four", 4).operand(1).operand(2).operand(3).actual_marks([0x7f00_0000_1000]).exited(),
         Slot::thread("five", 5).at(u64::from(u32::MAX)).actual_marks([1, 2, 3]),

@@ -17,7 +17,7 @@ use memmap2::MmapRaw;
 use crate::checksum;
 use crate::format::{
     Field, HELD_ENTRIES, REGIONS, channel_entry_at, header_at, held, held_at, history_at, lock_name_at,
-    module_at, region, region_at, site_at, slot_at, span_at, static_text_at,
+    module_at, region, region_at, site_at, slot_at, span_at, static_text_at, task_at,
 };
 use crate::victim::{Plan, torture};
 use crate::{Random, map};
@@ -228,6 +228,7 @@ impl Target {
         add("held", held_at::FIELDS, &held);
         add("span", span_at::FIELDS, &self.spans(&slots));
         add("channel of slot", &[Field { name: "HISTORY", at: 0, len: 8 }], &self.channels(&slots));
+        add("task", task_at::FIELDS, &self.tasks(&slots));
         add("channel", channel_entry_at::FIELDS, &self.entries(region::CHANNELS, 8));
         // The first histories of a ring of the scribbled program have 64 words each.
         let histories: Vec<usize> =
@@ -260,6 +261,13 @@ impl Target {
         let entries = self.get(header_at::CHANNEL_ENTRIES, 4) as usize;
         let of_slot = |slot: &usize| slot + slot_at::LEN + 8 * words + span_at::LEN * spans;
         slots.iter().map(of_slot).flat_map(|start| (0..entries).map(move |entry| start + 8 * entry)).collect()
+    }
+
+    /// Where the parts of these slots for tasks are.
+    fn tasks(&self, slots: &[usize]) -> Vec<usize> {
+        let (slot_len, task_len) = (self.get(header_at::SLOT_LEN, 8), self.get(header_at::TASK_LEN, 4));
+        let starts = slots.iter().map(|slot| slot + (slot_len - task_len) as usize);
+        starts.filter(|_| task_len > 0).collect()
     }
 
     /// Stays with each field for some milliseconds, then puts it back as it was, so that the host reaches the code that
@@ -326,12 +334,16 @@ impl Target {
         *now.lock().unwrap() = "random words".into();
         let mut random = Random(seed);
         let slots = self.entries(region::SLOTS, 64);
+        let tasks = self.tasks(&slots);
         let words = self.map.len() / 8;
         while !stop.load(Relaxed) {
-            let at = match random.below(4) {
+            let at = match random.below(5) {
                 0 => random.below(header_at::LEN / 8) * 8,
                 1 => slots[random.below(slots.len())] + random.below(slot_at::LEN / 8) * 8,
                 2 => slots[random.below(slots.len())] + slot_at::LEN + random.below(16) * 8,
+                3 if !tasks.is_empty() => {
+                    tasks[random.below(tasks.len())] + random.below(task_at::LEN / 8) * 8
+                }
                 _ => random.below(words) * 8,
             };
             let value = match random.below(4) {

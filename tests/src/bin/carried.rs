@@ -2,6 +2,9 @@
 //!
 //! Two threads poll it in turn, and then a worker of a runtime. So three threads have polled it for sure. It prints
 //! `ready` when it is suspended for good, and judges nothing.
+//!
+//! With the argument `ends`, another task ends then, and so many more that a third one gets its slot. It waits for a line
+//! of input before each of these two steps.
 
 use std::future::pending;
 use std::io::Write;
@@ -40,10 +43,36 @@ fn main() {
     // By tokio's own function: it is a task already.
     runtime.spawn(task);
     runtime.block_on(suspended.notified());
-    println!("ready");
-    std::io::stdout().flush().expect("the test reads the output");
+    say("ready");
+    if std::env::args().nth(1).as_deref() == Some("ends") {
+        runtime.block_on(ends());
+    }
     thread::sleep(Duration::MAX);
     drop(stays);
+}
+
+fn say(line: &str) {
+    println!("{line}");
+    std::io::stdout().flush().expect("the test reads the output");
+}
+
+fn pause() {
+    std::io::stdin().read_line(&mut String::new()).expect("the test writes a line");
+}
+
+/// Tasks that end: a slot is used again after 1,024 others.
+async fn ends() {
+    pause();
+    for name in ["early", ""] {
+        let task = Task::new().name(name).spawn(async move { rip_event!("said by {:?}", name) });
+        task.await.expect("it does not panic");
+    }
+    say("ended");
+    pause();
+    for _ in 0..2_000 {
+        librip_tokio::spawn(async {}).await.expect("it does not panic");
+    }
+    say("replaced");
 }
 
 /// What the task does: each step is in another poll.

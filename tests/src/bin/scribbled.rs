@@ -1,7 +1,7 @@
 //! A program whose ring a hostile process scribbles over: `scribbled STATUS`. It must work as if nothing happened.
 //!
-//! It marks, records events, spans, channels and captures, uses locks of every kind, names them, starts and ends
-//! threads, forks, and exits. It checks its own sums, the private memory around the mapping of the ring, and how its
+//! It marks, records events, spans, channels and captures, uses locks of every kind, names them, polls and wakes tasks,
+//! starts and ends threads, forks, and exits. It checks its own sums, the private memory around the mapping of the ring, and how its
 //! children end. It says nothing about the ring.
 //!
 //! `tests/harm` compiles this file by itself too, in release.
@@ -16,13 +16,19 @@
 #[path = "../spin.rs"]
 mod spin;
 
+use std::future::poll_fn;
 use std::io::Write;
-use std::sync::atomic::AtomicBool;
+use std::pin::Pin;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use librip::raw::{Recorded, SetName};
 use librip::sync::{Condvar, Mutex, RwLock};
+use librip::task::lock::{self, MESSAGE, MUTEX};
+use librip::task::{AtExt, Builder, at, left_worker};
 use librip::{
     rip_capture, rip_channel, rip_event, rip_lock_acquired, rip_lock_destroyed, rip_lock_name,
     rip_lock_released, rip_lock_try_failed, rip_lock_wait, rip_progress, rip_slow_cycle, rip_snap, rip_span,
@@ -45,6 +51,8 @@ fn main() {
     let status: i32 = std::env::args().nth(1).and_then(|text| text.parse().ok()).expect("STATUS");
     librip::init().expect("a ring");
     let surroundings = Surroundings::new();
+    // Before the threads, so that their slots are among the first.
+    LASTING.lock().unwrap().extend((0..4).map(|_| lasting()));
     let markers: Vec<_> = (0..2).map(|_| std::thread::spawn(mark_until_stopped)).collect();
     say("ready");
     std::io::stdin().read_line(&mut String::new()).unwrap();
@@ -63,6 +71,7 @@ fn main() {
         (*OUTER.lock().unwrap(), *MIDDLE.read().unwrap(), *INNER.lock()),
         (expected, expected, expected)
     );
+    assert_eq!(RESUMED.load(Relaxed), expected + 4);
     surroundings.check();
     say("done");
     std::process::exit(status);
@@ -104,6 +113,7 @@ fn step(step: u64) {
     by_hand();
     names();
     values(step);
+    tasks(step);
     if step.is_multiple_of(16) {
         librip::set_thread_name("a name from the program");
     }
@@ -137,6 +147,69 @@ fn values(step: u64) {
     while !spans.is_empty() {
         drop(spans.swap_remove(step as usize % spans.len()));
     }
+}
+
+type Task = Pin<Box<dyn Future<Output = u64> + Send>>;
+
+/// Tasks that are polled until the program ends.
+static LASTING: std::sync::Mutex<Vec<Task>> = std::sync::Mutex::new(Vec::new());
+/// How often one of them was polled.
+static RESUMED: AtomicU64 = AtomicU64::new(0);
+
+/// A task that has more named futures than a task has room for, waits, holds a lock, and is woken when it is polled.
+fn lasting() -> Task {
+    let mut task: Task = Box::pin(Builder::new().name("lasting").runtime(1, 2).traced(async {
+        loop {
+            let futures: Vec<_> = (0..10).map(|_| Box::pin(at(be_pending_once()))).collect();
+            let lock = 0u64;
+            let held = lock::attempt::<MUTEX, _>(lock::address(&lock), || Some(()));
+            poll_fn(|cx| {
+                cx.waker().wake_by_ref();
+                RESUMED.fetch_add(1, Relaxed);
+                Poll::Ready(())
+            })
+            .await;
+            let mut futures = futures;
+            let all = poll_fn(|cx| {
+                futures.retain_mut(|future| future.as_mut().poll(cx).is_pending());
+                if futures.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+            });
+            lock::wait::<MESSAGE, _>(lock::address(&lock), all, true, |()| true).at().await;
+            lock::release(held.and_then(|(_, hold)| hold), || ());
+        }
+    }));
+    assert!(poll(&mut task).is_pending());
+    task
+}
+
+/// Is pending once.
+fn be_pending_once() -> impl Future<Output = ()> + Send {
+    let mut was_polled = false;
+    poll_fn(move |_| if std::mem::replace(&mut was_polled, true) { Poll::Ready(()) } else { Poll::Pending })
+}
+
+fn poll(task: &mut Task) -> Poll<u64> {
+    task.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Polls a lasting task, and makes short ones: one that ends, one that does not, and a call that blocks.
+fn tasks(step: u64) {
+    {
+        let mut all = LASTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = all.len() as u64;
+        assert!(poll(&mut all[(step % count) as usize]).is_pending());
+    }
+    let mut ends: Task = Box::pin(Builder::new().name("short").traced(async move {
+        rip_snap!("in a task");
+        left_worker();
+        be_pending_once().at().await;
+        rip_event!("in a task {}", step);
+        step
+    }));
+    assert_eq!((poll(&mut ends), poll(&mut ends)), (Poll::Pending, Poll::Ready(step)));
+    let mut is_dropped: Task = Box::pin(Builder::new().local().traced(at(std::future::pending())));
+    assert!(poll(&mut is_dropped).is_pending());
+    assert_eq!(Builder::new().blocking(|| step + 1).run(), step + 1);
 }
 
 fn names() {

@@ -321,7 +321,9 @@ impl Task {
         put64(&mut bytes, task_at::POLLER, distance as u64);
         put64(&mut bytes, task_at::WAKES, self.wakes);
         put32(&mut bytes, task_at::WAKES_POLLED, self.wakes_polled as u32);
-        put32(&mut bytes, task_at::WAKERS, self.wakers.unwrap_or(u32::MAX));
+        // Less itself, shifted by 16 bits.
+        let wakers = self.wakers.unwrap_or(0xffff);
+        put32(&mut bytes, task_at::WAKERS, wakers.wrapping_sub(wakers << 16));
         let woken = self.woken.map(|ticks| checksum::sampled_time(self.wakes_polled + 1, ticks | 1));
         put64(&mut bytes, task_at::WOKEN, woken.unwrap_or(0));
         put64(&mut bytes, task_at::LOCATION, self.location | self.left_out << 48);
