@@ -1,6 +1,7 @@
 //! Verdicts on async tasks, of a living process and of one that was killed.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -610,6 +611,33 @@ fn a_task_that_goes_on_in_another_runtime_takes_its_history_along() {
     judge(&victim.ring_path());
     victim.kill();
     judge(&victim.wait().ring_path());
+}
+
+#[test]
+fn a_task_with_the_shortest_history_has_all_that_a_verdict_needs() {
+    let victim = started(plan("opposite-orders").env("RIP_WORDS", "16"));
+    assert_eq!(victim.ring_now(&victim.ring_path()).unwrap().slots[0].words.len(), 16);
+    let answer = check(&victim.ring_path(), &[]);
+    assert_eq!(answer.findings, ["proven deadlock"], "{answer:#?}");
+    assert_eq!(answer.threads(0), ["saver", "spender"]);
+    assert_eq!(answer.locks(0), ["current account", "savings"]);
+    let text = String::from_utf8(read_rip(&["tasks", "-t"], &victim.ring_path()).stdout).unwrap();
+    assert!(text.contains("    holds savings, acquired at locks.rs:"), "{text}");
+}
+
+#[test]
+fn ten_thousand_tasks_take_what_the_documents_say() {
+    // The documentation of `librip::task` has the bytes of a task, and the README of librip-tokio the sum for 100,000.
+    for (words, bytes) in [("64", 1280), ("16", 896)] {
+        let plan = plan("crowd").env("RIP_SLOTS", "16384").env("TASKS_CROWD", "10000");
+        let victim = started(plan.env("RIP_WORDS", words));
+        let text = String::from_utf8(read_rip(&["tasks"], &victim.ring_path()).stdout).unwrap();
+        assert!(text.contains(": 10000 tasks, the longest for "), "{text}");
+        let taken = 512 * std::fs::metadata(victim.ring_path()).unwrap().blocks();
+        let of_tasks = 10_000 * bytes;
+        // Besides there are the tables of the ring, and the slots of a few threads.
+        assert!((of_tasks..of_tasks + (2 << 20)).contains(&taken), "{taken} bytes with {words} words");
+    }
 }
 
 #[test]

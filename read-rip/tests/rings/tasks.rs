@@ -157,6 +157,14 @@ fn a_task_that_was_woken_is_in_no_futurelock() {
 }
 
 #[test]
+fn info_counts_tasks_apart_from_threads() {
+    let text = run(&["info"], &futurelock()).stdout;
+    let expected = "threads     1 in the ring, 0 of them exited; 0 slots were reused\n\
+                    tasks       3 in the ring, 1 of them ended\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn refused_tasks_are_mentioned() {
     let ring = Ring { tasks_refused: 5, ..futurelock() };
     for command in ["tasks", "check", "locks"] {
