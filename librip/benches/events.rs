@@ -11,6 +11,8 @@
 //! time, with `contended` it has one, and with `all` a lock mark has one too. The level of the clock holds for a
 //! process, so each level is measured in a process of its own.
 //!
+//! A mark in a task is within one poll of the task, so the poll costs nothing that can be seen in a row.
+//!
 //! # What is not measured
 //!
 //! Events with cold caches. The first event with a text by reference, which copies the text.
@@ -30,6 +32,8 @@ mod table;
 mod turns;
 
 use std::hint::black_box;
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use child::child;
@@ -103,6 +107,19 @@ fn mark() -> Loop {
     repeat!("rip_snap!()", |_, _| rip_snap!())
 }
 
+/// The same in a poll of a task.
+fn mark_in_task() -> Loop {
+    Loop::new("rip_snap!() in a task", |rounds| {
+        let marks = async {
+            for _ in 0..rounds {
+                rip_snap!();
+            }
+        };
+        let mut task = pin!(librip::task::traced(marks));
+        assert!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    })
+}
+
 fn lock_marks() -> Loop {
     static LOCK: u64 = 0;
     repeat!("rip_lock_acquired!, rip_lock_released!", |_, _| {
@@ -112,7 +129,7 @@ fn lock_marks() -> Loop {
 }
 
 fn all() -> Vec<Loop> {
-    let mut loops = vec![mark(), lock_marks()];
+    let mut loops = vec![mark(), mark_in_task(), lock_marks()];
     loops.extend(events());
     loops.extend(channels());
     loops.extend(others());
