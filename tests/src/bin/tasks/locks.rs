@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::thread;
 use std::time::Duration;
 
 use librip::sync::{Arc, PoisonError};
@@ -139,12 +140,31 @@ pub(crate) async fn lock_in_place() {
     both_workers_wait(|lock| librip_tokio::task::block_in_place(|| add_one(lock))).await;
 }
 
+/// The same with one worker, and a thread that is none and waits in `block_on`. The other worker would poll the task
+/// that holds the lock.
+pub(crate) async fn lock_beside_a_free_worker() {
+    let handle = tokio::runtime::Handle::current();
+    waits_for_a_held_lock(1, add_one, move |lock| {
+        thread::spawn(move || librip_tokio::block_on(&handle, async move { add_one(&lock) }));
+    })
+    .await;
+}
+
 fn add_one(lock: &librip::sync::Mutex<i32>) {
     *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
 }
 
 /// Returns what resumes the task that holds the lock. `wait` waits for the lock.
 async fn both_workers_wait(wait: fn(&librip::sync::Mutex<i32>)) -> Arc<Notify> {
+    waits_for_a_held_lock(2, wait, |_| ()).await
+}
+
+/// A task holds a lock over an await, so many workers wait for it, and so does what `besides` starts.
+async fn waits_for_a_held_lock(
+    workers: usize,
+    wait: fn(&librip::sync::Mutex<i32>),
+    besides: impl FnOnce(Arc<librip::sync::Mutex<i32>>),
+) -> Arc<Notify> {
     let lock = Arc::new(librip::sync::Mutex::new(0));
     lock.set_name("a lock of threads");
     let (resume, arrivals) = (Arc::new(Notify::new()), Arc::new(Arrivals::default()));
@@ -156,14 +176,15 @@ async fn both_workers_wait(wait: fn(&librip::sync::Mutex<i32>)) -> Arc<Notify> {
     // Guards of `parking_lot` are `Send`, if the program wants it.
     Task::new().name("holder").spawn(Moves(holder));
     arrivals.wait(1).await;
-    for _ in 0..2 {
+    besides(lock.clone());
+    for _ in 0..workers {
         let (lock, arrivals) = (lock.clone(), arrivals.clone());
         Task::new().name("blocks").spawn(async move {
             arrivals.arrive();
             wait(&lock);
         });
     }
-    arrivals.wait(3).await;
+    arrivals.wait(1 + workers).await;
     resume
 }
 

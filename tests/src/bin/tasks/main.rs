@@ -37,6 +37,7 @@ const SCENARIOS: &[Scenario] = &[
     ("long-poll", || Box::pin(crowds::long_poll())),
     ("undriven", || Box::pin(crowds::undriven())),
     ("lock-in-place", || Box::pin(locks::lock_in_place())),
+    ("lock-beside-a-free-worker", || Box::pin(locks::lock_beside_a_free_worker())),
     ("busy-workers", || Box::pin(crowds::busy_workers())),
     ("full-channel-and-lock", || Box::pin(channels::full_channel_and_lock())),
     ("full-both-ways", || Box::pin(channels::full_both_ways())),
