@@ -222,30 +222,25 @@ fn tree(
     let is_shown = thread.wait.is_some() as usize + thread.sleep.is_some() as usize;
     let is_simple = task.futures.is_empty() && task.waits.len() <= is_shown;
     let roots = task.futures.iter().filter(|future| !known(future.outer));
-    let mut stack: Vec<(&TaskFuture, usize)> = roots.map(|root| (root, 1)).collect();
-    stack.reverse();
-    // A damaged table may have a circle.
-    let mut left = task.futures.len();
-    while let Some((future, depth)) = stack.pop() {
-        if left == 0 {
-            break;
+    // No root leads to futures of a circle: the entry of an outer one was used again, or the table is damaged.
+    let mut shown = Vec::new();
+    for root in roots.chain(&task.futures) {
+        let mut stack = vec![(root, 1)];
+        while let Some((future, depth)) = stack.pop() {
+            if shown.contains(&future.index) {
+                continue;
+            }
+            shown.push(future.index);
+            let place = names.location(future.location);
+            writeln!(out, "{:indent$}{place}{}", "", polled(future.is_polled), indent = 4 * depth)?;
+            for wait in task.waits.iter().filter(|wait| wait.future == Some(future.index)) {
+                self::wait(out, wait, depth + 1, names)?;
+            }
+            let inner = task.futures.iter().filter(|inner| inner.outer == Some(future.index));
+            let mut inner: Vec<_> = inner.map(|inner| (inner, depth + 1)).collect();
+            inner.reverse();
+            stack.append(&mut inner);
         }
-        left -= 1;
-        writeln!(
-            out,
-            "{:indent$}{}{}",
-            "",
-            names.location(future.location),
-            polled(future.is_polled),
-            indent = 4 * depth
-        )?;
-        for wait in task.waits.iter().filter(|wait| wait.future == Some(future.index)) {
-            self::wait(out, wait, depth + 1, names)?;
-        }
-        let inner = task.futures.iter().filter(|inner| inner.outer == Some(future.index));
-        let mut inner: Vec<_> = inner.map(|inner| (inner, depth + 1)).collect();
-        inner.reverse();
-        stack.append(&mut inner);
     }
     if task.left_out > 0 {
         let at_least = if task.left_out == FUTURES_LEFT_OUT_MAX { "at least " } else { "" };

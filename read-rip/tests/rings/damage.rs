@@ -6,7 +6,7 @@
 use std::fs::File;
 
 use crate::support::fixture::{ONE, QUICK, Scratch, THREE, sound_ring};
-use crate::support::run::{Outcome, show, show_within};
+use crate::support::run::{Outcome, read_rip, show, show_within};
 use crate::support::synth::{BIAS, HEADER, Image, MODULES, Ring, SITES, SLOT_HEADER, SLOTS, TEXTS, word};
 use librip_test_kit::format::{header_at, module_at, region_at, site_at, slot_at};
 use read_rip::ring::{self, Error};
@@ -171,6 +171,28 @@ fn a_ring_cut_in_the_middle_of_its_slots_shows_the_slots_before_the_cut() {
         before = slots;
     }
     assert_eq!(before, 3);
+}
+
+#[test]
+fn a_ring_cut_in_a_task_shows_the_tasks_before_the_cut_as_they_are() {
+    let scratch = Scratch::new();
+    let image = crate::tasks::futurelock().build();
+    let whole = ring::read(&scratch.file("ring", &image.bytes)).unwrap();
+    let slot_len = image.entry(SLOTS, 1) - image.entry(SLOTS, 0);
+    let mut most = 0;
+    for len in (image.begin(SLOTS)..image.entry(SLOTS, 4)).step_by(53) {
+        let snapshot = ring::read(&scratch.file("ring", &image.bytes[..len])).unwrap();
+        assert!(!snapshot.defects.is_empty(), "{len}");
+        assert_eq!(snapshot.slots.len(), (len - image.begin(SLOTS)) / slot_len, "{len}");
+        for (cut, whole) in snapshot.slots.iter().zip(&whole.slots) {
+            assert_eq!((&cut.task, &cut.held), (&whole.task, &whole.held), "{len}");
+        }
+        most = most.max(snapshot.slots.len());
+    }
+    assert_eq!(most, 3);
+    let path = scratch.file("ring", &image.bytes[..image.entry(SLOTS, 2) + 9]);
+    let outcome = read_rip(["tasks".as_ref(), "-t".as_ref(), path.as_os_str()]);
+    outcome.fails_with("Damaged: the file was truncated: ");
 }
 
 // The list of regions in the header.

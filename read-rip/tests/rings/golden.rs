@@ -12,7 +12,7 @@ use std::process::Command;
 use crate::support::run::{read_rip, show};
 use read_rip::ring::{
     self, ClockLevel, ClockSource, Ending, FileSystem, HeldState, Machine, OperandType, OperandWords,
-    SiteFlags, SiteKind, SlotKind, SlotState, Snapshot,
+    SiteFlags, SiteKind, SlotKind, SlotState, Snapshot, TaskKind,
 };
 
 /// Limit for a golden ring, because it is in the repository.
@@ -298,9 +298,62 @@ fn the_locks_of_the_golden_ring_need_no_program() {
 }
 
 #[test]
+fn the_tasks_of_the_golden_ring_are_read_as_recorded() {
+    let snapshot = sound_golden("v1.0-tasks");
+    let header = snapshot.header.as_ref().unwrap();
+    assert_eq!((header.slot_words, header.slot_len_bytes, header.slots.used), (16, 896, 6));
+    let tasks: Vec<_> = snapshot
+        .slots
+        .iter()
+        .filter_map(|slot| {
+            let task = slot.task.as_ref()?;
+            let held: Vec<_> = slot.held.iter().map(|held| (held.state, held.is_of_future)).collect();
+            let runtime = task.runtime.map(|runtime| (runtime.number, runtime.workers));
+            let turns = (task.turn, task.is_local, task.wakers, task.wakes, task.left_out);
+            let is_main = |poller: u64| snapshot.slots[poller as usize].name == "golden";
+            assert!(task.location.is_some() && task.poller.is_none_or(is_main));
+            Some((slot.name.as_str(), slot.state, task.kind, runtime, turns, held))
+        })
+        .collect();
+    let (live, with_lock) = (SlotState::Live, vec![(HeldState::Held, true), (HeldState::MessageWait, true)]);
+    assert_eq!(
+        tasks,
+        [
+            ("suspended", live, TaskKind::Async, Some((7, 2)), (2, false, Some(0), 0, 0), with_lock),
+            ("woken", live, TaskKind::Async, None, (4, true, Some(0), 1, 0), vec![]),
+            ("call", live, TaskKind::Blocking, None, (0, false, None, 0, 0), vec![]),
+            ("", SlotState::Exited, TaskKind::Async, None, (2, false, Some(0), 0, 0), vec![]),
+            ("polled", live, TaskKind::Async, None, (1, false, None, 0, 0), vec![]),
+        ]
+    );
+    let futures =
+        snapshot.slots.iter().find_map(|slot| slot.task.as_ref()).map(|task| &task.futures).unwrap();
+    assert_eq!(futures.iter().map(|it| (it.outer, it.turn)).collect::<Vec<_>>(), [(None, Some(1)); 2]);
+}
+
+#[test]
+fn the_tasks_of_the_golden_ring_need_no_program() {
+    let path = golden("v1.0-tasks");
+    let line = |text| line("v1.0-tasks", text);
+    let text = read_rip(["tasks".as_ref(), "-t".as_ref(), path.as_os_str()]).sound().stdout;
+    let begin = text.lines().next().unwrap();
+    assert!(begin.starts_with("suspended[task 1]: suspended for at least "), "{text}");
+    for expected in [
+        format!(", made at main.rs:{}, 1 poll", line("// made")),
+        format!("\n    main.rs:{}\n", line("// the first future")),
+        format!("\n    main.rs:{0}\n        waits for ", line("// the second one")),
+        "\nwoken[task 2]: ready and not polled ".to_owned(),
+        "\ncall[task 3]: waits for a thread of the pool ".to_owned(),
+        "\npolled[task 5]: polled by golden[".to_owned(),
+    ] {
+        assert!(text.contains(&expected), "{expected}\n{text}");
+    }
+}
+
+#[test]
 #[ignore = "overwrites the golden rings of the present version"]
 fn bless() {
-    for name in ["marks", "locks"] {
+    for name in ["marks", "locks", "tasks"] {
         bless_one(&format!("v{}.{}-{name}", librip_format::VERSION_MAJOR, librip_format::VERSION_MINOR));
     }
 }

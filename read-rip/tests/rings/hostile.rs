@@ -3,6 +3,7 @@
 //!
 //! Rings damaged by accident are in `damage.rs`, random damage is in `fuzz.rs`.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use crate::support::fixture::{ONE, QUICK, Scratch, sound_ring};
 use crate::support::run::{clean, command, finish, read_rip, show, show_within};
-use crate::support::synth::{MODULES, Module, Ring, SITES, SLOTS, Site, Slot, TEXTS};
+use crate::support::synth::{BIAS, MODULES, Module, Ring, SITES, SLOTS, Site, Slot, TEXTS};
 use flate2::Compression;
 use librip_test_kit::format::{header_at, module_at, region_at};
 use librip_test_kit::tool::copy_program;
@@ -451,4 +452,32 @@ fn thousands_of_files_of_one_name_are_handled_in_time() {
     let image = ring.with_slots([Slot::thread("w", 1).marks((0..16_000).map(|n| 0x1000 + n))]).build();
     let outcome = show(&["-t"], &Scratch::new().file("ring", &image.bytes)).sound();
     assert!(outcome.stdout.contains("{15999}d15999/x/x/"), "the shortest names that differ");
+}
+
+#[test]
+fn tasks_and_futures_that_lead_in_circles_are_answered_promptly() {
+    let mut ring = crate::tasks::futurelock();
+    let task = ring.slots[1].clone();
+    let of = |number: u32, poller, awaits: &[(Option<u64>, u64)]| {
+        let mut slot = Slot { name: "round".into(), tid: number | 1 << 31, ..task.clone() };
+        let part = slot.task.as_mut().unwrap();
+        part.awaits = awaits.iter().map(|&(outer, turn)| (BIAS + 0x1000, outer, turn)).collect();
+        // Each is polled by the next one, and is the first of a line.
+        (part.poller, part.turn) = (Some(poller), 5);
+        slot
+    };
+    let circle = [(Some(1), 5), (Some(0), 5), (Some(2), 5), (Some(7), 5)];
+    ring.slots.truncate(1);
+    ring.slots.extend((0..500).map(|number| of(number, if number == 499 { -499 } else { 1 }, &circle)));
+    let fixture = Scratch::new();
+    let path = fixture.file("ring", &ring.build().bytes);
+    for command in [&["tasks", "-t"][..], &["tasks", "-v"], &["tasks", "--json"], &["check"], &["locks"]] {
+        let outcome = read_rip(command.iter().map(OsStr::new).chain([path.as_os_str()]));
+        assert!(outcome.took < QUICK && outcome.status <= 1, "{command:?}: {outcome:#?}");
+        assert!(!outcome.stdout.contains("proven"), "{command:?}: {}", outcome.stdout);
+    }
+    let text = read_rip(["tasks".as_ref(), "-t".as_ref(), path.as_os_str()]).stdout;
+    // All four futures of each, although no other leads to three of them.
+    let futures = text.lines().filter(|line| line.trim_start() == "save::? save.rs:7");
+    assert_eq!(futures.count(), 4 * 500, "{text}");
 }
