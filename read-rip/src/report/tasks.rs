@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use super::names::{LockNames, lock_type};
 use super::units::{counted, lasted};
 use crate::locks::{
-    LockId, Peer, TaskDoes, TaskFacts, TaskFuture, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks,
-    task_does, task_place, task_since,
+    LockId, Peer, TaskDoes, TaskFacts, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks, task_does,
+    task_place, task_since,
 };
 use crate::ring::{FUTURES_LEFT_OUT_MAX, FUTURES_MAX, TaskKind, task_number};
 
