@@ -46,14 +46,14 @@ pub struct TaskPart {
     pub wakes: AtomicU64,
     /// The lower 32 bits of [`TaskPart::wakes`] when the last poll began. Written after the turn.
     pub wakes_polled: AtomicU32,
-    /// How many clones of the task's waker there were when the last poll ended, or [`WAKERS_UNKNOWN`]. While the task is
-    /// polled, it says nothing, or [`WAKERS_OFF_WORKER`]. Packed by [`pack_wakers`].
+    /// How many clones of the task's waker there were when the last poll ended, or [`WAKERS_UNKNOWN`]. While the task
+    /// is polled, it says nothing, or [`WAKERS_OFF_WORKER`]. Packed by [`pack_wakers`].
     pub wakers: AtomicU32,
     /// When the task was woken for the first time since then: [`sampled_time`](crate::sampled_time) of the number of
     /// the wake, with its ticks.
     pub woken: AtomicU64,
-    /// The address of the location at which the task was made: see [`call`](crate::call); 0 if it is not known. Above it
-    /// the number of futures that have no room in [`TaskPart::awaits`]: see [`with_left_out`].
+    /// The address of the location at which the task was made: see [`call`](crate::call); 0 if it is not known. Above
+    /// it the number of futures that have no room in [`TaskPart::awaits`]: see [`with_left_out`].
     pub location: AtomicU64,
     /// What kind of task it is, and where it runs: see [`task_origin`].
     pub origin: AtomicU64,
@@ -136,8 +136,8 @@ pub const fn await_outer(place: u64) -> Option<usize> {
     ((place >> 48) as usize & 0xff).checked_sub(1)
 }
 
-/// Packs [`TaskPart::location`]: with one more (`true`) or one less of the futures that have no room. `None` if there is
-/// none, or if there are [`LEFT_OUT_MAX`].
+/// Packs [`TaskPart::location`]: with one more (`true`) or one less of the futures that have no room. `None` if there
+/// is none, or if there are [`LEFT_OUT_MAX`].
 pub const fn with_left_out(location: u64, is_more: bool) -> Option<u64> {
     match (left_out(location), is_more) {
         (LEFT_OUT_MAX, true) | (0, false) => None,
@@ -178,8 +178,8 @@ pub const fn entry_future(entry: u32) -> Option<usize> {
     (entry as usize >> 28).checked_sub(1)
 }
 
-/// Packs [`TaskPart::wakers`]: a number up to 16 bits, and 16 bits that follow from it. A proof may rest on this number,
-/// and a flipped bit must not make one.
+/// Packs [`TaskPart::wakers`]: a number up to 16 bits, and 16 bits that follow from it. A proof may rest on this
+/// number, and a flipped bit must not make one.
 #[inline(always)]
 pub const fn pack_wakers(wakers: u32) -> u32 {
     let wakers = if wakers > WAKERS_UNKNOWN { WAKERS_UNKNOWN } else { wakers };

@@ -14,9 +14,9 @@ use librip_format::AwaitEntry;
 /// Names the place of an await: `at(stream.next()).await`.
 ///
 /// While the future is polled for the first time and not ready, and until it is dropped, the slot of its task has an
-/// entry with this place, up to eight at a time; of others it has the number. So `read-rip tasks -t` shows the tree of awaits, with several branches
-/// below a `join!` or a `select!`, and says of each branch whether it was polled in the last poll of the task: a branch
-/// that was not, and holds a lock, is what a futurelock is made of.
+/// entry with this place, up to eight at a time; of others it has the number. So `read-rip tasks -t` shows the tree of
+/// awaits, with several branches below a `join!` or a `select!`, and says of each branch whether it was polled in the
+/// last poll of the task: a branch that was not, and holds a lock, is what a futurelock is made of.
 ///
 /// Outside of a task it does nothing.
 ///

@@ -234,8 +234,8 @@ where
     Task::new().spawn_blocking(call)
 }
 
-/// [`tokio::task::block_in_place`], recorded: until the poll of the calling task ends, the ring says that it occupies no
-/// worker of its runtime. So `read-rip check` does not take it for one of the polls that keep all workers.
+/// [`tokio::task::block_in_place`], recorded: until the poll of the calling task ends, the ring says that it occupies
+/// no worker of its runtime. So `read-rip check` does not take it for one of the polls that keep all workers.
 ///
 /// # Panics
 ///

@@ -137,6 +137,7 @@ pub(super) fn sentence(outcome: Outcome, found: &[Finding], names: &LockNames<'_
             Some(Runtime { locks, .. }) => format!("not judged: {locks} are not seen"),
             None => "not judged".to_owned(),
         },
+        Outcome::UnseenTasks => "not judged: async tasks are not seen".to_owned(),
         Outcome::Unreadable => "not judged: what threads wait for cannot be read".to_owned(),
         Outcome::AllTasksWait => {
             "not judged: all tasks wait, and who could wake one is not recorded".to_owned()

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::idle_pool::{self, IdlePool};
 use super::named::named;
 use super::nobody_left::asleep;
+use super::runtimes::executor;
 use super::task_balance::TaskBalance;
 use super::view::View;
 use super::{Asleep, Finding};
@@ -35,6 +36,8 @@ named! {
         Hidden = "hidden",
         /// Nothing is recorded, no finding is there, and the program has locks that this reader does not see.
         OtherLocks = "other-locks",
+        /// Nothing is recorded, no finding is there, and the program has async tasks.
+        UnseenTasks = "unseen-tasks",
         /// No finding is there, and what a thread waits for is in memory that cannot be read.
         Unreadable = "unreadable",
     }
@@ -130,6 +133,7 @@ impl Balance {
             () if all_wait => Outcome::AllWait,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
+            () if is_unrecorded && present().any(|thread| executor(thread).is_some()) => Outcome::UnseenTasks,
             () => Outcome::NothingFound,
         };
         let uses_locks = |kind, _| !matches!(kind, StepKind::Snap | StepKind::Blocked);

@@ -264,8 +264,8 @@ impl WaitsFor<'_> {
     }
 
     /// Whether a cycle goes through a future that its task leaves out: one that is first in line for a lock, or that
-    /// holds one. A future that holds the lock for which another one of its task waits was left out since, if that was in
-    /// one poll.
+    /// holds one. A future that holds the lock for which another one of its task waits was left out since, if that was
+    /// in one poll.
     fn is_futurelock(&self, edges: &[WaitEdge]) -> bool {
         edges.iter().filter_map(WaitEdge::of_lock).any(|edge| match &edge.blocker {
             Blocker::LeftOut(_) => true,

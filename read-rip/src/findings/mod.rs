@@ -75,6 +75,8 @@ mod unpolled_task;
 mod unreleased;
 mod view;
 mod waits_for;
+#[cfg(test)]
+mod worker_tests;
 
 pub use balance::{Balance, Outcome};
 pub use evidence::*;
@@ -82,7 +84,7 @@ pub use finding::{Analysis, Finding, Limit};
 pub use idle_pool::IdlePool;
 pub use kind::{Advice, Confidence, Doubt, Kind, Premise, Refusal};
 pub use mentions::Mentions;
-pub use runtimes::Runtime;
+pub use runtimes::{Runtime, executor};
 pub use suppress::{BadRule, BadRuleReason, Suppression};
 pub use task_balance::TaskBalance;
 pub use view::{Memo, View};

@@ -7,9 +7,9 @@
 //!
 //! # Workers that were handed over
 //!
-//! A poll may hand its worker over to another thread, and go on (`block_in_place` of tokio). If more threads have polled
-//! tasks of an executor than it has workers, that has happened, or several threads take turns at an executor of one
-//! thread. Then nobody knows whether all workers are kept, and nothing is proven.
+//! A poll may hand its worker over to another thread, and go on (`block_in_place` of tokio). If more threads have
+//! polled tasks of an executor than it has workers, that has happened, or several threads take turns at an executor of
+//! one thread. Then nobody knows whether all workers are kept, and nothing is proven.
 
 use super::task_waits::task_of;
 use super::view::View;

@@ -136,8 +136,8 @@ fn tasks_of_all(
     all
 }
 
-/// The longest polls of the first executor all of whose threads were in polls while tasks were ready. That is normal for
-/// a moment.
+/// The longest polls of the first executor all of whose threads were in polls while tasks were ready. That is normal
+/// for a moment.
 pub(super) fn saturated(view: &View<'_>) -> Vec<PollFact> {
     let is_ready = |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(TaskFacts::is_ready);
     let is_saturated = |(of, tasks): &(Of, Tasks)| {

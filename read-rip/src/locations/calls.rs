@@ -67,8 +67,8 @@ impl<'a> Calls<'a> {
         from_file.or_else(|| copied.map(|call| (call.file.clone(), call.line)))
     }
 
-    /// File and line that the recorder has copied for an address of code: where a coroutine was made. A file that begins
-    /// with `...` lacks its beginning.
+    /// File and line that the recorder has copied for an address of code: where a coroutine was made. A file that
+    /// begins with `...` lacks its beginning.
     pub(super) fn copied(&self, module: usize, address: u64) -> Option<(&'a str, u32)> {
         self.copied.get(&(module, address)).map(|call| (&*call.file, call.line))
     }

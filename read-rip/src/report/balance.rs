@@ -9,12 +9,11 @@
 use std::io::{self, Write};
 
 use super::doing::doing;
-use super::findings::polls;
 use super::locks::round;
 use super::names::LockNames;
 use super::remarks::{Checked, looked_at};
 use super::units::{counted, lasted};
-use crate::findings::{Balance, IdlePool, Outcome, Runtime, TaskBalance};
+use crate::findings::{Balance, IdlePool, Outcome, Runtime, TaskBalance, executor};
 use crate::locks::{LockModel, LockName};
 use crate::ring::Module;
 
@@ -36,7 +35,8 @@ const BARRIERS_MAX: usize = 5;
 /// The file name of the interposer.
 const INTERPOSER: &str = "librip_preload.so";
 
-/// Writes what there is to say besides the findings.
+/// Writes what there is to say besides the findings. `polls`: a line for each poll that kept a worker when the process
+/// died.
 ///
 /// # Errors
 ///
@@ -45,6 +45,7 @@ pub(super) fn balance(
     out: &mut dyn Write,
     checked: &Checked,
     is_without_findings: bool,
+    polls: &[String],
     names: &LockNames<'_>,
 ) -> io::Result<()> {
     let balance = &checked.balance;
@@ -63,6 +64,13 @@ pub(super) fn balance(
             Runtime::of(names.locations.modules())
                 .map_or_else(String::new, |runtime| other_locks(runtime, names))
         )?,
+        Outcome::UnseenTasks => {
+            let executor = names.model.present().find_map(|(_, thread)| executor(thread)).unwrap_or_default();
+            writeln!(
+                out,
+                "not judged: the program has async tasks ({executor}), and they are not seen ({all})"
+            )?
+        }
         Outcome::Unreadable => {
             let waiting = names.seen.map_or(0, |seen| seen.standings.unreadable());
             let what = if names.seen.is_some_and(|seen| seen.standings.is_final) {
@@ -89,7 +97,7 @@ pub(super) fn balance(
                 "not judged: all workers of an executor were in polls when the process died, and if that lasted, the \
                  ready tasks were starved ({all})"
             )?;
-            for poll in polls(names, &balance.tasks.saturated) {
+            for poll in polls {
                 writeln!(out, "    {poll}")?;
             }
         }

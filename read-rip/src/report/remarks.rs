@@ -11,14 +11,13 @@ use super::list::{process_state, state_of_child};
 use super::names::location_texts;
 use super::units::{age, counted};
 use crate::events::Leftover;
-use crate::findings::Balance;
+use crate::findings::{self, Balance};
 use crate::locations::{FileNames, Location, Locations};
-use crate::locks::{LockModel, Overview, Summary, ThreadLocks};
+use crate::locks::{LockModel, Overview, Summary};
 use crate::printable::printable;
 use crate::process::{Child, Liveness};
 use crate::ring::{ClockLevel, HELD_LOCKS_MAX, SiteKind, Snapshot, is_task};
 use crate::threads::{Losses, Thread, ThreadState};
-use crate::waits::Worker;
 
 /// What is wrong with a module's file. Its path may come from a hostile ring.
 pub fn of_module(problem: &ModuleProblem) -> String {
@@ -195,32 +194,12 @@ pub fn of_refused(snapshot: &Snapshot) -> Vec<String> {
     remarks
 }
 
-/// How the names of threads begin that poll async tasks, unless the program names them, and their executor.
-const EXECUTORS: &[(&str, &str)] = &[
-    ("tokio-rt-worker", "tokio"),
-    ("tokio-runtime-w", "tokio"),
-    ("async-std/runti", "async-std"),
-    ("smol-", "smol"),
-    ("actix-rt|", "actix"),
-];
-
-/// The executor whose tasks a thread polls: by the thread's name, or by its stack, which also knows the threads that the
-/// executor has for other things.
-fn executor(thread: &ThreadLocks) -> Option<&'static str> {
-    let by_name = EXECUTORS.iter().find(|(prefix, _)| thread.name.starts_with(prefix)).map(|of| of.1);
-    match thread.seen.and_then(|seen| seen.worker) {
-        Some(Worker::OfCalls) => None,
-        Some(Worker::OfTasks(executor)) => by_name.or(Some(executor)),
-        None => by_name,
-    }
-}
-
 /// That threads run tasks of which nothing is known.
 pub fn of_executor(model: &LockModel) -> Option<String> {
     if model.has_tasks() {
         return None;
     }
-    let mut workers = model.present().filter_map(|(_, thread)| executor(thread));
+    let mut workers = model.present().filter_map(|(_, thread)| findings::executor(thread));
     let name = workers.next()?;
     let workers = agreeing(1 + workers.count() as u64, "thread", "runs", "run");
     Some(format!(

@@ -73,8 +73,8 @@ const SAVES: u64 = 0x6200;
 pub(crate) const OF_FUTURE: u64 = 4095;
 
 /// A worker that holds A since 8 s, and five tasks: one that waits for A since 8.5 s in `save`, which `serve` awaits,
-/// and is suspended since 9 s; one that the worker polls since 10 s; one that was woken at 11 s; one that was never polled;
-/// and one that has ended. One more was refused.
+/// and is suspended since 9 s; one that the worker polls since 10 s; one that was woken at 11 s; one that was never
+/// polled; and one that has ended. One more was refused.
 pub(crate) fn crew() -> Ring {
     let mut ring = ring();
     ring.sites.push(Site::new(SPAWNS, "src/main.rs", 9).within("main"));

@@ -20,7 +20,8 @@ use crate::tools;
 const BOOTED_S: u64 = 1_700_000_000 - 55;
 
 static LINE: LazyLock<Regex> = LazyLock::new(|| {
-    let common = "pid = (?<pid>\\d+), tid = (?<tid>\\d+), thread = \"(?<thread>.*?)\", task = (?<task>\\d+), channel = \"(?<channel>.*?)\", \
+    let common = "pid = (?<pid>\\d+), tid = (?<tid>\\d+), thread = \"(?<thread>.*?)\", \
+                  task = (?<task>\\d+), channel = \"(?<channel>.*?)\", \
         function = \"(?<function>.*?)\", file = \"(?<file>.*?)\", \
         line = (?<line>\\d+), pc = 0x[0-9A-F]+, sequence = (?<sequence>\\d+), is_exact = (?<exact>[01]), \
         latest_time = (?<latest>\\d+)";

@@ -3,8 +3,8 @@
 //! Two threads poll it in turn, and then a worker of a runtime. So three threads have polled it for sure. It prints
 //! `ready` when it is suspended for good, and judges nothing.
 //!
-//! With the argument `ends`, another task ends then, and so many more that a third one gets its slot. It waits for a line
-//! of input before each of these two steps.
+//! With the argument `ends`, another task ends then, and so many more that a third one gets its slot. It waits for a
+//! line of input before each of these two steps.
 
 use std::future::pending;
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! A program whose ring a hostile process scribbles over: `scribbled STATUS`. It must work as if nothing happened.
 //!
 //! It marks, records events, spans, channels and captures, uses locks of every kind, names them, polls and wakes tasks,
-//! starts and ends threads, forks, and exits. It checks its own sums, the private memory around the mapping of the ring, and how its
-//! children end. It says nothing about the ring.
+//! starts and ends threads, forks, and exits. It checks its own sums, the private memory around the mapping of the
+//! ring, and how its children end. It says nothing about the ring.
 //!
 //! `tests/harm` compiles this file by itself too, in release.
 

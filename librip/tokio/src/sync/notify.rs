@@ -18,8 +18,8 @@ use tokio::sync::{self, futures};
 /// [`tokio::sync::Notify`], recorded: the ring says which tasks wait for a notification.
 ///
 /// Nobody holds a notification, so a wait for one is in no deadlock that `read-rip` proves. [`Notify::notify_waiters`]
-/// is recorded, and whether anyone may have waited then: if all tasks wait, one of them at a `Notify` whose waiters were
-/// notified before there were any, that is a suspected lost wake-up.
+/// is recorded, and whether anyone may have waited then: if all tasks wait, one of them at a `Notify` whose waiters
+/// were notified before there were any, that is a suspected lost wake-up.
 ///
 /// # Examples
 ///

@@ -67,7 +67,7 @@ pub fn findings(
         }
         writeln!(out, "    next: {}\n", advice.join("; "))?;
     }
-    balance(out, checked, findings.is_empty(), names)
+    write_balance(out, checked, findings.is_empty(), names)
 }
 
 /// What `check` says besides the findings, as lines. If there are no findings, the first line says so. The others begin
@@ -75,12 +75,19 @@ pub fn findings(
 pub fn balance_lines(checked: &Checked, is_without_findings: bool, names: &LockNames<'_>) -> Vec<String> {
     let mut text = Vec::new();
     // A vector can be written.
-    let _ = balance(&mut text, checked, is_without_findings, names);
+    let _ = write_balance(&mut text, checked, is_without_findings, names);
     plain_lines(&text)
 }
 
-/// A line for each poll that does not return.
-pub(super) use tasks::polls;
+fn write_balance(
+    out: &mut dyn Write,
+    checked: &Checked,
+    is_without_findings: bool,
+    names: &LockNames<'_>,
+) -> io::Result<()> {
+    let polls = tasks::polls(names, &checked.balance.tasks.saturated);
+    balance(out, checked, is_without_findings, &polls, names)
+}
 
 /// A finding as sentences.
 #[derive(Clone, Debug)]

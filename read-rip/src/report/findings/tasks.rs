@@ -40,7 +40,7 @@ pub(super) fn busy_runtime(words: &Words<'_>, busy: &BusyRuntime) -> Paragraph {
 }
 
 /// A line for each poll.
-pub(in crate::report) fn polls(names: &LockNames<'_>, polls: &[PollFact]) -> Vec<String> {
+pub(super) fn polls(names: &LockNames<'_>, polls: &[PollFact]) -> Vec<String> {
     let words = Words::new(names, &[]);
     polls.iter().map(|poll| poll_of(&words, poll, false)).collect()
 }

@@ -265,8 +265,8 @@ pub(crate) async fn two_requests_at_once() {
     stuck.wait(4).await;
 }
 
-/// Requests that go on: one who is asked asks somebody else, hands a request on to another one or to a task that is made
-/// for it, or is asked again by one who has given up.
+/// Requests that go on: one who is asked asks somebody else, hands a request on to another one or to a task that is
+/// made for it, or is asked again by one who has given up.
 pub(crate) async fn healthy_requests() {
     let arrivals = Arc::new(Arrivals::default());
     let (to_spawning, mut spawning) = mpsc::channel::<oneshot::Sender<i32>>(4);

@@ -11,8 +11,8 @@ use tokio::task::LocalSet;
 
 use crate::arrivals::{Arrivals, noting};
 
-/// The future of a `block_on` holds a lock of threads while it is suspended, and all workers wait for that lock. Its own
-/// thread is free to poll it.
+/// The future of a `block_on` holds a lock of threads while it is suspended, and all workers wait for that lock. Its
+/// own thread is free to poll it.
 pub(crate) async fn main_future_holds() {
     holds_a_lock_of_all_workers(|handle, main| librip_tokio::block_on(handle, main)).await;
 }
@@ -50,8 +50,8 @@ async fn holds_a_lock_of_all_workers(block_on: fn(&Handle, Main)) {
     arrivals.wait(3).await;
 }
 
-/// A task of a `LocalSet` holds a lock of threads while it is suspended, and another one of the set waits for that lock,
-/// and so keeps the only thread that polls both.
+/// A task of a `LocalSet` holds a lock of threads while it is suspended, and another one of the set waits for that
+/// lock, and so keeps the only thread that polls both.
 pub(crate) async fn lock_in_a_local_set() {
     let arrivals = Arc::new(Arrivals::default());
     let (handle, noted) = (Handle::current(), arrivals.clone());

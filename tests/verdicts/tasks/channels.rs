@@ -1,0 +1,160 @@
+//! Channels, requests and notifications whose other side is stuck, gone, or only slow.
+
+use super::{finds, plan, started};
+use crate::ask::{Answer, check, read_rip};
+
+#[test]
+fn explains_channels_that_are_full_while_the_other_side_is_stuck() {
+    finds("full-channel-and-lock", "potential deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["consumer", "producer"]);
+        assert_eq!(answer.locks(0), ["jobs", "statistics"]);
+    });
+    finds("full-both-ways", "potential deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["left", "right"]);
+        assert_eq!(answer.locks(0), ["to the left", "to the right"]);
+    });
+}
+
+#[test]
+fn draws_the_circle_that_goes_through_a_channel() {
+    let mut victim = started(plan("full-channel-and-lock"));
+    victim.kill();
+    let output = read_rip(&["export", "-f", "dot"], &victim.wait().ring_path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut edges: Vec<(&str, &str)> = Vec::new();
+    for line in text.lines().filter(|line| line.contains(" -> ")) {
+        let (from, rest) = line.trim().split_once(" -> ").unwrap();
+        edges.push((from, rest.split_once(' ').unwrap().0));
+    }
+    let mut at = edges[0].0;
+    for _ in 0..4 {
+        at = edges.iter().find(|(from, _)| *from == at).unwrap().1;
+    }
+    assert_eq!((at, edges.len()), (edges[0].0, 4), "two tasks, a lock and a channel: {text}");
+}
+
+#[test]
+fn suspects_a_task_that_waits_for_messages_and_has_the_only_sender() {
+    finds("own-sender", "suspected deadlock", |answer| {
+        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["collector".into()], vec!["results".into()]));
+    });
+}
+
+#[test]
+fn suspects_a_task_that_awaits_a_change_under_the_lock_of_its_only_sender() {
+    finds("change-under-a-lock", "suspected deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["reader", "sender"]);
+        assert_eq!(answer.locks(0), ["the lock", "the value"]);
+    });
+}
+
+#[test]
+fn suspects_tasks_that_wait_for_one_anothers_answers() {
+    finds("requests-both-ways", "suspected deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["left", "right"]);
+    });
+    finds("request-under-a-lock", "suspected deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["client", "server"]);
+        assert_eq!(answer.locks(0), ["accounts", "the answer"]);
+    });
+}
+
+#[test]
+fn a_program_whose_tasks_all_wait_for_answers_is_not_called_sound() {
+    let mut victim = started(plan("unanswered-requests"));
+    let judge = |answer: Answer, status: i32, outcome: &str| {
+        assert_eq!((answer.findings.len(), answer.status), (0, status), "{answer:#?}");
+        let checked = answer.lines.iter().find(|line| line["type"] == "checked").unwrap();
+        assert_eq!(checked["data"]["balance"]["outcome"], outcome);
+    };
+    // Each waits at a channel of its own, and they are one group.
+    for args in [&["tasks"][..], &[]] {
+        let text = String::from_utf8(read_rip(args, &victim.ring_path()).stdout).unwrap();
+        let is_group = |line: &str| {
+            line.starts_with("suspended, waiting for 2 channels at channels.rs:")
+                && line.contains(" : 2 tasks")
+        };
+        assert!(text.lines().any(is_group), "{text}");
+    }
+    // The tasks that have sent wait for an answer that the receiving task could give, and that one waits for requests.
+    judge(check(&victim.ring_path(), &["--threshold", "1ms"]), 3, "all-tasks-wait");
+    judge(check(&victim.ring_path(), &["--threshold", "1h"]), 0, "nothing-found");
+    victim.kill();
+    judge(check(&victim.wait().ring_path(), &[]), 3, "all-tasks-wait");
+}
+
+#[test]
+fn accuses_no_requests_that_are_answered_at_last() {
+    for name in ["two-requests-at-once", "healthy-requests"] {
+        let mut victim = started(plan(name).env("RIP_SLOTS", "256"));
+        let has_deadlock = |answer: &Answer| answer.findings.iter().any(|found| found.ends_with("deadlock"));
+        for _ in 0..10 {
+            let answer = check(&victim.ring_path(), &["--window", "20ms"]);
+            assert!(!has_deadlock(&answer), "{answer:#?}");
+        }
+        victim.kill();
+        let answer = check(&victim.wait().ring_path(), &[]);
+        assert!(!has_deadlock(&answer), "{answer:#?}");
+    }
+}
+
+#[test]
+fn a_notification_is_called_one_also_when_it_was_given_before() {
+    let victim = started(plan("notified-again"));
+    let text = String::from_utf8(read_rip(&["locks"], &victim.ring_path()).stdout).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    let at = lines.iter().position(|line| line.starts_with("the event  notification at ")).expect(&text);
+    assert!(lines[at + 1].starts_with("  listener[task "), "{text}");
+    assert!(lines[at + 1].contains(" waits to be woken at channels.rs:"), "{text}");
+}
+
+#[test]
+fn suspects_a_notification_that_was_given_before_the_task_waited() {
+    let mut victim = started(plan("notified-before"));
+    let judge = |answer: &Answer| {
+        assert_eq!(answer.findings, ["suspected lost-wakeup"], "{answer:#?}");
+        assert_eq!(
+            (answer.threads(0), answer.locks(0)),
+            (vec!["listener".into(), "tasks".into()], vec!["ready".into()])
+        );
+    };
+    judge(&check(&victim.ring_path(), &["--threshold", "1ms"]));
+    // Not yet for long: it may be that somebody notifies it.
+    assert_eq!(check(&victim.ring_path(), &["--threshold", "1h"]).findings, [""; 0]);
+    let text =
+        String::from_utf8(read_rip(&["check", "--threshold", "1ms"], &victim.ring_path()).stdout).unwrap();
+    let line = text.lines().find(|line| line.contains(" notified all who waited at channels.rs:"));
+    assert!(line.is_some_and(|line| line.ends_with(", and nobody did")), "{text}");
+    victim.kill();
+    judge(&check(&victim.wait().ring_path(), &[]));
+    // The task was notified, and waits again.
+    let victim = started(plan("notified-again"));
+    assert_eq!(check(&victim.ring_path(), &["--threshold", "1ms"]).findings, [""; 0]);
+}
+
+#[test]
+fn suspects_a_full_channel_whose_receiver_is_left_over() {
+    let victim = started(plan("leaked-receiver"));
+    let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
+    assert!(answer.findings.contains(&"suspected abandoned-channel".to_owned()), "{answer:#?}");
+}
+
+#[test]
+fn accuses_no_channels_that_are_idle_shared_or_slow() {
+    let victim = started(plan("healthy-channels").env("RIP_SLOTS", "256"));
+    for _ in 0..10 {
+        let answer = check(&victim.ring_path(), &["--threshold", "100ms"]);
+        let wrong = ["deadlock", "abandoned-channel", "never-woken"];
+        let is_wrong = |found: &String| wrong.iter().any(|kind| found.ends_with(kind));
+        assert!(!answer.findings.iter().any(is_wrong), "{answer:#?}");
+    }
+}
+
+#[test]
+fn waits_at_a_channel_are_no_waits_at_a_line_of_plain_marks() {
+    let mut victim = started(plan("healthy-backpressure"));
+    assert_eq!(check(&victim.ring_path(), &[]).findings, [""; 0]);
+    victim.kill();
+    let answer = check(&victim.wait().ring_path(), &[]);
+    assert_eq!(answer.findings, [""; 0], "{answer:#?}");
+}

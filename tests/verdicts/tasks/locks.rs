@@ -1,0 +1,128 @@
+//! Locks over awaits, and what of them is shown.
+
+use serde_json::Value;
+
+use super::{finds, plan, started};
+use crate::ask::{check, read_rip};
+
+#[test]
+fn proves_the_futurelock_of_rfd_609() {
+    finds("futurelock", "proven futurelock", |answer| {
+        assert_eq!(answer.threads(0), ["stuck"]);
+        assert_eq!(answer.locks(0), ["the lock"]);
+    });
+}
+
+#[test]
+fn proves_a_futurelock_whose_lock_is_held_by_a_future_that_is_not_polled() {
+    finds("held-and-left-out", "proven futurelock", |answer| {
+        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["stuck".into()], vec!["the lock".into()]));
+    });
+}
+
+#[test]
+fn a_futurelock_of_guards_that_may_be_sent_is_potential() {
+    finds("owned-futurelock", "potential futurelock", |answer| {
+        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["stuck".into()], vec!["the lock".into()]));
+    });
+}
+
+#[test]
+fn proves_that_an_initialiser_waits_for_a_task_that_waits_for_it() {
+    finds("cell-and-lock", "proven deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["holder", "initialiser"]);
+        assert_eq!(answer.locks(0), ["settings", "the lock"]);
+    });
+}
+
+#[test]
+fn says_of_a_lock_that_is_for_the_first_in_line_that_nobody_holds_it() {
+    let mut victim = started(plan("futurelock"));
+    victim.kill();
+    let remains = victim.wait();
+    let text = String::from_utf8(read_rip(&["locks"], &remains.ring_path()).stdout).unwrap();
+    assert!(
+        text.contains("\n  nobody holds it: the first in line can have it") && !text.contains("not known"),
+        "{text}"
+    );
+}
+
+#[test]
+fn shows_the_functions_in_which_a_task_waits() {
+    let mut victim = started(plan("futurelock"));
+    victim.kill();
+    let remains = victim.wait();
+    let text = String::from_utf8(read_rip(&["tasks", "-t"], &remains.ring_path()).stdout).unwrap();
+    let lines: Vec<&str> = text.lines().skip(1).take(4).collect();
+    let is_not_polled = |line: &&str| line.ends_with(" (not polled in the last poll of the task)");
+    assert!(lines[..2].iter().all(is_not_polled) && !lines[2..].iter().any(is_not_polled), "{text}");
+    // The function, and in it the wait.
+    for of in lines.chunks(2) {
+        assert!(of[0].starts_with("    locks.rs:"), "{text}");
+        assert!(of[1].starts_with("        waits for the lock at locks.rs:"), "{text}");
+    }
+}
+
+#[test]
+fn says_how_many_awaits_of_a_task_have_no_room() {
+    let mut victim = started(plan("many-awaits"));
+    victim.kill();
+    let text = String::from_utf8(read_rip(&["tasks", "-t"], &victim.wait().ring_path()).stdout).unwrap();
+    for (name, missing) in [("eight", 0), ("nine", 1), ("eight again", 0)] {
+        let lines = text.lines().skip_while(|line| !line.starts_with(&format!("{name}[task ")));
+        let below: Vec<&str> = lines.skip(1).take_while(|line| line.starts_with("    ")).collect();
+        let awaits = below.iter().filter(|line| line.starts_with("    crowds.rs:")).count();
+        let said = below.iter().filter(|line| line.contains(" 1 more await is not shown: ")).count();
+        assert_eq!((awaits, said, below.len()), (8, missing, 8 + missing), "{name}: {text}");
+    }
+}
+
+#[test]
+fn proves_that_two_tasks_wait_for_one_another() {
+    finds("opposite-orders", "proven deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["saver", "spender"]);
+        assert_eq!(answer.locks(0), ["current account", "savings"]);
+    });
+}
+
+#[test]
+fn suspects_a_task_that_nobody_can_wake_and_whose_lock_others_need() {
+    finds("lost-waker", "suspected never-woken", |answer| {
+        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["sleeper".into()], vec!["the lock".into()]));
+    });
+}
+
+#[test]
+fn says_at_which_await_a_task_holds_a_lock_for_long() {
+    let victim = started(plan("lock-over-sleep"));
+    let output = read_rip(&["check", "--threshold", "1ms"], &victim.ring_path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.starts_with("    meanwhile it is suspended at locks.rs:"));
+    assert!(line.is_some_and(|line| line.ends_with(", and holds the lock over that await")), "{text}");
+}
+
+#[test]
+fn a_wait_that_goes_on_in_another_future_is_no_acquisition() {
+    let victim = started(plan("futurelock"));
+    let output = read_rip(&["diff", "--window", "200ms"], &victim.ring_path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.contains("acquisition"), "{text}");
+    let output = read_rip(&["locks", "--json"], &victim.ring_path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lock = text.lines().find(|line| line.contains("\"the lock\"")).expect("it is listed");
+    let lock: Value = serde_json::from_str(lock).unwrap();
+    // The main thread has acquired it once.
+    assert_eq!(lock["data"]["acquisitions"], 1, "{lock}");
+}
+
+#[test]
+fn a_task_with_the_shortest_history_has_all_that_a_verdict_needs() {
+    let victim = started(plan("opposite-orders").env("RIP_WORDS", "16"));
+    assert_eq!(victim.ring_now(&victim.ring_path()).unwrap().slots[0].words.len(), 16);
+    let answer = check(&victim.ring_path(), &[]);
+    assert_eq!(answer.findings, ["proven deadlock"], "{answer:#?}");
+    assert_eq!(answer.threads(0), ["saver", "spender"]);
+    assert_eq!(answer.locks(0), ["current account", "savings"]);
+    let text = String::from_utf8(read_rip(&["tasks", "-t"], &victim.ring_path()).stdout).unwrap();
+    assert!(text.contains("    holds savings, acquired at locks.rs:"), "{text}");
+}

@@ -1,0 +1,35 @@
+//! Verdicts on async tasks, of a living process and of one that was killed. The modules are those of the scenarios.
+
+mod channels;
+mod crowds;
+mod locks;
+mod published;
+mod workers;
+
+use librip_test_kit::victim::{Plan, Victim};
+
+use super::ask::{Answer, check};
+
+fn plan(scenario: &str) -> Plan {
+    Plan::new(env!("CARGO_BIN_EXE_tasks"), &[scenario])
+}
+
+fn started(plan: Plan) -> Victim {
+    let mut victim = plan.start();
+    victim.until("ready");
+    victim
+}
+
+/// Asserts what `check` finds first, while the process lives and after it was killed.
+#[track_caller]
+fn finds(scenario: &str, found: &str, judge: impl Fn(&Answer)) {
+    let mut victim = started(plan(scenario));
+    let answer = check(&victim.ring_path(), &[]);
+    assert_eq!(answer.findings.first().map_or("", String::as_str), found, "{answer:#?}");
+    judge(&answer);
+    victim.kill();
+    let remains = victim.wait();
+    let answer = check(&remains.ring_path(), &[]);
+    assert_eq!(answer.findings.first().map_or("", String::as_str), found, "{answer:#?}");
+    judge(&answer);
+}

@@ -1,0 +1,170 @@
+//! Workers that are blocked or busy, tasks that none of them polls, and executors that nothing prepared.
+
+use std::path::Path;
+use std::time::Instant;
+
+use librip_test_kit::victim::{DEADLINE, Plan, Victim};
+
+use super::{finds, plan, started};
+use crate::ask::{Answer, check, read_rip};
+
+#[test]
+fn proves_that_workers_wait_for_a_lock_of_a_task_that_none_of_them_can_poll() {
+    finds("thread-lock-over-await", "proven deadlock", |answer| {
+        assert!(answer.threads(0).contains(&"holder".to_owned()), "{answer:#?}");
+        assert_eq!(answer.locks(0), ["a lock of threads"]);
+    });
+}
+
+#[test]
+fn proves_that_a_thread_waits_for_a_lock_of_a_task_that_it_alone_polls() {
+    finds("lock-in-a-local-set", "proven deadlock", |answer| {
+        assert_eq!(answer.threads(0)[..2], ["blocks", "holder"], "{answer:#?}");
+        assert_eq!(answer.locks(0), ["a lock of threads"]);
+    });
+}
+
+#[test]
+fn accuses_no_main_future_that_holds_a_lock_and_whose_thread_is_free() {
+    for scenario in ["main-future-holds", "traced-main-future-holds"] {
+        let mut victim = started(plan(scenario));
+        let has_deadlock = |answer: &Answer| answer.findings.iter().any(|found| found.ends_with("deadlock"));
+        let answer = check(&victim.ring_path(), &[]);
+        assert!(!has_deadlock(&answer), "{scenario}: {answer:#?}");
+        victim.kill();
+        let answer = check(&victim.wait().ring_path(), &[]);
+        assert!(!has_deadlock(&answer), "{scenario}: {answer:#?}");
+    }
+}
+
+#[test]
+fn workers_that_wait_in_place_keep_nobody_from_polling_the_task_that_holds_the_lock() {
+    has_a_free_worker("lock-in-place");
+}
+
+#[test]
+fn a_thread_in_block_on_is_none_of_the_workers_that_could_poll_the_task_that_holds_the_lock() {
+    has_a_free_worker("lock-beside-a-free-worker");
+}
+
+/// Two tasks wait for a lock of threads that a suspended task holds, and somebody could poll that one.
+#[track_caller]
+fn has_a_free_worker(scenario: &str) {
+    let mut victim = started(plan(scenario));
+    let start = Instant::now();
+    loop {
+        let text = String::from_utf8(read_rip(&["locks"], &victim.ring_path()).stdout).unwrap();
+        if text.contains("\n  2 tasks wait at ") {
+            break;
+        }
+        assert!(start.elapsed() < DEADLINE, "{text}");
+    }
+    let accuses = |answer: &Answer| {
+        let wrong = ["deadlock", "starved-runtime"];
+        answer.findings.iter().any(|found| wrong.iter().any(|kind| found.ends_with(kind)))
+    };
+    let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
+    assert!(!accuses(&answer), "{answer:#?}");
+    victim.kill();
+    let answer = check(&victim.wait().ring_path(), &[]);
+    assert!(!accuses(&answer), "{answer:#?}");
+}
+
+#[test]
+fn proves_that_busy_workers_starve_a_living_runtime() {
+    let victim = started(plan("busy-workers"));
+    let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
+    assert_eq!(answer.findings.first().map_or("", String::as_str), "proven starved-runtime", "{answer:#?}");
+    assert!(answer.threads(0).contains(&"victim".to_owned()), "{answer:#?}");
+}
+
+#[test]
+fn names_the_poll_that_is_long_and_its_place() {
+    let victim = started(plan("long-poll"));
+    let output = read_rip(&["check", "--threshold", "1ms"], &victim.ring_path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(lines[0], "suspected long-poll: 1 of 2 workers is in a poll that does not return", "{text}");
+    assert!(lines[1].contains(" has polled resizes[task ") && lines[1].contains(", last at "), "{text}");
+    assert!(lines[1].contains(" crowds.rs:"), "{text}");
+}
+
+#[test]
+fn suspects_a_task_that_nobody_polls() {
+    let victim = started(plan("undriven"));
+    let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
+    assert_eq!(answer.findings, ["suspected unpolled-task"], "{answer:#?}");
+    assert_eq!(answer.threads(0), ["orphan"]);
+}
+
+#[test]
+fn says_of_a_dead_process_that_its_workers_were_in_polls() {
+    // How long the polls would have lasted is not known.
+    let mut victim = started(plan("busy-workers"));
+    victim.kill();
+    let remains = victim.wait();
+    let text = String::from_utf8(read_rip(&["check"], &remains.ring_path()).stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].starts_with("not judged: all workers of an executor were in polls"), "{text}");
+    // It names the polls, and where these tasks were made: they have made no marks.
+    let is_poll = |line: &&str| {
+        line.starts_with("    tokio-rt-worker[")
+            && line.contains(" has polled blocks[task ")
+            && line.contains(", made at crowds.rs:")
+    };
+    assert!(lines[2..4].iter().all(is_poll), "{text}");
+}
+
+fn executor(arguments: &[&str]) -> Victim {
+    started(Plan::new(env!("CARGO_BIN_EXE_executor"), arguments))
+}
+
+#[test]
+fn says_of_an_unprepared_executor_what_its_workers_do_and_that_its_tasks_are_not_seen() {
+    let victim = executor(&[]);
+    let pid = victim.pid().to_string();
+    // A worker may not have come to where it waits yet.
+    let start = Instant::now();
+    let (text, remarks) = loop {
+        let output = read_rip(&[], Path::new(&pid));
+        let [text, remarks] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        if text.matches("tokio worker").count() > 0 && text.contains("std::sync::Mutex") {
+            break (text, remarks);
+        }
+        assert!(start.elapsed() < DEADLINE, "{text}{remarks}");
+    };
+    assert!(text.contains("1 thread at") && text.contains("waiting to be woken (tokio block_on)"), "{text}");
+    let expected = "3 threads run async tasks (tokio), and nothing has recorded which: ";
+    assert!(remarks.contains(expected) && remarks.contains("librip_tokio::spawn"), "{remarks}");
+}
+
+#[test]
+fn an_unprepared_executor_is_known_by_its_stacks_where_its_threads_have_other_names() {
+    for (kind, count) in
+        [("", "3 threads run"), ("named", "3 threads run"), ("current-thread", "1 thread runs")]
+    {
+        let victim = executor(&[kind]);
+        let pid = victim.pid().to_string();
+        let expected = format!("{count} async tasks (tokio), and nothing has recorded which: ");
+        for arguments in [&[][..], &["check"], &["tasks"], &["stacks"]] {
+            let start = Instant::now();
+            loop {
+                let output = read_rip(arguments, Path::new(&pid));
+                let said = String::from_utf8(output.stderr).unwrap();
+                if said.contains(&expected) {
+                    // That nothing is found means nothing. The others have a task that blocks its thread.
+                    let possible: &[i32] = match (arguments, kind) {
+                        (["check"], "current-thread") => &[3],
+                        (["check"], _) => &[1, 3],
+                        _ => &[0],
+                    };
+                    let status = output.status.code().unwrap();
+                    assert!(possible.contains(&status), "{kind} {arguments:?}, {status}: {said}");
+                    break;
+                }
+                // A thread that runs shows no stack.
+                assert!(start.elapsed() < DEADLINE, "{kind} {arguments:?}: {said}");
+            }
+        }
+    }
+}
