@@ -87,21 +87,21 @@ fn check(ring: &Ring, cells: &[[u64; 4]]) {
 fn all_known_marks_and_nothing_else_are_in_the_ring_at_any_instant_of_death() {
     let mut random = Random(0x5eed_0001);
     let mut threads = 0;
-    for _ in 0..150 * torture() {
+    for _ in 0..100 * torture() {
         // With enough slots none is reused, so the test can check every thread.
         let plan = plan(&["torture"]).env("RIP_SLOTS", "16384");
         let (ring, cells) = kill_after(plan, random.below(20_000));
         assert_eq!(ring.slots_reused, 0);
         threads += cells;
     }
-    assert!(threads > 300, "only {threads} threads were there: the test is too kind");
+    assert!(threads > 200, "only {threads} threads were there: the test is too kind");
 }
 
 #[test]
 fn reused_slots_hold_their_last_owners_marks_at_any_instant_of_death() {
     let mut random = Random(0x5eed_0002);
     let mut reused = 0;
-    for round in 0..150 * torture() {
+    for round in 0..100 * torture() {
         let slots = THREADS + 2;
         let mut plan = plan(&["torture"]).env("RIP_SLOTS", slots.to_string());
         if round % 2 == 0 {
@@ -110,7 +110,7 @@ fn reused_slots_hold_their_last_owners_marks_at_any_instant_of_death() {
         let (ring, _) = kill_after(plan, random.below(20_000));
         reused += ring.slots_reused;
     }
-    assert!(reused > 300, "only {reused} slots were reused: the test is too kind");
+    assert!(reused > 200, "only {reused} slots were reused: the test is too kind");
 }
 
 #[test]
