@@ -130,6 +130,8 @@ fn unheard(view: &View<'_>, waiting: Waiting<'_>, all: usize, found: &mut Vec<Fi
         finding.since_ns = first.since_ns;
         finding.threads_hurt = all;
         finding.doubts = vec![Doubt::UnrecordedWaker];
+        let may_be_short = model.is_final && view.length(first.since_ns, LONG_NS) != Length::Long;
+        finding.doubts.extend(may_be_short.then_some(Doubt::EndUnknown));
         found.push(finding);
     }
 }

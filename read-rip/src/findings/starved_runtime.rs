@@ -22,7 +22,7 @@
 //! # Example output
 //!
 //! ```text
-//! proven starved-runtime: all 2 workers of an executor are in polls that do not return, and 3 tasks wait
+//! proven starved-runtime: all 2 workers of an executor are in polls that have not returned, and 3 tasks wait
 //!     tokio-rt-worker[12] has polled resize[task 4] for 3.0 s, last at resize image.rs:40; it runs
 //!     tokio-rt-worker[13] has polled resize[task 5] for 3.0 s, last at resize image.rs:40; it runs
 //!     ping[task 6] was woken and is not polled, for 2.9 s
@@ -159,6 +159,9 @@ fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Task
     let polls = longest_polls(view, &tasks);
     let threads = tasks.threads(view);
     let since_ns = tasks.polled.iter().filter_map(|&id| task_of(&view.now.threads[id])?.since_ns).max();
+    // They return when they get the lock.
+    let all_wait = tasks.polled.iter().all(|&id| view.wait(id).is_some());
+    let advice = if all_wait { Advice::ShortenHold } else { Advice::MoveBlockingWork };
     let is_blocking = matches!(of, Of::Calls(..));
     let ready = ready_tasks(view, tasks.ready);
     let hurt = ready.count.max(1);
@@ -182,7 +185,7 @@ fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Task
     });
     let kind = if are_all { Kind::StarvedRuntime } else { Kind::LongPoll };
     let confidence = if is_proven { Confidence::Proven } else { Confidence::Suspected };
-    let mut finding = Finding::new(kind, confidence, evidence, Advice::MoveBlockingWork);
+    let mut finding = Finding::new(kind, confidence, evidence, advice);
     if is_proven && matches!(of, Of::Polls(Pollers::Workers(..))) {
         finding.premises.push(Premise::WorkersBlock);
     }

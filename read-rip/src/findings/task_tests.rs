@@ -172,6 +172,12 @@ fn a_lock_that_is_held_or_was_just_given_to_a_future_is_no_futurelock() {
         let found = scene.run(&Deadlock);
         assert!(found.is_empty(), "{what}: {found:?}");
     }
+    // A time limit of the second future keeps a waker. The first one has none: it was woken when it got the lock.
+    let (mut scene, task) = futurelock();
+    scene.facts(task).wakers = Some(2);
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.kind, found.confidence), (Kind::Futurelock, Confidence::Potential));
+    assert_eq!(found.doubts, [Doubt::OtherBranch]);
     // Another task is first in line, and will be polled.
     let (mut scene, _) = futurelock();
     let first = scene.task("first");

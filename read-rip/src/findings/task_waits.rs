@@ -7,7 +7,7 @@
 //!
 //! A task may wait in several places at once, and the record knows the locks alone: a time limit or another branch of a
 //! `select!` may wake it too. But whoever can wake a task keeps a clone of its waker. If there are no more clones than
-//! futures that wait for locks, each polled with the task's own waker, then only these locks can wake it
+//! futures that wait for locks, each polled last and with the task's own waker, then only these locks can wake it
 //! ([`TaskFacts::has_no_other_wakers`]). The wait of a task for one lock is certain then.
 //!
 //! # A future that is left out

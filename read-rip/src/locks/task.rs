@@ -146,10 +146,13 @@ impl TaskFacts {
 
     /// Whether the task is suspended, and nothing but what its futures wait for can let it go on: nobody has woken it,
     /// and whoever can wake it keeps a waker for one of these waits. A time limit or another branch of a `select!`
-    /// would keep one too.
+    /// would keep one too. A wait that was not polled last does not count: it may have used up its waker, as one that
+    /// was given the lock has.
     pub fn has_no_other_wakers(&self) -> bool {
-        let direct_joins = self.joins.iter().filter(|join| join.is_direct).count();
-        let direct = self.waits.iter().filter(|wait| wait.is_direct).count() + direct_joins;
+        let polled = |is_polled: Option<bool>, is_direct: bool| is_polled == Some(true) && is_direct;
+        let direct_joins = self.joins.iter().filter(|join| polled(join.is_polled, join.is_direct)).count();
+        let direct_waits = self.waits.iter().filter(|wait| polled(wait.is_polled, wait.is_direct)).count();
+        let direct = direct_waits + direct_joins;
         self.is_asleep() && self.wakers.is_some_and(|wakers| (1..=direct).contains(&(wakers as usize)))
     }
 

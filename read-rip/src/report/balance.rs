@@ -256,6 +256,7 @@ fn unrecorded(of: &Balance, modules: &[Module]) -> Option<String> {
 
 fn histories(checked: &Checked, names: &LockNames<'_>) -> Option<String> {
     let overwritten = checked.balance.overwritten;
+    let noun = if checked.tasks > 0 { "thread or task" } else { "thread" };
     // An order takes two locks.
     (overwritten > 0 && names.model.locks.len() > 1).then(|| {
         let keeps_more = checked
@@ -263,7 +264,7 @@ fn histories(checked: &Checked, names: &LockNames<'_>) -> Option<String> {
             .map_or_else(String::new, |words| format!("; RIP_WORDS={words} keeps more"));
         format!(
             "older events of {} were overwritten, so earlier orders of locks are not known{keeps_more}",
-            counted(overwritten as u64, "thread")
+            counted(overwritten as u64, noun)
         )
     })
 }

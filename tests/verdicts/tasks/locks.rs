@@ -14,6 +14,13 @@ fn proves_the_futurelock_of_rfd_609() {
 }
 
 #[test]
+fn a_futurelock_with_a_time_limit_is_potential() {
+    finds("futurelock-in-time", "potential futurelock", |answer| {
+        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["stuck".into()], vec!["the lock".into()]));
+    });
+}
+
+#[test]
 fn proves_a_futurelock_whose_lock_is_held_by_a_future_that_is_not_polled() {
     finds("held-and-left-out", "proven futurelock", |answer| {
         assert_eq!((answer.threads(0), answer.locks(0)), (vec!["stuck".into()], vec!["the lock".into()]));

@@ -84,7 +84,7 @@ fn names_the_poll_that_is_long_and_its_place() {
     let output = read_rip(&["check", "--threshold", "1ms"], &victim.ring_path());
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = text.lines().skip(1).collect();
-    assert_eq!(lines[0], "suspected long-poll: 1 of 2 workers is in a poll that does not return", "{text}");
+    assert_eq!(lines[0], "suspected long-poll: 1 of 2 workers is in a poll that has not returned", "{text}");
     assert!(lines[1].contains(" has polled resizes[task ") && lines[1].contains(", last at "), "{text}");
     assert!(lines[1].contains(" crowds.rs:"), "{text}");
 }

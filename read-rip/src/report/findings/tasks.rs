@@ -17,17 +17,17 @@ pub(super) fn busy_runtime(words: &Words<'_>, busy: &BusyRuntime) -> Paragraph {
             agree(workers, "occupies", "occupy")
         ),
         Some(thread) => format!(
-            "{} is in a poll that does not return{and_wait} that it alone polls",
+            "{} is in a poll that has not returned{and_wait} that it alone polls",
             words.thread(thread)
         ),
         None if workers < busy.of_workers => {
-            let are = agree(workers, "is in a poll that does", "are in polls that do");
-            format!("{workers} of {} {are} not return{and_wait}", counted(busy.of_workers as u64, "worker"))
+            let are = agree(workers, "is in a poll that has", "are in polls that have");
+            format!("{workers} of {} {are} not returned{and_wait}", counted(busy.of_workers as u64, "worker"))
         }
         None if workers == 1 => {
-            format!("the only worker of an executor is in a poll that does not return{and_wait}")
+            format!("the only worker of an executor is in a poll that has not returned{and_wait}")
         }
-        None => format!("all {workers} workers of an executor are in polls that do not return{and_wait}"),
+        None => format!("all {workers} workers of an executor are in polls that have not returned{and_wait}"),
     };
     let mut evidence: Vec<String> =
         busy.polls.iter().map(|poll| poll_of(words, poll, busy.is_blocking)).collect();
@@ -55,7 +55,11 @@ fn poll_of(words: &Words<'_>, poll: &PollFact, is_call: bool) -> String {
     };
     let last = poll.location.map(|location| format!(", last at {}", words.location(location)));
     let last = last.or_else(|| poll.made_at.map(|made| format!(", made at {}", words.location(made))));
-    let doing = poll.thread.and_then(|thread| words.doing(thread)).map(|doing| format!("; {doing}"));
+    // The record of a wait says more than the kernel.
+    let doing = words
+        .awaited(poll.task)
+        .or_else(|| poll.thread.and_then(|thread| words.doing(thread)))
+        .map(|doing| format!("; {doing}"));
     format!("{by}{}{}", last.unwrap_or_default(), doing.unwrap_or_default())
 }
 

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::findings::{HoldFact, LockHistory, Waiters};
 use crate::locations::LocationId;
-use crate::locks::{LockId, LockName, Quantiles, ThreadId};
+use crate::locks::{HoldState, LockId, LockName, Quantiles, ThreadId};
 use crate::report::activity::ActivityWords;
 use crate::report::names::{LockNames, Verbs};
 use crate::report::units::{counted, duration};
@@ -142,6 +142,15 @@ impl<'a> Words<'a> {
         let verb = if is_known(hold.for_ns) { format!("has {held}") } else { holds.to_owned() };
         let (shared, lasting) = (shared(hold.is_shared), self.lasting(" for ", hold.for_ns));
         format!("{thread} {verb} it{shared}{lasting}{acquired}")
+    }
+
+    /// The recorded lock for which a thread or task waits by blocking its thread, and a holder, as a sentence.
+    pub(super) fn awaited(&self, thread: ThreadId) -> Option<String> {
+        let wait = self.names.model.threads[thread].wait.filter(|wait| !wait.is_of_future)?;
+        let lock = &self.names.model.locks[wait.lock];
+        let holder = lock.holders.iter().find(|hold| hold.state == HoldState::Held);
+        let held = holder.map(|hold| format!(", held by {}", self.names.thread(hold.thread)));
+        Some(format!("it waits for {}{}", self.names.lock(lock), held.unwrap_or_default()))
     }
 
     /// What a thread does by the kernel and the memory, as a sentence; `None` if that is not known.

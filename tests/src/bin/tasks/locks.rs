@@ -20,6 +20,21 @@ pub(crate) async fn lock_briefly(lock: &Mutex<i32>) {
 /// The program of Oxide's RFD 609: a task waits for a lock that another future of its own is next to get, and does not
 /// poll that future any more.
 pub(crate) async fn futurelock() {
+    futurelock_of(|lock| async move { lock_briefly(&lock).await }).await;
+}
+
+/// The same, but the task gives up after a while.
+pub(crate) async fn futurelock_in_time() {
+    futurelock_of(|lock| async move {
+        let _ = tokio::time::timeout(Duration::from_secs(3600), lock_briefly(&lock)).await;
+    })
+    .await;
+}
+
+async fn futurelock_of<F>(second: fn(Arc<Mutex<i32>>) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     let lock = Arc::new(Mutex::new(0));
     lock.set_name("the lock");
     let polls: [Arc<Arrivals>; 2] = Default::default();
@@ -31,7 +46,7 @@ pub(crate) async fn futurelock() {
         tokio::select! {
             biased;
             () = &mut first => {}
-            () = elapsed.notified() => noting(lock_briefly(&of_task), &noted[1]).await,
+            () = elapsed.notified() => noting(second(of_task.clone()), &noted[1]).await,
         }
     });
     polls[0].wait(1).await;

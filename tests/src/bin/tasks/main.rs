@@ -26,6 +26,7 @@ type Scenario = (&'static str, fn() -> Pin<Box<dyn Future<Output = ()>>>);
 
 const SCENARIOS: &[Scenario] = &[
     ("futurelock", || Box::pin(locks::futurelock())),
+    ("futurelock-in-time", || Box::pin(locks::futurelock_in_time())),
     ("held-and-left-out", || Box::pin(locks::held_and_left_out())),
     ("owned-futurelock", || Box::pin(locks::owned_futurelock())),
     ("cell-and-lock", || Box::pin(locks::cell_and_lock())),
