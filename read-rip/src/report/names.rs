@@ -143,6 +143,7 @@ impl Verbs {
 /// What kind of lock it is.
 pub fn lock_type(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
+        LockType::Mutex if has_permits(lock) => "semaphore",
         LockType::Mutex => "mutex",
         LockType::RwLock => "rwlock",
         LockType::Spin => "spin lock",
@@ -166,9 +167,15 @@ pub fn who(name: &str, tid: u32) -> String {
     }
 }
 
+/// Whether it is a semaphore whose permits tasks hold: it is recorded as a mutex that several hold.
+fn has_permits(lock: &Lock) -> bool {
+    lock.nature.lock_type == LockType::Mutex && lock.holders.iter().any(|hold| hold.is_shared)
+}
+
 /// What a lock is called in a sentence. The kinds of locks proper are all called locks.
 fn noun(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
+        LockType::Mutex if has_permits(lock) => "semaphore",
         LockType::Once | LockType::Message | LockType::Barrier | LockType::Wake | LockType::Notification => {
             lock_type(lock)
         }

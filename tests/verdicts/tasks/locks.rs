@@ -55,6 +55,13 @@ fn says_of_a_lock_that_is_for_the_first_in_line_that_nobody_holds_it() {
 }
 
 #[test]
+fn calls_a_semaphore_one_while_tasks_hold_permits_of_it() {
+    let victim = started(plan("buffered-permits"));
+    let text = String::from_utf8(read_rip(&["locks"], &victim.ring_path()).stdout).unwrap();
+    assert!(text.contains("\npermits  semaphore at 0x"), "{text}");
+}
+
+#[test]
 fn shows_the_functions_in_which_a_task_waits() {
     let mut victim = started(plan("futurelock"));
     victim.kill();

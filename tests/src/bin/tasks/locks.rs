@@ -108,18 +108,21 @@ pub(crate) async fn cell_and_lock() {
     let (cell, lock) = (Arc::new(OnceCell::new()), Arc::new(Mutex::new(0)));
     cell.set_name("settings");
     lock.set_name("the lock");
-    let [initialises, stuck]: [Arc<Arrivals>; 2] = Default::default();
-    let (of_holder, held, begun) = (cell.clone(), lock.clone(), initialises.clone());
-    let [noted, noted_too] = [stuck.clone(), stuck.clone()];
+    let [holds, initialises, stuck]: [Arc<Arrivals>; 3] = Default::default();
+    let (of_holder, held) = (cell.clone(), lock.clone());
+    let (has_it, begun, noted) = (holds.clone(), initialises.clone(), stuck.clone());
     Task::new().name("holder").spawn(async move {
         let _guard = held.lock().await;
+        has_it.arrive();
         begun.wait(1).await;
         noting(of_holder.get_or_init(async || 7), &noted).await;
     });
+    let noted = stuck.clone();
     Task::new().name("initialiser").spawn(async move {
+        holds.wait(1).await;
         let first = async || {
             initialises.arrive();
-            *noting(lock.lock(), &noted_too).await
+            *noting(lock.lock(), &noted).await
         };
         cell.get_or_init(first).await;
     });
