@@ -12,7 +12,7 @@ use super::nobody_left::asleep;
 use super::runtimes::executor;
 use super::task_balance::TaskBalance;
 use super::view::View;
-use super::{Asleep, Finding};
+use super::{Asleep, Finding, Kind};
 use crate::locks::{Doing, StepKind, ThreadLocks};
 use crate::threads::ThreadState;
 
@@ -123,7 +123,11 @@ impl Balance {
                 && !doing.is_empty()
                 && counted().next().is_none()
                 && doing.keys().all(waits_inside);
-        let tasks = TaskBalance::of(view);
+        let mut tasks = TaskBalance::of(view);
+        if found.iter().any(|finding| finding.kind == Kind::StarvedRuntime) {
+            // The finding says it.
+            tasks.saturated.clear();
+        }
         let nobody_runs = || doing.keys().all(|what| waits_inside(what) || is_idle(what));
         let outcome = match () {
             () if !found.is_empty() => Outcome::Findings,

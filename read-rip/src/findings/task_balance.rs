@@ -92,8 +92,8 @@ fn waits_for_good(view: &View<'_>, thread: &ThreadLocks) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::findings::testing::{NOW, SECOND, Scene};
-    use crate::findings::{Balance, Outcome};
+    use crate::findings::testing::{NOW, SECOND, Scene, finding_about};
+    use crate::findings::{Balance, Kind, Outcome};
     use crate::locks::{Doing, Seen, ThreadId};
 
     fn outcome(scene: &Scene) -> Outcome {
@@ -178,6 +178,8 @@ mod tests {
         assert_eq!(outcome(&scene), Outcome::NothingFound, "no task waits for a worker");
         scene.facts(ready).wakes = 1;
         assert_eq!(outcome(&scene), Outcome::AllWorkersBusy);
+        let found = [finding_about(Kind::StarvedRuntime, &[one])];
+        assert!(scene.with_view(|view| Balance::of(view, &found)).tasks.saturated.is_empty(), "said already");
         scene.facts(other).is_polled = false;
         assert_eq!(outcome(&scene), Outcome::NothingFound, "a worker is free");
     }
