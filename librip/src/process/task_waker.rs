@@ -140,7 +140,7 @@ unsafe fn clone(pointer: *const ()) -> RawWaker {
 }
 
 unsafe fn wake(pointer: *const ()) {
-    // The reference ends here, before the executor is told: it may poll the task at once, and after that poll this
+    // The reference ends here, before the executor learns of the wake: it may poll the task at once, and after that poll this
     // waker must not count as one that can wake the task.
     // SAFETY: the waker gives its reference up.
     let executors = unsafe { of_pointer(pointer) }.count();

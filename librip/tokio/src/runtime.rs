@@ -47,7 +47,7 @@ impl Executor for Runtime {
     }
 
     fn drives_tasks(&self) -> bool {
-        self.handle().runtime_flavor() == RuntimeFlavor::CurrentThread
+        has_one_thread(self.handle())
     }
 
     #[track_caller]
@@ -81,19 +81,21 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
+    /// These facts of the runtime that the calling thread has entered; `None` if it has entered none.
+    pub(crate) fn current(of: fn(&Handle) -> Facts) -> Option<Facts> {
+        Handle::try_current().ok().as_ref().map(of)
+    }
+
     /// Those of a task that is spawned onto the runtime.
     pub(crate) fn of_spawned(handle: &Handle) -> Facts {
-        let workers = match handle.runtime_flavor() {
-            RuntimeFlavor::CurrentThread => 1,
-            _ => handle.metrics().num_workers(),
-        };
+        let workers = if has_one_thread(handle) { 1 } else { handle.metrics().num_workers() };
         Facts { number: number(handle), workers }
     }
 
     /// Those of another task within the runtime: the future of a `block_on`, a task of a `LocalSet`. A runtime of one
     /// thread polls it on that one. Otherwise no worker polls it.
     pub(crate) fn of_local(handle: &Handle) -> Facts {
-        Facts::of_driven(handle, handle.runtime_flavor() == RuntimeFlavor::CurrentThread)
+        Facts::of_driven(handle, has_one_thread(handle))
     }
 
     /// Those of the future of a `block_on`.
@@ -106,9 +108,8 @@ impl Facts {
     }
 }
 
-/// The runtime that the calling thread has entered; `None` if it has entered none.
-pub(crate) fn current() -> Option<Handle> {
-    Handle::try_current().ok()
+fn has_one_thread(handle: &Handle) -> bool {
+    handle.runtime_flavor() == RuntimeFlavor::CurrentThread
 }
 
 /// The number of a runtime.
@@ -152,9 +153,9 @@ mod tests {
         let facts = Facts::of_spawned(one.handle());
         assert_ne!(facts.number, 0);
         assert_ne!(facts.number, Facts::of_spawned(other.handle()).number);
-        let within = one.block_on(async { current() }).expect("it is entered");
-        assert_eq!(Facts::of_spawned(&within), facts);
-        assert!(current().is_none());
+        let current = || Facts::current(Facts::of_spawned);
+        assert_eq!(one.block_on(async { current() }), Some(facts));
+        assert_eq!(current(), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use librip::task::{Blocking, Traced};
 use tokio::runtime::Handle;
 use tokio::task::{self, AbortHandle, Id, JoinError, LocalSet};
 
-use crate::runtime::{self, Executor, Facts};
+use crate::runtime::{Executor, Facts};
 
 /// Says more about a task than [`spawn`] does.
 ///
@@ -135,13 +135,13 @@ impl<'a> Task<'a> {
     /// Makes a task of a future, for those who spawn it by other means, or do not spawn it: see [`traced`].
     #[track_caller]
     pub fn traced<F: Future>(self, future: F) -> Traced<F> {
-        self.of(runtime::current().as_ref().map(Facts::of_local)).traced(future)
+        self.of(Facts::current(Facts::of_local)).traced(future)
     }
 
     /// A task that is spawned onto the runtime that the calling thread has entered.
     #[track_caller]
     pub(crate) fn spawned<F: Future>(self, future: F) -> Traced<F> {
-        self.of(runtime::current().as_ref().map(Facts::of_spawned)).traced(future)
+        self.of(Facts::current(Facts::of_spawned)).traced(future)
     }
 
     #[track_caller]
@@ -152,7 +152,7 @@ impl<'a> Task<'a> {
     /// A call on the pool of the runtime that the calling thread has entered.
     #[track_caller]
     pub(crate) fn blocking<F>(self, call: F) -> Blocking<F> {
-        self.of(runtime::current().as_ref().map(Facts::of_spawned)).blocking(call)
+        self.of(Facts::current(Facts::of_spawned)).blocking(call)
     }
 
     #[track_caller]
@@ -163,7 +163,7 @@ impl<'a> Task<'a> {
     /// A task that is spawned onto a [`LocalSet`].
     #[track_caller]
     pub(crate) fn local<F: Future>(self, future: F) -> Traced<F> {
-        self.of(runtime::current().as_ref().map(Facts::of_local)).local().traced(future)
+        self.of(Facts::current(Facts::of_local)).local().traced(future)
     }
 
     fn of(self, runtime: Option<Facts>) -> librip::task::Builder<'a> {
