@@ -95,14 +95,11 @@ fn awaits(thread: &ThreadLocks, task: &TaskFacts, names: &LockNames<'_>) -> Vec<
 /// What a thread waits for, or what a task does, in brackets.
 pub(super) fn awaited(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
     let thread = &names.model.threads[id];
-    if let Some(task) = thread.task.as_deref().filter(|task| task_does(thread, task) != TaskDoes::Suspended) {
-        // By which thread would make a stack of its own for each.
-        return Some(format!("[{}]", task_state(task_does(thread, task), task.kind)));
-    }
-    let object = awaited_object(id, names);
-    object.or_else(|| {
-        thread.task.as_deref().map(|task| format!("[{}]", task_state(TaskDoes::Suspended, task.kind)))
-    })
+    let Some(task) = thread.task.as_deref() else { return awaited_object(id, names) };
+    let does = task_does(thread, task);
+    let object = awaited_object(id, names).filter(|_| does == TaskDoes::Suspended);
+    // By which thread it is polled would make a stack of its own for each.
+    object.or_else(|| Some(format!("[{}]", task_state(does, task.kind))))
 }
 
 fn awaited_object(id: ThreadId, names: &LockNames<'_>) -> Option<String> {

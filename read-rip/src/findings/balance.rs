@@ -175,8 +175,7 @@ fn is_counted(thread: &ThreadLocks) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::testing::{SECOND, Scene};
-    use crate::locks::Seen;
+    use crate::findings::testing::{SECOND, Scene, seen};
 
     fn balance(scene: &Scene) -> Balance {
         scene.with_view(|view| Balance::of(view, &[]))
@@ -216,7 +215,7 @@ mod tests {
         let mut scene = Scene::new();
         scene.thread("worker");
         assert_eq!(balance(&scene).outcome, Outcome::NothingRecorded);
-        let seen = |doing| Some(Seen { index: 0, place: None, doing, is_still: Some(true), worker: None });
+        let seen = |doing| Some(seen(doing, true));
         scene.model.threads[0].seen = seen(Doing::Unknown);
         assert_eq!(balance(&scene).outcome, Outcome::NothingRecorded, "the kernel may not say anything");
         scene.model.threads[0].seen = seen(Doing::WaitsOutside);

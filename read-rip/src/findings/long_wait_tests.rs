@@ -1,8 +1,8 @@
 //! Long waits and pile-ups: what is one, what is none, and what the evidence says.
 
 use super::*;
-use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene, finding_about};
-use crate::locks::{Doing, Seen, StepKind};
+use crate::findings::testing::{self, MILLISECOND, NOW, SECOND, Scene, finding_about};
+use crate::locks::{Doing, StepKind};
 
 /// A thread holds a lock without a time, as after an acquisition of a free lock. Others wait, the first for `first_ns`.
 fn pile(mut scene: Scene, waiters: usize, first_ns: u64) -> Scene {
@@ -207,8 +207,7 @@ fn what_an_earlier_finding_explains_is_not_reported_again() {
 
 /// The kernel says that the holder of a pile does this.
 fn seen(mut scene: Scene, doing: Doing) -> Scene {
-    scene.model.threads[0].seen =
-        Some(Seen { index: 0, place: None, doing, is_still: Some(false), worker: None });
+    scene.model.threads[0].seen = Some(testing::seen(doing, false));
     scene
 }
 

@@ -60,8 +60,8 @@ impl Analysis for LostWakeup {
         if is_explained(found) {
             return;
         }
-        let balance = Balance::of(view, &[]);
-        if balance.outcome == Outcome::AllTasksWait {
+        let balance = view.now.has_tasks().then(|| Balance::of(view, &[]));
+        if let Some(balance) = balance.filter(|balance| balance.outcome == Outcome::AllTasksWait) {
             unheard(view, notified(view), balance.tasks.present, found);
         } else if are_all_threads_stuck(view) {
             unheard(view, conditioned(view), view.now.present().count(), found);
@@ -163,13 +163,13 @@ fn is_stuck(view: &View<'_>, thread: &ThreadLocks) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::testing::{NOW, SECOND, Scene, finding_about};
+    use crate::findings::testing::{NOW, SECOND, Scene, finding_about, seen};
     use crate::locks::Seen;
 
     const READY: u64 = 0x1000;
 
     fn sees(scene: &mut Scene, thread: ThreadId, doing: Doing) {
-        let seen = Seen { index: thread, place: None, doing, is_still: Some(true), worker: None };
+        let seen = Seen { index: thread, ..seen(doing, true) };
         scene.model.threads[thread].seen = Some(seen);
     }
 

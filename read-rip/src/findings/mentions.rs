@@ -87,7 +87,7 @@ impl Mentions {
             }
             Evidence::BusyRuntime(busy) => {
                 for poll in &busy.polls {
-                    self.passed(poll.task, poll.location.or(poll.made_at));
+                    self.passed(poll.task, poll.place());
                     self.threads.extend(poll.thread);
                 }
                 self.threads.extend(busy.ready.first.iter().map(|ready| ready.task));

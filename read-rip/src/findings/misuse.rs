@@ -165,7 +165,7 @@ fn advice(incident: &LockIncident) -> Advice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::testing::{NOW, SECOND, Scene};
+    use crate::findings::testing::{NOW, SECOND, Scene, seen};
 
     #[test]
     fn a_call_that_was_refused_is_proven_whatever_came_later() {
@@ -213,8 +213,7 @@ mod tests {
         scene.model.threads[0].ended_conditions = vec![end];
         let found = scene.run(&Misuse);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Potential));
-        let seen =
-            Seen { index: 1, place: None, doing: Doing::WaitsInside, is_still: Some(true), worker: None };
+        let seen = Seen { index: 1, ..seen(Doing::WaitsInside, true) };
         scene.model.threads[1].seen = Some(seen);
         assert_eq!(scene.run(&Misuse)[0].confidence, Confidence::Proven);
         let signal = Signal { condition: READY, is_heard: true, location };

@@ -51,6 +51,12 @@ impl Pollers {
         None
     }
 
+    /// Whether these are the workers of an executor, and more threads have polled its tasks than it has workers.
+    pub(super) fn are_overstaffed(self, view: &View<'_>) -> bool {
+        let Pollers::Workers(pid, runtime) = self else { return false };
+        view.memo.overstaffed.get_or_init(|| overstaffed(view)).contains(&(pid, runtime))
+    }
+
     /// Those that the poll of a task by this thread keeps.
     pub(super) fn kept_by(
         view: &View<'_>,
@@ -71,15 +77,16 @@ impl Pollers {
 }
 
 /// The executors with more threads that have polled their tasks than workers.
-pub(super) fn handed_over(view: &View<'_>) -> HashSet<Pollers> {
-    let mut threads: HashMap<Pollers, HashSet<ThreadId>> = HashMap::default();
+fn overstaffed(view: &View<'_>) -> HashSet<(u32, Runtime)> {
+    let mut threads: HashMap<(u32, Runtime), HashSet<ThreadId>> = HashMap::default();
     for (id, thread) in view.now.threads.iter().enumerate() {
         let poller = task_of(thread).and_then(|task| task.thread);
-        if let (Some(poller), Some(of @ Pollers::Workers(..))) = (poller, Pollers::of(view, id)) {
-            threads.entry(of).or_default().insert(poller);
+        if let (Some(poller), Some(Pollers::Workers(pid, runtime))) = (poller, Pollers::of(view, id)) {
+            threads.entry((pid, runtime)).or_default().insert(poller);
         }
     }
-    threads.into_iter().filter(|(of, threads)| threads.len() > of.count()).map(|(of, _)| of).collect()
+    threads.retain(|(_, runtime), threads| threads.len() > runtime.workers as usize);
+    threads.into_keys().collect()
 }
 
 /// Threads all of which are in polls that wait for a lock by blocking them.
@@ -117,12 +124,11 @@ pub(super) fn blocked(view: &View<'_>) -> Vec<(Pollers, Blocked)> {
             (Some(_), None) => {}
         }
     }
-    let handed_over = handed_over(view);
     let are_all = |(of, waits): &(Pollers, Vec<(ThreadId, ThreadId)>)| {
         waits.iter().map(|&(_, thread)| thread).collect::<HashSet<_>>().len() >= of.count()
     };
     let all = waits.into_iter().filter(are_all);
-    all.map(|(of, waits)| (of, Blocked { waits, is_certain: !handed_over.contains(&of) })).collect()
+    all.map(|(of, waits)| (of, Blocked { waits, is_certain: !of.are_overstaffed(view) })).collect()
 }
 
 /// The threads without which a task does not go on: it is suspended, and holds a lock.

@@ -1,5 +1,5 @@
-//! Runtimes whose locks are objects of a heap that this reader does not interpret, and executors, whose tasks are values
-//! of the program's own types.
+//! Runtimes whose locks are objects of a heap that this reader does not interpret, and executors, whose tasks are
+//! values of the program's own types.
 
 use crate::locks::ThreadLocks;
 use crate::ring::Module;

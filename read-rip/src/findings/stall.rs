@@ -116,7 +116,7 @@ fn finding(view: &View<'_>, threads: &Threads) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::testing::Scene;
+    use crate::findings::testing::{Scene, seen};
 
     /// Threads that stand still at these places, and do this.
     fn scene(threads: &[(&str, Doing)]) -> Scene {
@@ -125,8 +125,7 @@ mod tests {
             let id = scene.thread("worker");
             let place = scene.location(file, 1);
             scene.locations[place].full_function = file.into();
-            scene.model.threads[id].seen =
-                Some(Seen { index, place: Some(place), doing, is_still: Some(true), worker: None });
+            scene.model.threads[id].seen = Some(Seen { index, place: Some(place), ..seen(doing, true) });
         }
         scene.model.window_ns = Some(200_000_000);
         scene

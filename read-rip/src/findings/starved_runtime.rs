@@ -31,7 +31,7 @@
 use super::evidence::{BusyRuntime, Evidence, PollFact, ReadyTask, ReadyTasks};
 use super::finding::{Analysis, Finding, threads_of};
 use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
-use super::pollers::{Pollers, handed_over};
+use super::pollers::Pollers;
 use super::task_waits::task_of;
 use super::view::{Length, View};
 use crate::hash::{HashMap, HashSet};
@@ -70,7 +70,6 @@ impl Analysis for StarvedRuntime {
         let is_polled =
             |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(|task| is_long_poll(view, task));
         let stuck: HashSet<ThreadId> = threads_of(found, &[Kind::Deadlock, Kind::Futurelock]);
-        let handed_over = handed_over(view);
         for (of, tasks) in tasks_of_all(view, is_polled, |id| is_long_ready(view, id)) {
             let are_all = tasks.keep_all(view, of);
             // A poll that waits for ever is part of a deadlock, and one that waits for a recorded lock of a long wait.
@@ -80,7 +79,7 @@ impl Analysis for StarvedRuntime {
             // A call on a pool, or the main future, may take as long as it likes, until others wait for its thread.
             let is_free = !matches!(of, Of::Polls(Pollers::Workers(..))) && tasks.ready.is_empty();
             if !tasks.polled.is_empty() && !is_said && !is_free {
-                let is_certain = !matches!(of, Of::Polls(of) if handed_over.contains(&of));
+                let is_certain = !matches!(of, Of::Polls(of) if of.are_overstaffed(view));
                 found.push(finding(view, of, are_all, is_certain, tasks));
             }
         }

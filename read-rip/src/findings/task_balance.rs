@@ -92,9 +92,9 @@ fn waits_for_good(view: &View<'_>, thread: &ThreadLocks) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::findings::testing::{NOW, SECOND, Scene, finding_about};
+    use crate::findings::testing::{NOW, SECOND, Scene, finding_about, seen};
     use crate::findings::{Balance, Kind, Outcome};
-    use crate::locks::{Doing, Seen, ThreadId};
+    use crate::locks::{Doing, ThreadId};
 
     fn outcome(scene: &Scene) -> Outcome {
         scene.with_view(|view| Balance::of(view, &[])).outcome
@@ -109,8 +109,7 @@ mod tests {
             task
         });
         let worker = scene.thread("worker");
-        let seen =
-            Seen { index: 0, place: None, doing: Doing::WaitsOutside, is_still: Some(true), worker: None };
+        let seen = seen(Doing::WaitsOutside, true);
         scene.model.threads[worker].seen = Some(seen).filter(|_| !scene.model.is_final);
         (scene, tasks)
     }
@@ -146,9 +145,7 @@ mod tests {
             }),
             ("a thread runs", |scene, _| {
                 let thread = scene.thread("other");
-                let seen =
-                    Seen { index: 0, place: None, doing: Doing::Runs, is_still: Some(false), worker: None };
-                scene.model.threads[thread].seen = Some(seen);
+                scene.model.threads[thread].seen = Some(seen(Doing::Runs, false));
             }),
         ];
         for (what, change) in changes {

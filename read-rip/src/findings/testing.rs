@@ -9,8 +9,8 @@ use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
 use super::{Advice, Analysis, Confidence, Finding, Kind, Memo, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
-    Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Peer, Step, StepKind, Steps,
-    TaskFacts, TaskHold, TaskWait, ThreadId, ThreadLocks, Wait,
+    Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Peer, Seen, Step,
+    StepKind, Steps, TaskFacts, TaskHold, TaskWait, ThreadId, ThreadLocks, Wait,
 };
 use crate::ring::LockType;
 use crate::threads::ThreadState;
@@ -20,6 +20,11 @@ pub(super) const MILLISECOND: u64 = 1_000_000;
 /// The moment of the reading.
 pub(super) const NOW: u64 = 100 * SECOND;
 const PID: u32 = 4242;
+
+/// What the kernel says of a thread.
+pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
+    Seen { index: 0, place: None, doing, is_still: Some(is_still), worker: None }
+}
 
 /// A model and its locations. Unless changed: the process lives, was read twice, and nothing moved in between.
 pub(super) struct Scene {

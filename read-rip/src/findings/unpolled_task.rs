@@ -47,13 +47,14 @@ impl Analysis for UnpolledTask {
             })
             .collect();
         let is_explained = |id: ThreadId| {
-            let number = task_of(&view.now.threads[id]).and_then(|task| task.runtime);
-            let number = number.map(|runtime| runtime.number);
-            starved.iter().any(|busy| match (Pollers::of(view, id), busy.only_thread) {
-                (Some(Pollers::Thread(own)), Some(thread)) => own == thread,
-                (Some(Pollers::Thread(_)), None) | (_, Some(_)) => false,
-                (_, None) => number.is_some() && number == busy.runtime,
-            })
+            let only_thread = match Pollers::of(view, id) {
+                Some(Pollers::Thread(thread)) => Some(thread),
+                _ => None,
+            };
+            let runtime = task_of(&view.now.threads[id]).and_then(|task| task.runtime);
+            let number = runtime.map(|runtime| runtime.number).filter(|_| only_thread.is_none());
+            let of_it = (number, only_thread);
+            of_it != (None, None) && starved.iter().any(|busy| (busy.runtime, busy.only_thread) == of_it)
         };
         let tasks: Vec<ThreadId> = (0..view.now.threads.len())
             .filter(|&id| task_of(&view.now.threads[id]).is_some_and(|task| task.kind == TaskKind::Async))

@@ -12,6 +12,7 @@ use super::pasts::Pasts;
 use crate::hash::HashSet;
 use crate::locations::Location;
 use crate::locks::{Hold, Join, Lock, LockId, LockModel, Ownership, Quantiles, ThreadId, Wait};
+use crate::ring::Runtime;
 use crate::threads::ThreadState;
 
 /// This many waiting threads are listed one by one.
@@ -38,6 +39,8 @@ pub struct View<'a> {
 pub struct Memo {
     handed_over: OnceCell<HandedOver>,
     nesting_threads: OnceCell<Vec<bool>>,
+    /// See `pollers`: of each executor the process, and the executor.
+    pub(super) overstaffed: OnceCell<HashSet<(u32, Runtime)>>,
     /// See `standstill`.
     pub(super) groups: OnceCell<Vec<Group>>,
     /// For each group, whether it looks like an idle pool. See `idle_pool`.

@@ -1,5 +1,5 @@
-//! Scenes with the threads that poll tasks: blocked and starved executors, and tasks that nobody polls, each beside what
-//! looks like it and is none.
+//! Scenes with the threads that poll tasks: blocked and starved executors, and tasks that nobody polls, each beside
+//! what looks like it and is none.
 
 use super::deadlock::Deadlock;
 use super::evidence::{Evidence, WaitEdge};

@@ -149,18 +149,19 @@ impl TaskFacts {
     /// would keep one too. A wait that was not polled last does not count: it may have used up its waker, as one that
     /// was given the lock has.
     pub fn has_no_other_wakers(&self) -> bool {
-        let polled = |is_polled: Option<bool>, is_direct: bool| is_polled == Some(true) && is_direct;
-        let direct_joins = self.joins.iter().filter(|join| polled(join.is_polled, join.is_direct)).count();
-        let direct_waits = self.waits.iter().filter(|wait| polled(wait.is_polled, wait.is_direct)).count();
-        let direct = direct_waits + direct_joins;
+        let direct = self.ways_to_wait().filter(|&way| way == (Some(true), true)).count();
         self.is_asleep() && self.wakers.is_some_and(|wakers| (1..=direct).contains(&(wakers as usize)))
     }
 
     /// How many of its futures that were polled last wait.
     pub fn polled_waits(&self) -> usize {
-        let polled =
-            self.waits.iter().map(|wait| wait.is_polled).chain(self.joins.iter().map(|join| join.is_polled));
-        polled.filter(|&is_polled| is_polled != Some(false)).count()
+        self.ways_to_wait().filter(|(is_polled, _)| *is_polled != Some(false)).count()
+    }
+
+    /// Of each wait, whether it was polled last, and whether with the task's own waker.
+    fn ways_to_wait(&self) -> impl Iterator<Item = (Option<bool>, bool)> {
+        let joins = self.joins.iter().map(|join| (join.is_polled, join.is_direct));
+        self.waits.iter().map(|wait| (wait.is_polled, wait.is_direct)).chain(joins)
     }
 
     /// Whether nothing but the end of this wait at an object that nobody holds can let the task go on.
@@ -194,28 +195,20 @@ impl TaskFacts {
     /// Whether these are two named futures, neither of which is part of the other one.
     pub fn are_apart(&self, one: Option<usize>, other: Option<usize>) -> bool {
         let (Some(one), Some(other)) = (one, other) else { return false };
-        !self.is_within(one, other) && !self.is_within(other, one)
+        let is_within = |inner, outer| self.outwards(Some(inner)).any(|future| future.index == outer);
+        one != other && !is_within(one, other) && !is_within(other, one)
     }
 
-    /// Whether a named future is part of another one, or that one itself.
-    fn is_within(&self, future: usize, outer: usize) -> bool {
-        let of = |index: usize| self.futures.iter().find(|future| future.index == index);
-        let outers = std::iter::successors(Some(future), |&index| of(index)?.outer);
+    /// A named future, and those that it is part of, from the inside out.
+    pub(super) fn outwards(&self, future: Option<usize>) -> impl Iterator<Item = &TaskFuture> {
+        let first = future.and_then(|index| self.future(index));
+        let outers = std::iter::successors(first, |future| self.future(future.outer?));
         // A damaged table may have a circle.
-        outers.take(self.futures.len() + 1).any(|index| index == outer)
+        outers.take(self.futures.len())
     }
 
     /// Whether a named future, or one that it is part of, was not polled in the last poll.
     pub fn is_left_out(&self, future: Option<usize>) -> bool {
-        let mut next = future;
-        // A damaged table may have a circle.
-        for _ in 0..self.futures.len() {
-            let Some(future) = next.and_then(|index| self.future(index)) else { return false };
-            if future.is_polled == Some(false) {
-                return true;
-            }
-            next = future.outer;
-        }
-        false
+        self.outwards(future).any(|future| future.is_polled == Some(false))
     }
 }

@@ -89,7 +89,7 @@ pub fn task_since(thread: &ThreadLocks, task: &TaskFacts) -> (Option<u64>, bool)
 pub fn task_awaits(thread: &ThreadLocks, task: &TaskFacts) -> Vec<LocationId> {
     let place = task_place(thread, task);
     let Some(at) = place.location.filter(|_| place.is_await) else { return Vec::new() };
-    let mut next = match (thread.wait.as_ref().or(thread.sleep.as_deref()), &thread.join) {
+    let within = match (thread.wait.as_ref().or(thread.sleep.as_deref()), &thread.join) {
         (Some(wait), _) => {
             let of_wait =
                 task.waits.iter().filter(|own| own.wait.lock == wait.lock && own.wait.location == at);
@@ -99,12 +99,7 @@ pub fn task_awaits(thread: &ThreadLocks, task: &TaskFacts) -> Vec<LocationId> {
         (None, None) => innermost(task).and_then(|future| future.outer),
     };
     let mut awaits = vec![at];
-    // A damaged table may have a circle.
-    for _ in 0..task.futures.len() {
-        let Some(future) = next.and_then(|index| task.future(index)) else { break };
-        awaits.push(future.location);
-        next = future.outer;
-    }
+    awaits.extend(task.outwards(within).map(|future| future.location));
     awaits.reverse();
     awaits
 }

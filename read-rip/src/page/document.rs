@@ -261,16 +261,15 @@ impl Document<'_, '_> {
         let most = groups.first().map_or(1, |group| group.tasks.len()).max(1);
         writeln!(self.out, "<ol class=\"places tasks\">")?;
         for group in groups.iter().take(PLACES_MAX) {
-            let (does, what) = task_group(group, self.page.names);
-            let (count, longest) = what.split_once(", ").unwrap_or((&what, ""));
+            let (does, count, longest) = task_group(group, self.page.names);
             self.bar(group.tasks.len(), most)?;
             writeln!(
                 self.out,
                 "<span class=\"number\">{}</span> <span class=\"function\">{}</span> \
                  <span class=\"marks\"><span>{}</span></span></li>",
-                Text(count),
+                Text(&count),
                 Text(&does),
-                Text(longest)
+                Text(&longest.unwrap_or_default())
             )?;
         }
         writeln!(self.out, "</ol>")?;

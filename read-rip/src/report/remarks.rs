@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::list::{process_state, state_of_child};
 use super::names::location_texts;
-use super::units::{age, counted};
+use super::units::{age, counted, is_zero};
 use crate::events::Leftover;
 use crate::findings::{self, Balance};
 use crate::locations::{FileNames, Location, Locations};
@@ -22,11 +22,6 @@ use crate::threads::{Losses, Thread, ThreadState};
 /// What is wrong with a module's file. Its path may come from a hostile ring.
 pub fn of_module(problem: &ModuleProblem) -> String {
     format!("{}: {}", printable(&problem.path.to_string_lossy()), problem.what)
-}
-
-/// Whether there is nothing to say: of a number that JSON leaves out then.
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 /// What `check` looked at, and what came of it.

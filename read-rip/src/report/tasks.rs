@@ -12,8 +12,8 @@ use crate::locks::{
 };
 use crate::ring::{FUTURES_LEFT_OUT_MAX, FUTURES_MAX, TaskKind, task_number};
 
-/// What a group of tasks does and where, and what they are: `2 tasks, the longest for 3.0 s`.
-pub fn task_group(group: &TaskGroup, names: &LockNames<'_>) -> (String, String) {
+/// What a group of tasks does and where; how many they are: `2 tasks`; and how long: `the longest for 3.0 s`.
+pub fn task_group(group: &TaskGroup, names: &LockNames<'_>) -> (String, String, Option<String>) {
     let does = task_state(group.does, group.kind);
     let place = match group.locks[..] {
         [first, _, ..] => many_in_words(group, first, names),
@@ -21,10 +21,9 @@ pub fn task_group(group: &TaskGroup, names: &LockNames<'_>) -> (String, String) 
     };
     let longest = group.tasks.first().and_then(|&id| lasting(id, names)).map(|lasting| {
         let longest = if group.tasks.len() > 1 { "the longest " } else { "" };
-        format!(", {longest}{lasting}")
+        format!("{longest}{lasting}")
     });
-    let what = what_they_are(group.kind, group.tasks.len());
-    (format!("{does}{place}"), what + &longest.unwrap_or_default())
+    (format!("{does}{place}"), what_they_are(group.kind, group.tasks.len()), longest)
 }
 
 /// Writes groups of tasks, a line each. With `all_names`, the tasks of each group follow it.
@@ -40,8 +39,9 @@ pub fn task_groups(
 ) -> io::Result<()> {
     let bold = anstyle::Style::new().bold();
     for group in groups {
-        let (does, what) = task_group(group, names);
-        writeln!(out, "{bold}{does}{bold:#} : {what}")?;
+        let (does, what, longest) = task_group(group, names);
+        let longest = longest.map(|longest| format!(", {longest}")).unwrap_or_default();
+        writeln!(out, "{bold}{does}{bold:#} : {what}{longest}")?;
         if all_names {
             let all: Vec<String> = group.tasks.iter().map(|&id| names.thread(id)).collect();
             writeln!(out, "    {}", all.join(", "))?;

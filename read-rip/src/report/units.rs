@@ -5,6 +5,11 @@ pub fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Whether there is nothing to say: of a number that JSON leaves out then.
+pub(super) fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
+    *count == T::default()
+}
+
 /// `2 threads`, `2 tasks`, or `1 task and 1 thread`.
 pub(super) fn threads_and_tasks(threads: u64, tasks: u64) -> String {
     match (tasks, threads) {

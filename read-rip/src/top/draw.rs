@@ -33,7 +33,7 @@ const RATES_WIDTH: u16 = 100;
 const HELP: &[&str] = &[
     "1 2 3, Tab     locks, threads and tasks, findings",
     "Up Down j k    choose a row; PgUp PgDn Home End; a click chooses too",
-    "Enter          open a lock: its holder and waiters; a holder or a thread: its history and stack; a task: its awaits",
+    "Enter          open a lock: its holder and waiters; a holder or thread: its history and stack; a task: its awaits",
     "Esc            back",
     "/              list only rows that a regular expression matches; Esc lists all",
     "s              another order: what hurts, amounts, names",

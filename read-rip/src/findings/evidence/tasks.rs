@@ -50,6 +50,13 @@ pub struct PollFact {
     pub is_at_most: bool,
 }
 
+impl PollFact {
+    /// Where the task was last, or where it was made.
+    pub fn place(&self) -> Option<LocationId> {
+        self.location.or(self.made_at)
+    }
+}
+
 /// Tasks that were woken, or made, and were not polled since.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReadyTasks {

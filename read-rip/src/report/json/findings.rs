@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
 use super::writer::{Json, moment};
-use crate::findings::{Confidence, Evidence, Finding, Kind};
+use crate::findings::{Confidence, Evidence, Finding, Kind, PollFact};
 use crate::locks::{LockId, ThreadId};
 use crate::report::findings::{Paragraph, advice, doubt, paragraph, premise};
 use crate::report::machine::Looked;
@@ -118,7 +118,7 @@ impl<W: Write> Json<W> {
 fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonChecked<'a> {
     let (pools, polls) = (&checked.balance.pools, &checked.balance.tasks.saturated);
     let mentions = (!pools.is_empty() || !polls.is_empty()).then(|| {
-        let of_polls = polls.iter().filter_map(|poll| poll.location.or(poll.made_at));
+        let of_polls = polls.iter().filter_map(PollFact::place);
         let locations: BTreeSet<_> = pools.iter().map(|pool| pool.location).chain(of_polls).collect();
         let of_polls = polls.iter().flat_map(|poll| [Some(poll.task), poll.thread]).flatten();
         let threads: BTreeSet<_> = pools.iter().map(|pool| pool.holder).chain(of_polls).collect();

@@ -9,6 +9,7 @@ use super::writer::{Json, moment};
 use crate::locations::LocationId;
 use crate::locks::{LockId, TaskDoes, TaskFacts, ThreadId, task_does, task_place, task_since};
 use crate::report::names::LockNames;
+use crate::report::units::is_zero;
 use crate::ring::{Snapshot, TaskKind};
 
 #[derive(Serialize)]
@@ -38,7 +39,7 @@ struct Task<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<JsonLocation<'a>>,
     futures: Vec<Future<'a>>,
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     futures_left_out: u64,
     waits: Vec<Use<'a>>,
     holds: Vec<Use<'a>>,
@@ -164,10 +165,6 @@ impl<W: Write> Json<W> {
             },
         )
     }
-}
-
-fn is_none(count: &u64) -> bool {
-    *count == 0
 }
 
 fn runtime(task: &TaskFacts) -> Option<Runtime> {
