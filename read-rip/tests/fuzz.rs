@@ -52,14 +52,7 @@ fn ring() -> Ring {
     let lock_names = vec![(4321, 0x7000, "cache".into())];
     let ring = Ring { lock_names, has_tasks: true, ..ring.with_clock(3) };
     let waits = |lock| Held { recursion: OF_FUTURE, ..Held::new(2, lock, 0x3000).since(4000) };
-    let task = Task {
-        location: BIAS + 0x1000,
-        runtime: 1,
-        workers: 2,
-        counts_wakes: true,
-        wakers: Some(1),
-        ..Task::new()
-    };
+    let task = Task::of_executor(BIAS + 0x1000);
     let two_futures = Task {
         turn: 4,
         since: Some((4000, true)),

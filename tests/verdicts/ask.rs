@@ -31,6 +31,11 @@ pub(crate) fn read_rip(arguments: &[&str], ring: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().unwrap()
 }
 
+/// What that prints.
+pub(crate) fn printed(arguments: &[&str], ring: &Path) -> String {
+    String::from_utf8(read_rip(arguments, ring).stdout).unwrap()
+}
+
 /// What `read-rip check` found.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -44,6 +49,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// Whether there is a finding of one of these kinds, however sure.
+    pub(crate) fn accuses(&self, kinds: &[&str]) -> bool {
+        let is_of = |found: &String| kinds.iter().any(|kind| found.split_once(' ').unwrap().1 == *kind);
+        self.findings.iter().any(is_of)
+    }
+
     /// The names of the threads of a finding, sorted.
     pub(crate) fn threads(&self, finding: usize) -> Vec<String> {
         self.names(finding, "threads")

@@ -5,16 +5,12 @@ use std::time::Instant;
 
 use librip_test_kit::victim::{DEADLINE, Plan, Victim};
 
-use super::ask::{check, read_rip};
+use super::ask::{check, printed};
 
 fn stuck(program: &str) -> Victim {
     let mut victim = Plan::new(program, &[]).start();
     victim.until("stuck");
     victim
-}
-
-fn text(arguments: &[&str], ring: &Path) -> String {
-    String::from_utf8(read_rip(arguments, ring).stdout).unwrap()
 }
 
 /// `FILE:LINE` of the line with this text in an example.
@@ -41,7 +37,7 @@ fn the_futurelock_is_proven_and_both_futures_are_shown_live_and_after_a_kill() {
         assert!(start.elapsed() < DEADLINE, "{answer:#?}");
     };
     let shows = |ring: &Path| {
-        let tasks = text(&["tasks", "-t"], ring);
+        let tasks = printed(&["tasks", "-t"], ring);
         let of_it: Vec<&str> =
             tasks.lines().skip_while(|line| !line.starts_with(&format!("{name}[task "))).take(5).collect();
         assert!(
@@ -62,7 +58,7 @@ fn the_futurelock_is_proven_and_both_futures_are_shown_live_and_after_a_kill() {
     let remains = victim.wait();
     let ring = remains.ring_path();
     shows(&ring);
-    let said = text(&["check"], &ring);
+    let said = printed(&["check"], &ring);
     let expected = [
         format!("\nproven futurelock: {name}[task "),
         "] waits for a lock that another future of its own is next to get".to_owned(),
@@ -86,7 +82,7 @@ fn the_starved_runtime_is_proven_while_it_lives_and_its_requests_are_ready() {
     assert_eq!(answer.findings, ["proven starved-runtime"], "{answer:#?}");
     let busy = answer.threads(0);
     assert_eq!(busy.iter().filter(|name| *name == "report").count(), 2, "{answer:#?}");
-    let tasks = text(&["tasks", "-t"], &victim.ring_path());
+    let tasks = printed(&["tasks", "-t"], &victim.ring_path());
     let all = |begin: &str, state: &str| {
         let is_so = |line: &&str| line.starts_with(begin) && line.contains(state);
         tasks.lines().filter(is_so).count()
@@ -94,7 +90,7 @@ fn the_starved_runtime_is_proven_while_it_lives_and_its_requests_are_ready() {
     assert_eq!(all("report[task ", "]: polled by tokio-rt-worker["), 2, "{tasks}");
     assert_eq!(all("report[task ", &format!(" {computes}, made at starved.rs:")), 2, "{tasks}");
     assert_eq!(all("request ", "]: ready and not polled for "), 5, "{tasks}");
-    let groups = text(&["tasks"], &victim.ring_path());
+    let groups = printed(&["tasks"], &victim.ring_path());
     let (file, line) = asks.split_once(':').unwrap();
     let made = format!("ready and not polled, made at {file}:{} : 5 tasks", line.parse::<u32>().unwrap() + 1);
     assert!(groups.contains(&made), "no {made:?} in {groups}");

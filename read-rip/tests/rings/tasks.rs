@@ -25,14 +25,7 @@ pub(crate) fn futurelock() -> Ring {
         Site::new(SPAWN, "src/main.rs", 9).within("main"),
     ];
     let waits = |since| Held { recursion: OF_FUTURE, ..Held::new(WAITING, LOCK, WAIT).since(since) };
-    let task = Task {
-        location: BIAS + SPAWN,
-        runtime: 1,
-        workers: 2,
-        counts_wakes: true,
-        wakers: Some(1),
-        ..Task::new()
-    };
+    let task = Task::of_executor(BIAS + SPAWN);
     let locked = Task {
         turn: 4,
         since: Some((4000, true)),

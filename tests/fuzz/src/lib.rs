@@ -98,14 +98,7 @@ pub fn ring() -> Ring {
     let acquired = |lock, since| Held::new(held::HELD, lock, TAKES).since(since);
     let waits = |lock, since| Held::new(held::WAITING, lock, WAITS).since(since);
     ring.has_tasks = true;
-    let task = Task {
-        location: BIAS + 0x1000,
-        runtime: 1,
-        workers: 2,
-        counts_wakes: true,
-        wakers: Some(1),
-        ..Task::new()
-    };
+    let task = Task::of_executor(BIAS + 0x1000);
     let two_futures = Task {
         turn: 4,
         since: Some((4000, true)),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{finds, plan, started};
-use crate::ask::{check, read_rip};
+use crate::ask::{check, printed};
 
 #[test]
 fn proves_the_futurelock_of_rfd_609() {
@@ -47,7 +47,7 @@ fn says_of_a_lock_that_is_for_the_first_in_line_that_nobody_holds_it() {
     let mut victim = started(plan("futurelock"));
     victim.kill();
     let remains = victim.wait();
-    let text = String::from_utf8(read_rip(&["locks"], &remains.ring_path()).stdout).unwrap();
+    let text = printed(&["locks"], &remains.ring_path());
     assert!(
         text.contains("\n  nobody holds it: the first in line can have it") && !text.contains("not known"),
         "{text}"
@@ -57,7 +57,7 @@ fn says_of_a_lock_that_is_for_the_first_in_line_that_nobody_holds_it() {
 #[test]
 fn calls_a_semaphore_one_while_tasks_hold_permits_of_it() {
     let victim = started(plan("buffered-permits"));
-    let text = String::from_utf8(read_rip(&["locks"], &victim.ring_path()).stdout).unwrap();
+    let text = printed(&["locks"], &victim.ring_path());
     assert!(text.contains("\npermits  semaphore at 0x"), "{text}");
 }
 
@@ -66,7 +66,7 @@ fn shows_the_functions_in_which_a_task_waits() {
     let mut victim = started(plan("futurelock"));
     victim.kill();
     let remains = victim.wait();
-    let text = String::from_utf8(read_rip(&["tasks", "-t"], &remains.ring_path()).stdout).unwrap();
+    let text = printed(&["tasks", "-t"], &remains.ring_path());
     let lines: Vec<&str> = text.lines().skip(1).take(4).collect();
     let is_not_polled = |line: &&str| line.ends_with(" (not polled in the last poll of the task)");
     assert!(lines[..2].iter().all(is_not_polled) && !lines[2..].iter().any(is_not_polled), "{text}");
@@ -81,7 +81,7 @@ fn shows_the_functions_in_which_a_task_waits() {
 fn says_how_many_awaits_of_a_task_have_no_room() {
     let mut victim = started(plan("many-awaits"));
     victim.kill();
-    let text = String::from_utf8(read_rip(&["tasks", "-t"], &victim.wait().ring_path()).stdout).unwrap();
+    let text = printed(&["tasks", "-t"], &victim.wait().ring_path());
     for (name, missing) in [("eight", 0), ("nine", 1), ("eight again", 0)] {
         let lines = text.lines().skip_while(|line| !line.starts_with(&format!("{name}[task ")));
         let below: Vec<&str> = lines.skip(1).take_while(|line| line.starts_with("    ")).collect();
@@ -109,8 +109,7 @@ fn suspects_a_task_that_nobody_can_wake_and_whose_lock_others_need() {
 #[test]
 fn says_at_which_await_a_task_holds_a_lock_for_long() {
     let victim = started(plan("lock-over-sleep"));
-    let output = read_rip(&["check", "--threshold", "1ms"], &victim.ring_path());
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = printed(&["check", "--threshold", "1ms"], &victim.ring_path());
     let line = text.lines().find(|line| line.starts_with("    meanwhile it is suspended at locks.rs:"));
     assert!(line.is_some_and(|line| line.ends_with(", and holds the lock over that await")), "{text}");
 }
@@ -118,11 +117,9 @@ fn says_at_which_await_a_task_holds_a_lock_for_long() {
 #[test]
 fn a_wait_that_goes_on_in_another_future_is_no_acquisition() {
     let victim = started(plan("futurelock"));
-    let output = read_rip(&["diff", "--window", "200ms"], &victim.ring_path());
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = printed(&["diff", "--window", "200ms"], &victim.ring_path());
     assert!(!text.contains("acquisition"), "{text}");
-    let output = read_rip(&["locks", "--json"], &victim.ring_path());
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = printed(&["locks", "--json"], &victim.ring_path());
     let lock = text.lines().find(|line| line.contains("\"the lock\"")).expect("it is listed");
     let lock: Value = serde_json::from_str(lock).unwrap();
     // The main thread has acquired it once.
@@ -137,6 +134,6 @@ fn a_task_with_the_shortest_history_has_all_that_a_verdict_needs() {
     assert_eq!(answer.findings, ["proven deadlock"], "{answer:#?}");
     assert_eq!(answer.threads(0), ["saver", "spender"]);
     assert_eq!(answer.locks(0), ["current account", "savings"]);
-    let text = String::from_utf8(read_rip(&["tasks", "-t"], &victim.ring_path()).stdout).unwrap();
+    let text = printed(&["tasks", "-t"], &victim.ring_path());
     assert!(text.contains("    holds savings, acquired at locks.rs:"), "{text}");
 }

@@ -310,6 +310,12 @@ impl Task {
         Task { kind: 1, ..Task::default() }
     }
 
+    /// The same, made at this location, for an executor with two workers. Its wakes are counted, and one can wake it.
+    pub fn of_executor(location: u64) -> Task {
+        let wakers = Some(1);
+        Task { location, runtime: 1, workers: 2, counts_wakes: true, wakers, ..Task::new() }
+    }
+
     pub(super) fn bytes(&self, slot_len: u64) -> Vec<u8> {
         let mut bytes = vec![0; task_at::LEN];
         let flags = u64::from(self.is_local) << 8 | u64::from(self.counts_wakes) << 9;

@@ -14,13 +14,16 @@ impl Arrivals {
         self.1.notify_one();
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.0.load(SeqCst)
-    }
-
     pub(crate) async fn wait(&self, count: usize) {
         while self.0.load(SeqCst) < count {
             self.1.notified().await;
+        }
+    }
+
+    /// The same where one of those that arrive waits for another one.
+    pub(crate) async fn wait_beside_others(&self, count: usize) {
+        while self.0.load(SeqCst) < count {
+            tokio::task::yield_now().await;
         }
     }
 }

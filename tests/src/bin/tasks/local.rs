@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::task::LocalSet;
 
 use crate::arrivals::{Arrivals, noting};
+use crate::locks::holds_and_blocks;
 
 /// The future of a `block_on` holds a lock of threads while it is suspended, and all workers wait for that lock. Its
 /// own thread is free to poll it.
@@ -58,25 +59,11 @@ pub(crate) async fn lock_in_a_local_set() {
     thread::spawn(move || {
         let set = LocalSet::new();
         handle.block_on(set.run_until(async {
-            let lock = Arc::new(Mutex::new(0));
-            lock.set_name("a lock of threads");
-            let (held, resume, noted_too) = (lock.clone(), Arc::new(Notify::new()), noted.clone());
-            let resumed = resume.clone();
-            Task::new().name("holder").spawn_local(async move {
-                let _guard = held.lock().unwrap_or_else(PoisonError::into_inner);
-                noting(resumed.notified(), &noted_too).await;
-            });
-            Task::new().name("blocks").spawn_local(async move {
-                noted.wait(1).await;
-                resume.notify_one();
-                noted.arrive();
-                *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-            });
+            let (holds, blocks) = holds_and_blocks(noted);
+            Task::new().name("holder").spawn_local(holds);
+            Task::new().name("blocks").spawn_local(blocks);
             std::future::pending::<()>().await;
         }));
     });
-    // The task that blocks waits for the first arrival itself.
-    while arrivals.count() < 2 {
-        tokio::task::yield_now().await;
-    }
+    arrivals.wait_beside_others(2).await;
 }

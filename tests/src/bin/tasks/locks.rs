@@ -129,6 +129,28 @@ pub(crate) async fn cell_and_lock() {
     stuck.wait(2).await;
 }
 
+/// For two tasks that one thread polls: the first one holds a lock of threads over an await, and the second one blocks
+/// the thread for it. Both have arrived then.
+pub(crate) fn holds_and_blocks(
+    arrivals: Arc<Arrivals>,
+) -> (impl Future<Output = ()>, impl Future<Output = ()>) {
+    let lock = Arc::new(librip::sync::Mutex::new(0));
+    lock.set_name("a lock of threads");
+    let (held, resume) = (lock.clone(), Arc::new(Notify::new()));
+    let (resumed, noted) = (resume.clone(), arrivals.clone());
+    let holds = async move {
+        let _guard = held.lock().unwrap_or_else(PoisonError::into_inner);
+        noting(resumed.notified(), &noted).await;
+    };
+    let blocks = async move {
+        arrivals.wait(1).await;
+        resume.notify_one();
+        arrivals.arrive();
+        add_one(&lock);
+    };
+    (holds, blocks)
+}
+
 /// Two tasks take two locks in opposite orders.
 pub(crate) async fn opposite_orders() {
     let locks = [Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0))];

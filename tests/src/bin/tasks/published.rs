@@ -11,9 +11,10 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use librip::sync::{Arc, PoisonError};
 use librip_tokio::Task;
-use librip_tokio::sync::{Barrier, Mutex, Notify, RwLock, Semaphore, oneshot};
+use librip_tokio::sync::{Barrier, Mutex, RwLock, Semaphore, oneshot};
 
 use crate::arrivals::{Arrivals, Moves, noting};
+use crate::locks::holds_and_blocks;
 
 /// Polls two futures once, neither of which gets what it waits for.
 async fn start_both<A: Future, B: Future>(first: std::pin::Pin<&mut A>, second: std::pin::Pin<&mut B>) {
@@ -206,27 +207,13 @@ pub(crate) async fn lock_of_a_current_thread() {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = librip_tokio::watch(&mut builder).build().expect("a runtime needs no thread");
         runtime.block_on(async {
-            let lock = Arc::new(librip::sync::Mutex::new(0));
-            lock.set_name("a lock of threads");
-            let (held, resume) = (lock.clone(), Arc::new(Notify::new()));
-            let (resumed, noted_too) = (resume.clone(), noted.clone());
-            Task::new().name("holder").spawn(Moves(async move {
-                let _guard = held.lock().unwrap_or_else(PoisonError::into_inner);
-                noting(resumed.notified(), &noted_too).await;
-            }));
-            Task::new().name("blocks").spawn(async move {
-                noted.wait(1).await;
-                resume.notify_one();
-                noted.arrive();
-                *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-            });
+            let (holds, blocks) = holds_and_blocks(noted);
+            Task::new().name("holder").spawn(Moves(holds));
+            Task::new().name("blocks").spawn(blocks);
             std::future::pending::<()>().await;
         });
     });
-    // The task that blocks waits for the first arrival itself.
-    while arrivals.count() < 2 {
-        tokio::task::yield_now().await;
-    }
+    arrivals.wait_beside_others(2).await;
 }
 
 /// Two tasks wait for the ends of one another.
