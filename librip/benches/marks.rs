@@ -34,6 +34,16 @@
 //! It does not check whether there is a slot, it has no note, and it writes to ordinary memory that ends with the
 //! thread. The baseline exists on x86-64 only; on other processors the mark itself is the baseline.
 //!
+//! # The ancestor
+//!
+//! `the ancestor's mark` is what the C header that preceded librip did, written anew in [`ancestor`]: two thread-local
+//! counters of one byte, and a store into a row of 32 words, which a global pointer and the thread's number lead to. It
+//! checks nothing, loses marks to signal handlers, and exists on x86-64 only.
+//!
+//! # The lock pair
+//!
+//! `lock pair` is the shortest lock there is, in [`pair`]: an atomic exchange acquires it and a store releases it.
+//!
 //! # What is not measured
 //!
 //! Marks with cold caches. The effect of a mark's 70 bytes of code on the instruction cache of a large program.
@@ -86,6 +96,7 @@ fn all() {
     make_ring(65_536, Clock::Contended);
     one_thread();
     locks();
+    lock_pair();
     two_threads();
     claims();
 }
@@ -185,6 +196,114 @@ mod bare {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+mod ancestor {
+    use core::sync::atomic::AtomicU64;
+
+    /// The length of a row: a name, and 32 words.
+    const ROW_LEN_BYTES: usize = 320;
+    /// The row that the measured thread writes to.
+    const ROW: usize = 7;
+
+    core::arch::global_asm!(
+        ".pushsection .tbss.librip_bench,\"awT\",@nobits",
+        ".balign 8",
+        ".globl librip_bench_row, librip_bench_lap, librip_bench_index",
+        ".hidden librip_bench_row, librip_bench_lap, librip_bench_index",
+        "librip_bench_row: .zero 8",
+        "librip_bench_lap: .zero 1",
+        "librip_bench_index: .zero 1",
+        ".popsection",
+        ".pushsection .bss.librip_bench,\"aw\",@nobits",
+        ".balign 8",
+        ".globl librip_bench_rows",
+        ".hidden librip_bench_rows",
+        "librip_bench_rows: .zero 8",
+        ".popsection",
+    );
+
+    unsafe extern "C" {
+        /// The rows of all threads.
+        safe static librip_bench_rows: AtomicU64;
+    }
+
+    /// Use it after `begin` only.
+    macro_rules! mark {
+        () => {
+            // SAFETY: stores one of the 32 words of this thread's row: see `begin`.
+            unsafe {
+                core::arch::asm!(
+                    "movzx {lap:e}, byte ptr fs:[librip_bench_lap@TPOFF]",
+                    "lea {index:e}, [{lap} + 1]",
+                    "mov byte ptr fs:[librip_bench_lap@TPOFF], {index:l}",
+                    "shl {lap}, 56",
+                    "lea {pc}, [rip]",
+                    "or {lap}, {pc}",
+                    "movzx {index:e}, byte ptr fs:[librip_bench_index@TPOFF]",
+                    "lea {pc:e}, [{index} + 1]",
+                    "and {pc:e}, 31",
+                    "mov byte ptr fs:[librip_bench_index@TPOFF], {pc:l}",
+                    "imul {row}, qword ptr fs:[librip_bench_row@TPOFF], 320",
+                    "add {row}, qword ptr [rip + librip_bench_rows]",
+                    "mov qword ptr [{row} + 8*{index} + 64], {lap}",
+                    lap = out(reg) _,
+                    index = out(reg) _,
+                    pc = out(reg) _,
+                    row = out(reg) _,
+                    options(nostack),
+                )
+            }
+        };
+    }
+    pub(crate) use mark;
+
+    /// Gives the calling thread its row.
+    pub(crate) fn begin() {
+        let rows: &'static mut [u64] = vec![0u64; (ROW + 1) * ROW_LEN_BYTES / 8].leak();
+        librip_bench_rows
+            .store(rows.as_mut_ptr().expose_provenance() as u64, core::sync::atomic::Ordering::Relaxed);
+        // SAFETY: sets a variable of this module.
+        unsafe {
+            core::arch::asm!(
+                "mov qword ptr fs:[librip_bench_row@TPOFF], {row}",
+                row = in(reg) ROW,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+
+    /// Makes four marks a round.
+    #[inline(never)]
+    pub(crate) fn marks(rounds: u64) {
+        for _ in 0..rounds {
+            mark!();
+            mark!();
+            mark!();
+            mark!();
+        }
+    }
+}
+
+mod pair {
+    use core::sync::atomic::AtomicU32;
+    use core::sync::atomic::Ordering::{Acquire, Release};
+
+    /// A lock that is always free.
+    pub(crate) static LOCK: AtomicU32 = AtomicU32::new(0);
+
+    #[inline(always)]
+    pub(crate) fn lock() {
+        while LOCK.swap(1, Acquire) != 0 {
+            core::hint::spin_loop();
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn unlock() {
+        LOCK.store(0, Release);
+    }
+}
+
 const BASELINE: &str = "bare store";
 
 /// Returns the baseline if there is one, else the mark. It is to be the candidate with index 0.
@@ -224,6 +343,11 @@ fn ticks() {
 fn one_thread() {
     let plugin = Plugin::load();
     let mut candidates = vec![baseline(), Candidate::new("rip_snap!()", 0, 4, marks)];
+    #[cfg(target_arch = "x86_64")]
+    {
+        ancestor::begin();
+        candidates.push(Candidate::new("the ancestor's mark", 0, 4, ancestor::marks));
+    }
     match &plugin {
         Ok(plugin) => {
             candidates.push(Candidate::new("rip_snap!() in a library (dlopen)", 1, 4, |rounds| {
@@ -310,6 +434,51 @@ fn locks() {
             }
         });
     }));
+    measure(&mut candidates, None);
+}
+
+/// Three marks around the shortest lock: what the ancestor's marks cost there, and ours.
+fn lock_pair() {
+    let mut candidates = vec![
+        Candidate::new("lock pair", 0, 1, |rounds| {
+            for _ in 0..rounds {
+                pair::lock();
+                pair::unlock();
+            }
+        }),
+        Candidate::new("the same with three marks", 0, 1, |rounds| {
+            for _ in 0..rounds {
+                rip_snap!();
+                pair::lock();
+                rip_snap!();
+                pair::unlock();
+                rip_snap!();
+            }
+        }),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    candidates.extend([
+        Candidate::new("the same with three of the ancestor's", 0, 1, |rounds| {
+            for _ in 0..rounds {
+                ancestor::mark!();
+                pair::lock();
+                ancestor::mark!();
+                pair::unlock();
+                ancestor::mark!();
+            }
+        }),
+        Candidate::new("the same with three bare stores", 0, 1, |rounds| {
+            bare::with_words(|| {
+                for _ in 0..rounds {
+                    bare::store!();
+                    pair::lock();
+                    bare::store!();
+                    pair::unlock();
+                    bare::store!();
+                }
+            });
+        }),
+    ]);
     measure(&mut candidates, None);
 }
 

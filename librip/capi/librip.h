@@ -1,5 +1,5 @@
 /* librip.h: records where each thread is, which locks it holds, and what it says, in a file that outlives the process.
- * A mark takes one to two nanoseconds. For C99 to C23 and C++11 to C++23. It is long because programs install and
+ * A mark takes about a nanosecond. For C99 to C23 and C++11 to C++23. It is long because programs install and
  * include one file.
  *
  *     #include <librip.h>
@@ -597,7 +597,7 @@ struct librip_block_1 {
     uint64_t is_absent; /* not 0: the thread records nowhere */
     const void *next;
     uint64_t exit_rounds;
-    uint64_t due; /* a mark with this sequence or a later one takes the time */
+    uint64_t due; /* an event with this sequence or a later one takes the time; plain marks do not look */
     uint64_t period;
     uint64_t sampled_ticks;
 };
@@ -750,10 +750,11 @@ static __attribute__((constructor(101), used, no_instrument_function)) void libr
         librip_pc_;                                                                                                  \
     })
 
-#define LIBRIP_MARK_(kind, label) librip_mark_(LIBRIP_SITE_VALUE_(kind, 0, 0, 0, label))
+#define LIBRIP_MARK_(kind, label)                                                                                    \
+    librip_mark_(LIBRIP_SITE_VALUE_(kind, 0, 0, 0, label), (kind) == LIBRIP_KIND_PROGRESS)
 
 /* Gets a cursor for the thread's block in this module; null if there is no ring. Called by the first mark of a thread,
- * and by each mark whose time is due.
+ * and by each mark of progress or of a lock whose time is due.
  * The call preserves the registers, so that a function that only marks stays a leaf function. It goes through a
  * pointer that the loader fills in, because lazy binding would not preserve all registers. The clobbers are the
  * registers that a stub of the linker may change, if it inserts one that binds lazily. */
@@ -784,13 +785,19 @@ static __inline__ __attribute__((unused, no_instrument_function)) uint64_t *libr
     return LIBRIP_CAST_(uint64_t *, block);
 }
 
-/* Reserves words of a slot and returns the sequence of the first. Takes one instruction on x86-64, and a pair on
- * aarch64 that starts again after a signal. So the marks of a signal handler come entirely before or entirely after.
- * There is no lock prefix, because no other thread reserves words in this slot. */
+/* Reserves words of a slot and returns the sequence of the first. There is no lock prefix, because no other thread
+ * reserves words in this slot. A signal handler of this thread may, at any instruction. On x86-64 the count then is not
+ * what it was plus the words: xadd, which is one instruction, reserves others, and the first ones may stay unwritten.
+ * On aarch64 the pair starts again. xadd alone would be exact too, but takes four times as long on some processors. */
 LIBRIP_INLINE_ uint64_t librip_reserve_(uint64_t *cursor, uint64_t words) {
 #if defined(__x86_64__)
-    __asm__ __volatile__("{xaddq %0, %1|xadd %1, %0}" : "+r"(words), "+m"(cursor[-1]) : : "cc", "memory");
-    return words;
+    uint64_t first = __atomic_load_n(&cursor[-1], __ATOMIC_RELAXED);
+    __asm__ __volatile__("{addq %1, %0|add %0, %1}" : "+m"(cursor[-1]) : "er"(words) : "cc", "memory");
+    if (!LIBRIP_LIKELY_(__atomic_load_n(&cursor[-1], __ATOMIC_RELAXED) == first + words)) {
+        first = words;
+        __asm__ __volatile__("{xaddq %0, %1|xadd %1, %0}" : "+r"(first), "+m"(cursor[-1]) : : "cc", "memory");
+    }
+    return first;
 #else
     uint64_t first, next;
     uint32_t failed;
@@ -849,15 +856,16 @@ LIBRIP_INLINE_ uint64_t librip_reserve_timed_(uint64_t *cursor, uint64_t words) 
     return sequence;
 }
 
-/* Implements RIP_SNAP and RIP_PROGRESS. The last asm statement keeps later code, which may fault, after the mark. */
-LIBRIP_INLINE_ uintptr_t librip_mark_(uint64_t pc) {
+/* Implements RIP_SNAP and RIP_PROGRESS. The last asm statement keeps later code, which may fault, after the mark.
+ * is_timed: whether the mark notes a time if one is due. */
+LIBRIP_INLINE_ uintptr_t librip_mark_(uint64_t pc, int is_timed) {
     uint64_t *cursor = librip_cursor_();
     if (!LIBRIP_LIKELY_(cursor)) {
         if (!librip_may_enter_() || !(cursor = librip_enter_())) {
             return pc;
         }
     }
-    librip_store_(cursor, librip_reserve_timed_(cursor, 1), pc);
+    librip_store_(cursor, is_timed ? librip_reserve_timed_(cursor, 1) : librip_reserve_(cursor, 1), pc);
     __asm__ __volatile__("" : : : "memory");
     return pc;
 }

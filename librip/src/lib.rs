@@ -1,4 +1,4 @@
-//! Marks for one to two nanoseconds each, in a file that outlives the process.
+//! Marks for about a nanosecond each, in a file that outlives the process.
 //!
 //! A program calls [`init`] once and puts [`rip_snap!`] around its locks and wherever else it may get stuck. Each mark
 //! stores its own address in the calling thread's part of a shared file. `read-rip` reads that file, of a living

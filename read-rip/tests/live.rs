@@ -116,8 +116,11 @@ impl MappedSlot<'_> {
         unsafe {
             core::arch::asm!(
                 "2:",
-                "mov {word:e}, 1",
-                "xadd qword ptr [{cursor} - 8], {word}",
+                "mov {word}, qword ptr [{cursor} - 8]",
+                "lea {index}, [{word} + 1]",
+                "add qword ptr [{cursor} - 8], 1",
+                "cmp qword ptr [{cursor} - 8], {index}",
+                "jne 3f",
                 "mov {index}, {word}",
                 "and {index}, {mask}",
                 "lea {payload}, [{word} + {key}]",
@@ -129,6 +132,11 @@ impl MappedSlot<'_> {
                 "mov qword ptr [{cursor} + 8*{index}], {word}",
                 "dec {left}",
                 "jnz 2b",
+                "jmp 4f",
+                // Nobody else records in this slot.
+                "3:",
+                "ud2",
+                "4:",
                 cursor = in(reg) cursor,
                 mask = in(reg) self.words - 1,
                 key = in(reg) owner_key(self.index, owner, false),

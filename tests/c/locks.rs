@@ -103,12 +103,14 @@ fn marks_and_locks_in_c_take_the_times_that_are_due() {
             let times = |clock| {
                 let plan = Plan::new(&program, &[]).env("RIP_CLOCK", clock).env("RIP_KEEP", "always");
                 let ring = plan.run().ring();
-                let slot = ring.slots.iter().find(|slot| slot.count > 0).expect("a slot with words");
-                (slot.sampled.clone(), slot.first_sequence)
+                let slot = ring.slots.iter().max_by_key(|slot| slot.count).expect("a slot");
+                // A plain mark does not look whether a time is due, and the last one in marks.c is one of progress.
+                let first = if source == "marks.c" { slot.count - 1 } else { slot.first_sequence };
+                (slot.sampled.clone(), first)
             };
             let (sampled, first) = times("ticks");
             assert!(
-                sampled.first().is_some_and(|&(sequence, _)| sequence <= first + 3),
+                sampled.first().is_some_and(|&(sequence, _)| (first..=first + 3).contains(&sequence)),
                 "{name}: {sampled:?}"
             );
             assert!(sampled.is_sorted_by_key(|&(_, ticks)| ticks), "{name}: {sampled:?}");

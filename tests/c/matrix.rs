@@ -338,7 +338,7 @@ fn with_rip_disable_the_header_compiles_for_processors_that_librip_does_not_know
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_mark_is_a_dozen_instructions_without_a_call_a_lock_prefix_or_a_fence() {
+fn a_mark_is_a_handful_of_instructions_without_a_call_a_lock_prefix_or_a_fence() {
     let source = directory().join("assembly.c");
     std::fs::write(&source, "#include <librip.h>\nvoid mark(void);\nvoid mark(void) { RIP_SNAP(); }\n")
         .unwrap();
@@ -370,12 +370,12 @@ fn a_mark_is_a_dozen_instructions_without_a_call_a_lock_prefix_or_a_fence() {
             }
             let text = body.join("\n");
             // clang 14 copies the sequence once more.
-            let most = if compiler.name == CLANG.name { 16 } else { 15 };
+            let most = if compiler.name == CLANG.name { 19 } else { 18 };
             assert!(body.len() <= most, "{} {pic}: {} instructions\n{text}", compiler.name, body.len());
             for word in ["call", "lock", "fence", "push"] {
                 assert!(!text.contains(word), "{} {pic}: {word}\n{text}", compiler.name);
             }
-            assert!(text.contains("xadd") && body.last().unwrap().starts_with("ret"), "{text}");
+            assert!(text.contains("addq") && body.last().unwrap().starts_with("ret"), "{text}");
         }
     }
 }

@@ -163,3 +163,27 @@ fn a_recording_knows_the_tasks_that_have_ended_and_whose_slots_others_have() {
         assert!(!out.is_empty(), "{view}");
     }
 }
+
+#[test]
+fn with_ticks_the_times_of_polls_lie_between_the_plain_marks_of_their_task() {
+    /// A time that lies between two words.
+    const BETWEEN: u64 = 1 << 63;
+    let plan = |clock| Plan::new(env!("CARGO_BIN_EXE_carried"), &[]).env("RIP_CLOCK", clock).start();
+    for clock in ["ticks", "contended"] {
+        let mut victim = plan(clock);
+        victim.until("ready");
+        victim.kill();
+        let ring = victim.wait().ring();
+        let slot = ring.slot_named("traveller");
+        let events = slot.events().events;
+        let step = |label: &str| events.iter().find(|event| ring.label(event.pc) == label).unwrap().sequence;
+        for pair in STEPS.windows(2) {
+            let (earlier, later) = (step(pair[0]), step(pair[1]));
+            let is_between = |&&(sequence, _): &&(u64, u64)| {
+                sequence & BETWEEN != 0 && (earlier + 1..=later).contains(&(sequence & !BETWEEN))
+            };
+            let times = slot.sampled.iter().filter(is_between).count();
+            assert_eq!(times > 0, clock == "ticks", "{clock} {pair:?}: {:?}", slot.sampled);
+        }
+    }
+}

@@ -165,7 +165,7 @@ fn marked(victim: &mut Victim, what: &str) -> (u64, u64) {
 }
 
 #[test]
-fn with_ticks_plain_marks_say_when_they_were_alive_dead_and_saved() {
+fn with_ticks_marks_say_when_they_were_alive_dead_and_saved() {
     let mut victim = plan(&["sampled"]).env("RIP_CLOCK", "ticks").start();
     let marks = |ring: &Path, label: &str| -> Vec<(u64, u64)> {
         let threads = json(&["-t"], "thread", ring);
@@ -193,6 +193,10 @@ fn with_ticks_plain_marks_say_when_they_were_alive_dead_and_saved() {
         assert!(marks.is_sorted_by_key(|&(after, _)| after) && marks.is_sorted_by_key(|&(_, before)| before));
     };
     check_busy(&marks(&ring, "busy"));
+    // A plain mark takes no time. It has those of the marks of progress around it as bounds.
+    let plain = marks(&ring, "plain");
+    assert!(!plain.is_empty() && plain.iter().all(|(after, before)| after < before), "{plain:?}");
+    assert!(plain.iter().all(|&(after, _)| is_within((after, after), busy)), "{busy:?} {plain:?}");
 
     victim.go_on();
     let truth = marked(&mut victim, "last");

@@ -2,6 +2,9 @@
 //!
 //! A slot of a ring whose header has [`Header::sampled_times`](crate::Header::sampled_times) has [`SampledTimes`] after
 //! its entries for channels. A mark has no time of its own. It lies between two of these times.
+//!
+//! A time is that of an event, or with [`SAMPLED_BETWEEN`] that of a moment between two events: when a thread began or
+//! ended a poll of a task.
 
 use core::mem::size_of;
 use core::sync::atomic::AtomicU64;
@@ -22,11 +25,15 @@ pub struct SampledTimes {
     pub times: [SampledTime; SAMPLED_TIMES],
 }
 
-/// When one event happened.
+/// In [`SampledTime::sequence`]: the time is before the word with this sequence was reserved, and after those before
+/// it.
+pub const SAMPLED_BETWEEN: u64 = 1 << 63;
+
+/// When one event happened, or a moment between two.
 #[repr(C)]
 #[derive(Debug)]
 pub struct SampledTime {
-    /// The sequence of the event's word, or of one of its words.
+    /// The sequence of the event's word, or of one of its words. Or a sequence with [`SAMPLED_BETWEEN`].
     pub sequence: AtomicU64,
     /// [`sampled_time`] of the sequence. Written last.
     pub time: AtomicU64,

@@ -8,12 +8,26 @@ use super::{Dlopen, ForkBlock, TaskBlock, ThreadBlock};
 ///
 /// The load-exclusive pair reserves the word. An exception clears the monitor, so a signal handler that marks makes the
 /// store fail, the loop repeats, and no mark is lost. It needs no ordering, because each word has its sequence. It does
-/// not need the LSE extension. The assembly has no options, for the reasons given on x86-64. The cold path
-/// saves the link register itself, so that functions that only mark need no frame.
+/// not need the LSE extension. `KIND_PROGRESS` also asks whether a time is due. The assembly has no options, for the
+/// reasons given on x86-64. The cold path saves the link register itself, so that functions that only mark need no
+/// frame.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_mark {
-    ($text:path, $text_len:expr, $kind:expr) => {
+    ($text:path, $text_len:expr, KIND_SNAP) => {
+        $crate::__rip_mark!($text, $text_len, KIND_SNAP, "", "")
+    };
+    ($text:path, $text_len:expr, KIND_PROGRESS) => {
+        $crate::__rip_mark!(
+            $text,
+            $text_len,
+            KIND_PROGRESS,
+            "ldr {scratch}, [{block}, #32]\ncmp {word}, {scratch}\nb.hs 22f\n25:",
+            // The time is due. The entry keeps all registers but the link register.
+            "22:\nstr x30, [sp, #-16]!\nbl librip_enter_1\nldr x30, [sp], #16\nb 25b"
+        )
+    };
+    ($text:path, $text_len:expr, $kind:ident, $if_due:literal, $due:literal) => {
         ::core::arch::asm!(
             "20:",
             "mrs {scratch}, tpidr_el0",
@@ -28,10 +42,7 @@ macro_rules! __rip_mark {
             "add {scratch}, {word}, #1",
             "stxr {index:w}, {scratch}, [{pc}]",
             "cbnz {index:w}, 24b",
-            "ldr {scratch}, [{block}, #32]",
-            "cmp {word}, {scratch}",
-            "b.hs 22f",
-            "25:",
+            $if_due,
             "adrp {index}, librip_module_1",
             "ldr {index}, [{index}, :lo12:librip_module_1]",
             "and {index}, {word}, {index}",
@@ -53,12 +64,7 @@ macro_rules! __rip_mark {
             "ldr x30, [sp], #16",
             // From the start: a handler may have forked meanwhile, and the child's cursor is null again.
             "b 20b",
-            // The time is due. The entry keeps all registers but the link register.
-            "22:",
-            "str x30, [sp, #-16]!",
-            "bl librip_enter_1",
-            "ldr x30, [sp], #16",
-            "b 25b",
+            $due,
             ".previous",
             $crate::__rip_note!(),
             block = out(reg) _,
@@ -71,7 +77,7 @@ macro_rules! __rip_mark {
             text_len = const $text_len,
             line = const ::core::line!(),
             column = const ::core::column!(),
-            kind = const $kind,
+            kind = const $crate::__private::format::$kind,
             operands = const 0,
             flags = const 0,
             types = const 0,

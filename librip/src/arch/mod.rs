@@ -5,10 +5,8 @@
 //!
 //! 1. `__rip_mark!`, the instructions of a mark and its ELF note, expanded in the user's crate;
 //! 2. `define_entry!`, which defines the thread-local block, the state of the module, and `librip_enter_1`. A mark
-//!    without a cursor, or whose time is due, calls this function, which calls Rust code and keeps every register of
-//! the
-//!    marked function.
-//!    `runtime` expands the macro, and says which Rust functions it calls;
+//!    without a cursor, or a mark of progress whose time is due, calls this function, which calls Rust code and keeps
+//!    every register of the marked function. `runtime` expands the macro, and says which Rust functions it calls;
 //! 3. functions that read the same symbols from Rust code.
 //!
 //! # What a mark reads
@@ -140,7 +138,8 @@ pub(crate) struct ThreadBlock {
     pub(crate) next: Cell<*const ThreadBlock>,
     /// Rounds of thread-specific destructors so far.
     pub(crate) exit_rounds: Cell<u64>,
-    /// An event with this sequence or a later one takes the time: see `process::sampled`. Or a `DUE_*`.
+    /// An event with this sequence or a later one takes the time, unless it is a plain mark: see `process::sampled`. Or
+    /// a `DUE_*`.
     pub(crate) due: Cell<u64>,
     /// How many words after the last time the next one is due.
     pub(crate) period: Cell<u64>,

@@ -6,30 +6,65 @@ use super::{Dlopen, ForkBlock, TaskBlock, ThreadBlock};
 
 /// The instructions of a mark, and the note that describes its site.
 ///
-/// Fourteen instructions if the thread has a slot. `xadd` without `lock` reserves the word: it is one instruction, so a
-/// signal handler that marks comes entirely before or entirely after it. It costs what a load, an add and a store cost.
+/// Fifteen instructions if the thread has a slot, seventeen with `KIND_PROGRESS`, which also asks whether a time is due.
+///
+/// # How a word is reserved
+///
+/// The mark loads the count, adds 1 to it in memory, and compares it with the loaded value plus 1. Only the owner of a
+/// slot writes its count, so a difference means that a signal handler of this thread has recorded in between. Then the
+/// mark cannot know whether the handler or itself has the number that it loaded, and takes a new one by `xadd`, which
+/// is one instruction. So no number is ever used twice:
+///
+/// * A handler before the load, or after the comparison, has numbers of its own.
+/// * A handler between the load and the addition takes the loaded number. The comparison finds the difference. The
+///   number that the addition reserved stays unwritten.
+/// * A handler between the addition and the comparison takes later numbers. The comparison finds the difference too. The
+///   loaded number stays unwritten, although it was this mark's.
+///
+/// The count only grows, so it does not come back to a former value. The reader counts the words that were reserved and
+/// not written. `tests/threads` interrupts a mark at each of its instructions.
+///
+/// `xadd` alone would be exact too, and shorter. It is four times as slow as a load, an addition and a store on
+/// processors that keep words of memory in registers (AMD's Zen 3): see ARCHITECTURE.md.
+///
+/// # Options
 ///
 /// The assembly has no options, for these reasons. Not `nomem`, `readonly` or `pure`: the mark must stay before code
 /// that may fault. Not `nostack`: the cold path calls, so the red zone must be left alone and the stack
-/// must be aligned. Not `preserves_flags`: `test`, `xadd` and `cmp` change them.
+/// must be aligned. Not `preserves_flags`: `test`, `add` and `cmp` change them.
 ///
 /// Each site has a `static` `$text` of its own, so that no two sites have identical assembly. LLVM merges identical
 /// assembly, and two sites would then have one PC.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_mark {
-    ($text:path, $text_len:expr, $kind:expr) => {
+    ($text:path, $text_len:expr, KIND_SNAP) => {
+        $crate::__rip_mark!($text, $text_len, KIND_SNAP, "", "")
+    };
+    ($text:path, $text_len:expr, KIND_PROGRESS) => {
+        $crate::__rip_mark!(
+            $text,
+            $text_len,
+            KIND_PROGRESS,
+            "cmp {word}, qword ptr fs:[{block} + 32]\njae 26f\n27:",
+            // The time is due. The entry keeps all registers.
+            "26:\ncall librip_enter_1\njmp 27b"
+        )
+    };
+    ($text:path, $text_len:expr, $kind:ident, $if_due:literal, $due:literal) => {
         ::core::arch::asm!(
             "20:",
             "mov {block}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
             "mov {cursor}, qword ptr fs:[{block}]",
             "test {cursor}, {cursor}",
             "jz 21f",
-            "mov {word:e}, 1",
-            "xadd qword ptr [{cursor} - 8], {word}",
-            "cmp {word}, qword ptr fs:[{block} + 32]",
-            "jae 22f",
+            "mov {word}, qword ptr [{cursor} - 8]",
+            "lea {index}, [{word} + 1]",
+            "add qword ptr [{cursor} - 8], 1",
+            "cmp qword ptr [{cursor} - 8], {index}",
+            "jne 22f",
             "24:",
+            $if_due,
             "mov {index}, {word}",
             "and {index}, qword ptr [rip + librip_module_1]",
             "shl {word}, 49",
@@ -48,10 +83,12 @@ macro_rules! __rip_mark {
             "call librip_enter_1",
             // From the start: a handler may have forked meanwhile, and the child's cursor is null again.
             "jmp 20b",
-            // The time is due. The entry keeps all registers.
+            // A handler has recorded in between.
             "22:",
-            "call librip_enter_1",
+            "mov {word:e}, 1",
+            "xadd qword ptr [{cursor} - 8], {word}",
             "jmp 24b",
+            $due,
             ".previous",
             $crate::__rip_note!(),
             block = out(reg) _,
@@ -62,7 +99,7 @@ macro_rules! __rip_mark {
             text_len = const $text_len,
             line = const ::core::line!(),
             column = const ::core::column!(),
-            kind = const $kind,
+            kind = const $crate::__private::format::$kind,
             operands = const 0,
             flags = const 0,
             types = const 0,
@@ -229,25 +266,40 @@ pub(crate) fn cursor() -> *mut u64 {
 
 /// Reserves `words` words of the slot whose words are at `cursor`, and returns the first one's sequence.
 ///
-/// It is one instruction, so a signal handler that records reserves entirely before or entirely after it. It has no
-/// `lock` prefix, because no other thread reserves in this slot.
+/// [`__rip_mark!`](crate::__rip_mark) explains why no signal handler gets the same words, and that some may stay
+/// unwritten if one records in between. There is no `lock` prefix, because no other thread reserves in this slot.
 ///
 /// # Safety
 ///
 /// `cursor` is a cursor of the calling thread.
 #[inline(always)]
 pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
-    let first;
-    // SAFETY: the count is 8 bytes before the words of every slot. Not `preserves_flags`: `xadd` changes them.
+    let end: u64;
+    // SAFETY: the count is 8 bytes before the words of every slot. Not `preserves_flags`: `add` changes them.
     unsafe {
         core::arch::asm!(
-            "xadd qword ptr [{cursor} - 8], {first}",
+            "mov {end}, qword ptr [{cursor} - 8]",
+            "add {end}, {words}",
+            "add qword ptr [{cursor} - 8], {words}",
+            "cmp qword ptr [{cursor} - 8], {end}",
+            "jne 22f",
+            "24:",
+            ".subsection 1",
+            // A handler has recorded in between.
+            "22:",
+            "mov {end}, {words}",
+            "xadd qword ptr [{cursor} - 8], {end}",
+            "add {end}, {words}",
+            "jmp 24b",
+            ".previous",
             cursor = in(reg) cursor,
-            first = inout(reg) words => first,
+            words = in(reg) words,
+            end = out(reg) end,
             options(nostack),
         );
     }
-    first
+    // Wrapping, because somebody may have scribbled on the count.
+    end.wrapping_sub(words)
 }
 
 /// Returns the calling thread's pointer to its own data. The C library puts that data above the stacks that it makes.

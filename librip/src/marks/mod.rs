@@ -5,7 +5,7 @@
 
 mod events;
 
-/// Records that the thread passes this line. Takes one to two nanoseconds.
+/// Records that the thread passes this line. Takes about a nanosecond.
 ///
 /// Stores the address of the current instruction, with a sequence number, in the calling thread's slot of the process's
 /// ring. Before [`init`](crate::init) has made a ring it records nowhere. It never blocks, allocates or fails, and may
@@ -47,7 +47,7 @@ macro_rules! rip_snap {
     };
 }
 
-/// Records that the thread has done useful work: answered a request, finished an item. Takes one to two nanoseconds.
+/// Records that the thread has done useful work: answered a request, finished an item. Takes about a nanosecond.
 ///
 /// These marks let `read-rip check` tell a livelock from progress.
 #[macro_export]
@@ -71,7 +71,7 @@ macro_rules! __rip_plain_mark {
         static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
         // SAFETY: the assembly advances the count of the thread's slot and stores one word among the slot's words. It
         // changes no other memory of the program, and no register but its operands.
-        unsafe { $crate::__rip_mark!(BYTES, TEXT.len(), $crate::__private::format::$kind) }
+        unsafe { $crate::__rip_mark!(BYTES, TEXT.len(), $kind) }
     }};
 }
 

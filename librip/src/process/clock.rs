@@ -49,8 +49,10 @@ pub enum Clock {
     /// does not notice the cost. And events of [`rip_event!`](crate::rip_event) and [`rip_span!`](crate::rip_span).
     #[default]
     Contended,
-    /// About once a millisecond, the last mark or lock event of each thread too. So `read-rip` can say about when each
-    /// of the others was. A mark takes no longer; a slot takes 264 bytes more.
+    /// About once a millisecond, an event of each thread too: of a lock, a span, [`rip_event!`](crate::rip_event), or
+    /// [`rip_progress!`](crate::rip_progress). So `read-rip` can say about when each of the others was. A plain mark
+    /// takes no time, and takes no longer: a thread that makes nothing else has the time of its first mark only. A slot
+    /// takes 264 bytes more.
     Ticks,
     /// Every acquisition and release of a lock too.
     All,

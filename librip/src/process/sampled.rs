@@ -1,8 +1,9 @@
 //! Sampled times: about once a millisecond, a thread notes when it recorded an event.
 //!
 //! A mark has no time of its own, because to read a clock takes longer than the mark. With
-//! [`Clock::Ticks`](super::clock::Clock) each thread has a sequence at which a time is due. A mark compares its own
-//! sequence with that, and calls [`take`] if it is due. Otherwise it is due never.
+//! [`Clock::Ticks`](super::clock::Clock) each thread has a sequence at which a time is due. Each event that Rust code
+//! records, and each mark of progress, compares its own sequence with that, and calls [`take`] if it is due. A plain
+//! mark does not look: it would take a fifth of a nanosecond or more. With other clocks a time is never due.
 //!
 //! # How often
 //!
@@ -15,7 +16,7 @@
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use librip_format::{SAMPLED_TIMES, SampledTimes, SlotParts, sampled_time};
+use librip_format::{SAMPLED_BETWEEN, SAMPLED_TIMES, SampledTimes, SlotParts, sampled_time};
 
 use super::slot::Slot;
 use super::{clock, instance};
@@ -48,6 +49,15 @@ pub(crate) fn take(block: &ThreadBlock) {
     block.sampled_ticks.set(ticks);
     block.due.set(sequence.wrapping_add(period));
     store(slot, sequence, ticks);
+}
+
+/// Notes a time that is after all words of a slot so far, and before the next one. The calling thread has the slot.
+#[cold]
+pub(super) fn take_between(slot: Slot, ticks: u64) {
+    if clock::samples() {
+        // ORDERING: relaxed: this thread's own stores.
+        store(slot, slot.header().count.load(Relaxed) | SAMPLED_BETWEEN, ticks);
+    }
 }
 
 /// How many words after a time the next one is due, if the last period took so many ticks.

@@ -40,7 +40,13 @@ impl Slot {
     /// The slot, if the thread has one already.
     #[inline(always)]
     pub(crate) fn existing() -> Option<Slot> {
-        NonNull::new(arch::cursor()).map(|words| Slot { words, mask: mask() })
+        Slot::at(arch::cursor())
+    }
+
+    /// The slot whose words are there, which is the calling thread's; `None` if the pointer is null.
+    #[inline(always)]
+    pub(super) fn at(words: *mut u64) -> Option<Slot> {
+        NonNull::new(words).map(|words| Slot { words, mask: mask() })
     }
 
     /// Claims a slot, at the thread's first mark. `None` for threads that do not record.

@@ -35,8 +35,9 @@ use librip_format::{
 };
 
 use super::blocks::blocks;
+use super::slot::Slot;
 use super::task_slot::{TaskSlot, Turn};
-use super::{clock, current, state};
+use super::{clock, current, sampled, state};
 use crate::arch::{self, DUE_NOW, TaskBlock, ThreadBlock};
 use crate::ring::slots::{self, NewTask, Position};
 use crate::sys;
@@ -118,7 +119,7 @@ pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
     let left = tasks.left.get();
     let is_timed = left == 0;
     let ticks = if is_timed {
-        begin_period(tasks)
+        begin_period(tasks, slot)
     } else {
         tasks.left.set(left - 1);
         tasks.ticks.get()
@@ -173,7 +174,7 @@ pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u32) {
     let number = turn.number() + 1;
     part.wakers.store(pack_wakers(wakers), Relaxed);
     if turn.is_timed() {
-        part.since.store(task_since(number, read_clock(tasks)), Relaxed);
+        part.since.store(task_since(number, read_clock(tasks, slot)), Relaxed);
     }
     part.turn.store(number, Release);
     set_cursor(own, tasks, turn.cursor);
@@ -210,20 +211,24 @@ unsafe fn end_turn_around(own: &ThreadBlock, slot: &TaskSlot, turn: Turn) {
 /// Reads the clock, and says how many polls have this time too.
 #[cold]
 #[inline(never)]
-fn begin_period(tasks: &TaskBlock) -> u64 {
+fn begin_period(tasks: &TaskBlock, slot: &TaskSlot) -> u64 {
     let before = tasks.ticks.get();
-    let ticks = read_clock(tasks);
+    let ticks = read_clock(tasks, slot);
     let period = next_period(tasks.period.get(), ticks.wrapping_sub(before));
     tasks.period.set(period);
     tasks.left.set(period);
     ticks
 }
 
-/// Reads the clock. The turns that have this time too have the time that it leaves in the block.
+/// Reads the clock at the begin or the end of a turn of the task with this slot. The turns that have this time too have
+/// the time that it leaves in the block.
 #[cold]
 #[inline(never)]
-fn read_clock(tasks: &TaskBlock) -> u64 {
+fn read_clock(tasks: &TaskBlock, slot: &TaskSlot) -> u64 {
     let ticks = if clock::times_events() { clock::of_event() } else { 0 };
+    if let Some(slot) = Slot::at(slot.words) {
+        sampled::take_between(slot, ticks);
+    }
     // 0 means that the time is not known.
     let [later, now] = [false, true].map(|is_exact| if ticks == 0 { 0 } else { task_ticks(ticks, is_exact) });
     tasks.ticks.set(later);

@@ -83,5 +83,6 @@ impl Locations<'_> {
 fn sampled_ticks(slot: &Slot, event: &Event) -> Option<u64> {
     let first = event.sequence - event.operands.len() as u64;
     let at = slot.sampled.partition_point(|time| time.sequence < first);
-    slot.sampled.get(at).filter(|time| time.sequence <= event.sequence).map(|time| time.ticks)
+    let mut of_event = slot.sampled[at..].iter().take_while(|time| time.sequence <= event.sequence);
+    of_event.find(|time| time.is_of_word).map(|time| time.ticks)
 }

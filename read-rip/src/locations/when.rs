@@ -9,7 +9,7 @@
 //! A thread passes its marks in order. So a mark comes after the last event before it that has a time, and before the
 //! first one after it. Where there is none, it comes after the claim of the slot, and before the thread's exit, the
 //! reading or the process's death. A thread may also have sampled times: of each it is known between which of its
-//! events it was, even if these are no longer in its history.
+//! events it was, even if these are no longer in its history. So does a task: when polls of it began and ended.
 //!
 //! # Blind spots
 //!
@@ -131,7 +131,7 @@ pub fn whens<'e>(
     let mut whens: Vec<When> = events
         .map(|event| {
             let mut before = None;
-            while let Some(time) = sampled.next_if(|time| time.sequence < event.sequence) {
+            while let Some(time) = sampled.next_if(|time| time.is_before(event.sequence)) {
                 before = moment(time);
                 after_ns = before.or(after_ns);
             }

@@ -5,17 +5,26 @@
 
 use std::mem::{offset_of, size_of};
 
-use librip_format::{SampledTime as Raw, SampledTimes};
+use librip_format::{SAMPLED_BETWEEN, SampledTime as Raw, SampledTimes};
 
 use super::bytes::Bytes;
 
-/// When a slot's owner recorded one word.
+/// When a slot's owner recorded one word, or a moment between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledTime {
-    /// The sequence of the word.
+    /// The sequence of the word, or of the first one after the moment.
     pub sequence: u64,
     /// The time, ticks.
     pub ticks: u64,
+    /// It is the time of the word, and not of a moment between two.
+    pub is_of_word: bool,
+}
+
+impl SampledTime {
+    /// Whether an event whose last word has this sequence comes after the time.
+    pub fn is_before(&self, sequence: u64) -> bool {
+        if self.is_of_word { self.sequence < sequence } else { self.sequence <= sequence }
+    }
 }
 
 /// An entry is these two words.
@@ -29,10 +38,12 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, first_sequence: u64) -
         .filter_map(|at| first.same_words(second, at))
         .filter_map(|[sequence, time]| {
             let ticks = librip_format::sampled_ticks(sequence, time)?;
-            (sequence >= first_sequence).then_some(SampledTime { sequence, ticks })
+            let is_of_word = sequence & SAMPLED_BETWEEN == 0;
+            let sequence = sequence & !SAMPLED_BETWEEN;
+            (sequence >= first_sequence).then_some(SampledTime { sequence, ticks, is_of_word })
         })
         .collect();
-    times.sort_unstable_by_key(|time| time.sequence);
+    times.sort_unstable_by_key(|time| (time.sequence, time.is_of_word));
     times
 }
 
@@ -59,6 +70,16 @@ mod tests {
     fn times_are_in_the_order_of_their_sequences_and_a_predecessors_are_left_out() {
         let table = table(&[entry(30, 7), entry(9, 1), entry(10, 2), entry(20, 5)]);
         assert_eq!(sequences(&table, &table), [10, 20, 30]);
+    }
+
+    #[test]
+    fn a_time_between_two_words_comes_before_that_of_the_second() {
+        let table = table(&[entry(20, 5), entry(20 | SAMPLED_BETWEEN, 4), entry(21 | SAMPLED_BETWEEN, 6)]);
+        let times = read(&Bytes(&table), &Bytes(&table), 10);
+        assert_eq!(times.iter().map(|time| time.ticks).collect::<Vec<_>>(), [4, 5, 6]);
+        // The event with sequence 20 comes after the first, has the second, and comes before the third.
+        assert_eq!(times.iter().map(|time| time.is_before(20)).collect::<Vec<_>>(), [true, false, false]);
+        assert_eq!(times.iter().map(|time| time.is_before(21)).collect::<Vec<_>>(), [true, true, true]);
     }
 
     #[test]

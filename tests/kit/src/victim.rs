@@ -378,6 +378,18 @@ impl Remains {
         }
     }
 
+    /// The ring of a victim whose signal handlers record: see [`Ring::read_interrupted`].
+    ///
+    /// # Panics
+    ///
+    /// When it is missing or damaged.
+    pub fn interrupted_ring(&self) -> Ring {
+        match Ring::read_interrupted(self.ring_path()) {
+            Ok(ring) => ring,
+            Err(damage) => panic!("{damage}; {self:?}"),
+        }
+    }
+
     /// Whether it left a file at the path of the ring.
     pub fn has_ring(&self) -> bool {
         self.ring_path().exists()

@@ -2,9 +2,10 @@
     push rbp
     push r15
     push r14
+    push r13
     push r12
     push rbx
-    sub rsp, 48
+    sub rsp, 40
     mov rbx, rdi
     movzx eax, byte ptr [rdi]
     test al, 2
@@ -13,20 +14,31 @@
     mov rdi, qword ptr fs:[rdi]
     test rdi, rdi
     je L2
-L17:
+L19:
     mov rax, qword ptr [rip + librip_module_1@GOTPCREL]
     mov rsi, qword ptr [rax]
     mov eax, dword ptr [rax + 8]
     cmp al, 3
     je L2
-    mov ecx, 2
+    mov eax, 2
+    mov rcx, qword ptr [rdi - 8]
+    add rcx, rax
+    add qword ptr [rdi - 8], rax
+    cmp qword ptr [rdi - 8], rcx
+    jne L3
+L4:
+L3:
+    mov rcx, rax
     xadd qword ptr [rdi - 8], rcx
+    add rcx, rax
+    jmp L4
+    lea r14, [rcx - 2]
     mov rax, qword ptr fs:[0]
     add rax, qword ptr [rip + librip_tls_1@GOTTPOFF]
-    cmp rcx, qword ptr [rax + 32]
-    jae L3
-L22:
-    mov rax, rcx
+    cmp r14, qword ptr [rax + 32]
+    jae L5
+L24:
+    mov rax, r14
     shl rax, 49
     movabs r8, 281474976710648
     mov rdx, rbx
@@ -34,10 +46,9 @@ L22:
     or rax, rdx
     add rax, r8
     add rax, 10
-    mov r8, rcx
-    and r8, rsi
-    mov qword ptr [rdi + 8*r8], rax
-    inc rcx
+    and r14, rsi
+    mov qword ptr [rdi + 8*r14], rax
+    dec rcx
     mov rax, rcx
     shl rax, 49
     lea r8, [rip + .Lanon._.2]
@@ -48,58 +59,59 @@ L22:
     mov qword ptr [rdi + 8*r10], r9
     mov r9, qword ptr [rdi - 392]
     test r9, r9
-    je L4
+    je L6
     lea r8, [rip + .Lanon._.2]
     movabs r9, 288230376151711745
     mov rdx, rbx
     call qword ptr [rip + _ZN6librip4lock5table45_$LT$impl$u20$librip..process..slot..Slot$GT$18enter_lock_further@GOTPCREL]
-L19:
+L21:
     mov r14, rax
     mov ecx, 1
     xor eax, eax
     lock cmpxchg dword ptr [rbx + 8], ecx
-    jne L5
-L12:
+    jne L7
+L14:
     mov rax, qword ptr [rip + _RNvNtNtCsjrHSEGnQ3l9_3std9panicking11panic_count18GLOBAL_PANIC_COUNT@GOTPCREL]
     mov rax, qword ptr [rax]
     shl rax
     test rax, rax
-    jne L6
+    jne L8
     xor ebp, ebp
     lea r15, [rbx + 8]
     movzx eax, byte ptr [rbx + 12]
     test al, al
-    jne L7
-L20:
+    jne L9
+L22:
     test r14, r14
-    je L8
+    je L10
     mov rax, qword ptr [rip + librip_tls_1@GOTTPOFF]
     mov rax, qword ptr fs:[rax]
     sub rax, r14
     cmp rax, 513
-    jae L9
+    jae L11
     movabs rax, 2305843009213693984
     xor rdx, rax
     mov qword ptr [r14 + 8], rdx
-L8:
-    inc qword ptr [r15 + 8]
 L10:
-    lea rcx, [rip + L10]
-L11:
-    lea r8, [rip + L11]
-L16:
+    inc qword ptr [r15 + 8]
+L12:
+    lea rcx, [rip + L12]
+L13:
+    lea r8, [rip + L13]
+L18:
     movzx edx, bpl
     and edx, 1
     mov rdi, rbx
     mov rsi, r15
-    add rsp, 48
+    add rsp, 40
     pop rbx
     pop r12
+    pop r13
     pop r14
     pop r15
     pop rbp
     jmp _ZN6librip4lock6record10drop_guard
-L4:
+L6:
     mov r14, rdi
     add r14, -400
     or rax, rdx
@@ -114,10 +126,10 @@ L4:
     mov ecx, 1
     xor eax, eax
     lock cmpxchg dword ptr [rbx + 8], ecx
-    je L12
-L5:
-L13:
-    lea rcx, [rip + L13]
+    je L14
+L7:
+L15:
+    lea rcx, [rip + L15]
     lea rax, [rip + .Lanon._.2]
     mov rdi, r14
     mov rsi, rdx
@@ -125,24 +137,24 @@ L13:
     call _ZN6librip4lock8protocol11Acquisition10begin_wait
     mov r14, rax
     mov r15, rdx
-    mov qword ptr [rsp + 32], rax
-    mov qword ptr [rsp + 40], rdx
-    lea rdi, [rsp + 8]
+    mov qword ptr [rsp + 24], rax
+    mov qword ptr [rsp + 32], rdx
+    mov rdi, rsp
     mov rsi, rbx
     call _ZN6librip4lock4sync5mutex14Mutex$LT$T$GT$4lock28_$u7b$$u7b$closure$u7d$$u7d$
     mov rdi, r14
     mov rsi, r15
     call qword ptr [rip + _ZN6librip4lock8protocol11Acquisition19acquired_after_wait@GOTPCREL]
-    mov r15, qword ptr [rsp + 16]
-    movzx ebp, byte ptr [rsp + 24]
-    test byte ptr [rsp + 8], 1
-    je L8
-L21:
-L14:
-    lea rcx, [rip + L14]
-L15:
-    lea r8, [rip + L15]
-    jmp L16
+    mov r15, qword ptr [rsp + 8]
+    movzx ebp, byte ptr [rsp + 16]
+    test byte ptr [rsp], 1
+    je L10
+L23:
+L16:
+    lea rcx, [rip + L16]
+L17:
+    lea r8, [rip + L17]
+    jmp L18
 L1:
     mov rdi, rbx
     mov esi, 2
@@ -150,15 +162,15 @@ L1:
     mov rdi, qword ptr [rip + librip_tls_1@GOTTPOFF]
     mov rdi, qword ptr fs:[rdi]
     test rdi, rdi
-    jne L17
+    jne L19
 L2:
-L18:
-    lea rsi, [rip + L18]
+L20:
+    lea rsi, [rip + L20]
     lea rax, [rip + .Lanon._.2]
     mov rdi, rbx
     call _ZN6librip4lock8protocol12begin_slowly
-    jmp L19
-L6:
+    jmp L21
+L8:
     mov r15, rdx
     call qword ptr [rip + _RNvNtNtCsjrHSEGnQ3l9_3std9panicking11panic_count17is_zero_slow_path@GOTPCREL]
     mov rdx, r15
@@ -167,44 +179,44 @@ L6:
     lea r15, [rbx + 8]
     movzx eax, byte ptr [rbx + 12]
     test al, al
-    je L20
-L7:
-    mov rdi, r14
-    mov rsi, rdx
-    call qword ptr [rip + _ZN6librip4lock6record17acquired_poisoned@GOTPCREL]
-    jmp L21
-L3:
-    mov r14, rdi
-    mov r12, rsi
-    mov r15, rcx
-    call qword ptr [rip + _ZN6librip7process4slot11time_is_due@GOTPCREL]
-    mov rcx, r15
-    mov rsi, r12
-    mov rdi, r14
-    jmp L22
+    je L22
 L9:
     mov rdi, r14
     mov rsi, rdx
+    call qword ptr [rip + _ZN6librip4lock6record17acquired_poisoned@GOTPCREL]
+    jmp L23
+L5:
+    mov r15, rdi
+    mov r13, rsi
+    mov r12, rcx
+    call qword ptr [rip + _ZN6librip7process4slot11time_is_due@GOTPCREL]
+    mov rcx, r12
+    mov rsi, r13
+    mov rdi, r15
+    jmp L24
+L11:
+    mov rdi, r14
+    mov rsi, rdx
     call qword ptr [rip + _ZN6librip4lock5table5Entry17acquired_in_child@GOTPCREL]
-    jmp L8
+    jmp L10
     mov rbx, rax
     movzx esi, bpl
     mov rdi, r15
     call _ZN4core3ptr106drop_in_place$LT$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$
-    jmp L23
+    jmp L25
     mov rbx, rax
     movzx esi, bpl
     mov rdi, r15
     call _ZN4core3ptr106drop_in_place$LT$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$
-    jmp L23
+    jmp L25
     mov rbx, rax
-    lea rdi, [rsp + 8]
+    mov rdi, rsp
     call _ZN4core3ptr184drop_in_place$LT$core..result..Result$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$C$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$$GT$
-    jmp L23
+    jmp L25
     mov rbx, rax
-    lea rdi, [rsp + 32]
+    lea rdi, [rsp + 24]
     call qword ptr [rip + _ZN71_$LT$librip..lock..record..Waiting$u20$as$u20$core..ops..drop..Drop$GT$4drop@GOTPCREL]
-L23:
+L25:
     mov rdi, rbx
     call _Unwind_Resume@PLT
     call qword ptr [rip + _RNvNtCsgEmfK2I1SDS_4core9panicking16panic_in_cleanup@GOTPCREL]

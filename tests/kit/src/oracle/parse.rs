@@ -44,6 +44,15 @@ impl Bytes {
     }
 }
 
+/// Where words may be that were reserved and not written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unwritten {
+    /// Among the newest: the program died before it wrote them.
+    AtTheEnd,
+    /// Signal handlers may have come while words were being reserved.
+    Anywhere,
+}
+
 struct Region {
     entry_len: usize,
     offset: usize,
@@ -68,12 +77,26 @@ impl Ring {
         Ring::parse(fs::read(path).map_err(Damage::NoFile)?)
     }
 
+    /// Reads the ring of a program whose signal handlers record. A handler may come while words are being reserved.
+    /// Then they may stay unwritten: [`Slot::events`] has them as missing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ring::read`].
+    pub fn read_interrupted(path: impl AsRef<Path>) -> Result<Ring, Damage> {
+        Ring::parse_with(fs::read(path).map_err(Damage::NoFile)?, Unwritten::Anywhere)
+    }
+
     /// Parses the bytes of a ring.
     ///
     /// # Errors
     ///
     /// As [`Ring::read`].
     pub fn parse(bytes: Vec<u8>) -> Result<Ring, Damage> {
+        Ring::parse_with(bytes, Unwritten::AtTheEnd)
+    }
+
+    fn parse_with(bytes: Vec<u8>, unwritten: Unwritten) -> Result<Ring, Damage> {
         let bytes = Bytes(bytes);
         check_header(&bytes)?;
         let mut ring = counters(&bytes)?;
@@ -93,7 +116,7 @@ impl Ring {
             let times = bytes.u32(header_at::SAMPLED_TIMES)? as usize;
             let end = at + bytes.u64(header_at::SLOT_LEN)? as usize;
             let end = end - bytes.u32(header_at::TASK_LEN)? as usize;
-            let slot = slot(&bytes, at, index, ring.slot_words, end - 16 * times..end)?;
+            let slot = slot(&bytes, at, index, ring.slot_words, end - 16 * times..end, unwritten)?;
             match slot.is_capture {
                 true => ring.captures.push(slot),
                 false => ring.slots.push(slot),

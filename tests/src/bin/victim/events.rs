@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use librip::{Text, Value, rip_capture, rip_event, rip_snap, rip_span};
+use librip::{Text, Value, rip_capture, rip_event, rip_progress, rip_snap, rip_span};
 use librip_test_kit::progress::Cell;
 
 use crate::common::{self, pause, say, sleep_forever};
@@ -131,7 +131,8 @@ fn dated() {
     pause();
 }
 
-/// Marks: one, many at full speed, one after a pause, and one after a wait. It says between which moments they were.
+/// Marks of progress: one, many at full speed with plain marks between them, one after a pause, and one after a wait. It
+/// says between which moments they were.
 fn sampled() {
     let marked = |what: &str, mark: &dyn Fn()| {
         let begin = boottime_ns();
@@ -140,15 +141,16 @@ fn sampled() {
         pause();
     };
     marked("first", &|| {
-        rip_snap!("first");
+        rip_progress!("first");
     });
     marked("busy", &|| {
         for _ in 0..1_000_000 {
-            rip_snap!("busy");
+            rip_progress!("busy");
+            rip_snap!("plain");
         }
     });
     marked("last", &|| {
-        rip_snap!("last");
+        rip_progress!("last");
     });
     let lock = librip::sync::Mutex::new(());
     let call = format!("/proc/self/task/{}/syscall", unsafe { libc::gettid() });
@@ -167,7 +169,7 @@ fn sampled() {
     });
     // The release has a time, because the lock was waited for. So the next mark has one too.
     marked("waited", &|| {
-        rip_snap!("waited");
+        rip_progress!("waited");
     });
 }
 

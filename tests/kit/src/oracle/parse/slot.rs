@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::{Damage, Held, Holding, Slot, State};
-use super::Bytes;
+use super::{Bytes, Unwritten};
 use crate::checksum;
 use crate::format::{HELD_ENTRIES, call, held, held_at, slot_at, slot_state, word};
 
@@ -83,6 +83,7 @@ pub(super) fn slot(
     index: usize,
     words: u32,
     times: Range<usize>,
+    unwritten: Unwritten,
 ) -> Result<Slot, Damage> {
     let state = match bytes.u32(at + slot_at::STATE)? {
         slot_state::FREE => State::Free,
@@ -122,7 +123,12 @@ pub(super) fn slot(
             "slot {index} has kind {kind}"
         );
         require!(slot.first_sequence <= slot.count, "slot {index} begins after its count");
-        let is_counted = slot.sampled.iter().all(|&(sequence, _)| sequence < slot.count);
+        // A time that lies between two words has the sequence of the second one, which may be missing yet.
+        const BETWEEN: u64 = 1 << 63;
+        let is_counted = slot.sampled.iter().all(|&(sequence, _)| match sequence & BETWEEN {
+            0 => sequence < slot.count,
+            _ => sequence & !BETWEEN <= slot.count,
+        });
         require!(is_counted, "slot {index} has the time of a word after its count");
         require!(slot.generation > 0 && slot.pid > 0 && slot.tid > 0, "slot {index} has no owner");
     }
@@ -130,8 +136,9 @@ pub(super) fn slot(
     let words_count = if slot.is_capture && state == State::Claiming { 0 } else { slot.words.len() };
     for (at, &value) in slot.words.iter().enumerate().take(words_count) {
         if value == 0 {
+            let may_be_unwritten = unwritten == Unwritten::Anywhere || is_among_newest(&slot, at);
             require!(
-                at as u64 >= slot.count || is_among_newest(&slot, at) || state == State::Claiming,
+                at as u64 >= slot.count || may_be_unwritten || state == State::Claiming,
                 "slot {index} has no word {at}, and count {}",
                 slot.count
             );
@@ -178,7 +185,7 @@ mod tests {
             }
             bytes[slot_at::COUNT..][..8].copy_from_slice(&20u64.to_le_bytes());
             bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-            slot(&Bytes(bytes), 0, 0, 16, 0..0)
+            slot(&Bytes(bytes), 0, 0, 16, 0..0, Unwritten::AtTheEnd)
         };
         let good = slot_of(&|_| ()).unwrap().events();
         assert_eq!((good.events.len(), good.events[0].sequence, good.missing.len()), (16, 4, 0));
