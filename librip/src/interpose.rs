@@ -11,6 +11,7 @@ pub use crate::sys::symbols::Symbols;
 ///
 /// Those of [`init`](crate::init) that are known before the ring is made.
 pub fn start_at_first_mark() -> Result<(), crate::InitError> {
+    crate::lock::stack::prepare();
     crate::runtime::start(crate::Builder::new(), crate::runtime::When::AtFirstMark)
 }
 
@@ -20,9 +21,13 @@ pub fn position_of_creator() -> Option<Position> {
     crate::process::thread::position_of_creator()
 }
 
-/// The calling thread has just begun. Its creator had come so far.
-pub fn created_at(position: Position) {
-    crate::process::kin::created_at(position);
+/// The calling thread has just begun. Its creator had come so far, and its stack has this length, bytes; 0 if that is
+/// not known.
+pub fn created_at(position: Option<Position>, stack_len_bytes: u64) {
+    if let Some(position) = position {
+        crate::process::kin::created_at(position);
+    }
+    crate::lock::stack::begins_with(stack_len_bytes);
 }
 
 /// The calling thread has joined the thread with this `pthread_t`.

@@ -33,8 +33,6 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use std::path::PathBuf;
 
 use crate::arch::{self, ModuleState, Settings, ThreadBlock};
-#[cfg(feature = "interpose")]
-use crate::process::code;
 use crate::process::exit::RingFile;
 use crate::process::instance::{self, ANCHOR_ABI, Anchor};
 use crate::process::loader::{self, Detail, FoundModule};
@@ -151,7 +149,7 @@ fn start_alone(wish: Builder, when: When) -> Result<(), InitError> {
     };
     let modules = loader::keep_new();
     let plan = Plan::new(wish, &modules)?;
-    note_code(MODULES.add(modules));
+    MODULES.add(modules);
     if when == When::Now {
         let ring = make(&plan, sys::pid()).map_err(|failure| error(&plan, failure))?;
         // SAFETY: this thread alone starts, and there is no plan yet.
@@ -381,23 +379,14 @@ fn pin_here() -> bool {
 
 extern "C" fn refresh() {
     let modules = loader::keep_new();
-    if modules.is_empty() {
-        return;
+    introduce(modules.iter());
+    if let Some(ring) = current::ring() {
+        return module_registry::register(ring, loaded_modules(modules.iter()));
     }
-    let added = MODULES.add(modules);
-    note_code(added);
-    introduce(added.iter());
+    MODULES.add(modules);
+    // Another thread may have made the ring meanwhile, from the list without these modules.
     if let Some(ring) = current::settled_ring() {
-        module_registry::register(ring, loaded_modules(added.iter()));
-    }
-}
-
-/// Notes where there is code of the program. Only interposed calls look at the stack.
-#[cfg_attr(not(feature = "interpose"), expect(unused_variables, reason = "nobody asks where code is"))]
-fn note_code(modules: &[FoundModule]) {
-    #[cfg(feature = "interpose")]
-    for found in modules.iter().filter(|module| !is_here(module)) {
-        code::note(found.module.code_begin, found.module.code_end);
+        module_registry::register(ring, loaded_modules(MODULES.iter()));
     }
 }
 

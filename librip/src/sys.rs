@@ -59,6 +59,13 @@ pub(crate) fn is_privileged() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
+/// An address near the end of the process's first stack; 0 if the kernel does not say.
+#[cfg(feature = "interpose")]
+pub(crate) fn address_on_first_stack() -> u64 {
+    // SAFETY: it reads a value that the kernel passes to each program.
+    unsafe { libc::getauxval(libc::AT_EXECFN) }
+}
+
 /// The path that was executed: of a link, if the program was started through one. `None` if the kernel does not say.
 pub(crate) fn executed_path() -> Option<std::path::PathBuf> {
     // SAFETY: it reads a value that the kernel passes to each program.
@@ -87,17 +94,6 @@ pub(crate) fn has_memory() -> bool {
 pub(crate) fn has_one_thread() -> bool {
     // A directory has a link for itself, one for its name, and one for each directory in it.
     file::links_at(c"/proc/self/task") == Ok(3)
-}
-
-/// Whether the kernel can read the word at an address. It makes no other system call than a thread that waits.
-#[cfg(feature = "interpose")]
-pub(crate) fn can_read(address: u64) -> bool {
-    let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-    let no_time = core::ptr::from_ref(&no_time).expose_provenance();
-    // SAFETY: the kernel checks the addresses. It compares the word with 0, and waits for no time if they are equal.
-    let result = unsafe { raw::call(libc::SYS_futex, [address as usize, wait as usize, 0, no_time]) };
-    raw::is_error(result, libc::EAGAIN) || raw::is_error(result, libc::ETIMEDOUT)
 }
 
 /// Whether a process exists. A process that may not be signalled exists.

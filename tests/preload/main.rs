@@ -5,6 +5,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod behaviour;
+mod costs;
 mod first;
 mod forks;
 mod headers;

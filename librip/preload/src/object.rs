@@ -9,10 +9,11 @@
 //!
 //! There is one way to get such a value: as an argument of an exported function. The assembly in `calls` hands the
 //! program's arguments on as they are, and says there why that is sound. No code here makes one from a pointer, but for
-//! the arguments of `execl`, which are collected in an array.
+//! the arguments of `execl`, which are collected in an array, and the default attributes of threads.
 
 use core::ffi::{c_char, c_void};
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicI32, AtomicU32};
 
@@ -233,6 +234,22 @@ impl Deadline {
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Attributes(*const c_void);
+
+impl Attributes {
+    /// Those of a program that chooses none.
+    pub(crate) fn none() -> Attributes {
+        Attributes(core::ptr::null())
+    }
+
+    /// Those of threads that the C library has filled in for us. They must stay until the call has ended.
+    pub(crate) fn of(attributes: &MaybeUninit<libc::pthread_attr_t>) -> Attributes {
+        Attributes(attributes.as_ptr().cast())
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+}
 
 /// A `pthread_t *` or `thrd_t *`, which the program has passed.
 #[derive(Clone, Copy)]

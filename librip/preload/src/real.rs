@@ -11,6 +11,7 @@
 //! the function is that of the C library's header.
 
 use core::ffi::{CStr, c_int, c_void};
+use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -49,8 +50,8 @@ macro_rules! functions {
         /// What the pointers lead to at first.
         mod first {
             use super::{
-                Argument, Attributes, Barrier, Condition, Deadline, Joined, Mutex, Object, Once, Relaxed, Routine,
-                Rwlock, Semaphore, Spin, Text, Texts, Thread, c_int, c_void,
+                Argument, Attributes, Barrier, Condition, Deadline, Joined, MaybeUninit, Mutex, Object, Once, Relaxed,
+                Routine, Rwlock, Semaphore, Spin, Text, Texts, Thread, c_int, c_void,
             };
             $(
                 pub(super) extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
@@ -133,6 +134,9 @@ functions! {
     pthread_barrier_wait(barrier: Object<Barrier>);
     pthread_once(once: Object<Once>, initialiser: Routine);
     call_once(once: Object<Once>, initialiser: Routine);
+    pthread_getattr_default_np(attributes: &mut MaybeUninit<libc::pthread_attr_t>);
+    pthread_attr_getstacksize(attributes: Attributes, len_bytes: &mut usize);
+    pthread_attr_destroy(attributes: &mut MaybeUninit<libc::pthread_attr_t>);
     pthread_create(thread: Thread, attributes: Attributes, routine: Routine, argument: Argument);
     pthread_join(thread: Joined, value: Argument);
     pthread_tryjoin_np(thread: Joined, value: Argument);

@@ -6,7 +6,8 @@
 //! The new thread begins in [`enter`], which takes what the creator left for it in a cell and jumps to the program's
 //! function. Its stack is then as it would be without us, so an unwinder or a debugger sees nothing of it. Cells are
 //! static memory: an allocator may be what creates the thread. If all of them are in use, the thread begins in the
-//! program's function, and its creator is unknown. So is that of a thread whose creator has recorded nothing.
+//! program's function, and its creator is unknown. So is that of a thread whose creator has recorded nothing. The
+//! creator also says how long the new thread's stack is, which a thread cannot ask without a system call.
 //!
 //! # Invariants
 //!
@@ -15,6 +16,7 @@
 
 use core::arch::naked_asm;
 use core::ffi::c_int;
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU64, AtomicUsize};
 
@@ -35,11 +37,16 @@ const BITS: usize = u64::BITS as usize;
 struct Cell {
     routine: AtomicUsize,
     argument: AtomicUsize,
-    /// The creator's slot.
+    /// The creator's slot; [`UNKNOWN`] if it has recorded nothing.
     index: AtomicU64,
     /// Its count.
     count: AtomicU64,
+    /// The length of the new thread's stack, bytes; 0 if it is not known.
+    stack_len_bytes: AtomicUsize,
 }
+
+/// No slot has this index.
+const UNKNOWN: u64 = u64::MAX;
 
 static ALL: [Cell; CELLS] = [const {
     Cell {
@@ -47,6 +54,7 @@ static ALL: [Cell; CELLS] = [const {
         argument: AtomicUsize::new(0),
         index: AtomicU64::new(0),
         count: AtomicU64::new(0),
+        stack_len_bytes: AtomicUsize::new(0),
     }
 }; CELLS];
 
@@ -75,18 +83,47 @@ fn give_back(cell: usize) {
     IN_USE[cell / BITS].fetch_and(!(1 << (cell % BITS)), Release);
 }
 
+/// The length of a stack if the program does not choose one, bytes; 0 if it is not known.
+static DEFAULT_STACK_LEN_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Asks the C library how long stacks are by default. A program that changes it later has stacks of which less or more
+/// is known than could be.
+pub(crate) fn prepare() {
+    let mut attributes = MaybeUninit::uninit();
+    if real::pthread_getattr_default_np(&mut attributes) == 0 {
+        let len = stack_len_bytes(Attributes::of(&attributes));
+        // ORDERING: relaxed: a number.
+        DEFAULT_STACK_LEN_BYTES.store(len, Relaxed);
+        real::pthread_attr_destroy(&mut attributes);
+    }
+}
+
+/// The length of the stack of a thread with these attributes, bytes; 0 if it is not known.
+fn stack_len_bytes(attributes: Attributes) -> usize {
+    if attributes.is_null() {
+        return DEFAULT_STACK_LEN_BYTES.load(Relaxed);
+    }
+    let mut len = 0;
+    if real::pthread_attr_getstacksize(attributes, &mut len) == 0 { len } else { 0 }
+}
+
 /// Creates a thread by the C library's function, which gets the function and the argument to begin with.
 #[inline(always)]
-fn create(routine: Routine, argument: Argument, create: impl FnOnce(Routine, Argument) -> c_int) -> c_int {
-    let Some((position, cell)) = position_of_creator().and_then(|position| Some((position, take()?))) else {
-        return create(routine, argument);
-    };
-    let Cell { routine: into, argument: with, index, count } = &ALL[cell];
+fn create(
+    routine: Routine,
+    argument: Argument,
+    attributes: Attributes,
+    create: impl FnOnce(Routine, Argument) -> c_int,
+) -> c_int {
+    let Some(cell) = take() else { return create(routine, argument) };
+    let position = position_of_creator();
+    let Cell { routine: into, argument: with, index, count, stack_len_bytes: len } = &ALL[cell];
     // ORDERING: relaxed: the creation of the thread orders what its creator did before it.
     into.store(routine.address(), Relaxed);
     with.store(argument.address(), Relaxed);
-    index.store(position.index, Relaxed);
-    count.store(position.count, Relaxed);
+    index.store(position.map_or(UNKNOWN, |position| position.index), Relaxed);
+    count.store(position.map_or(0, |position| position.count), Relaxed);
+    len.store(stack_len_bytes(attributes), Relaxed);
     let result = create(Routine::of(enter), Argument::of(cell));
     if result != 0 {
         give_back(cell);
@@ -103,10 +140,11 @@ struct Beginning {
 
 /// Takes what the creator left for the calling thread.
 extern "C" fn begin(cell: usize) -> Beginning {
-    let Cell { routine, argument, index, count } = &ALL[cell];
+    let Cell { routine, argument, index, count, stack_len_bytes } = &ALL[cell];
     // ORDERING: relaxed, as in `create`.
     let beginning = Beginning { routine: routine.load(Relaxed), argument: argument.load(Relaxed) };
-    created_at(Position { index: index.load(Relaxed), count: count.load(Relaxed) });
+    let position = Position { index: index.load(Relaxed), count: count.load(Relaxed) };
+    created_at(Some(position).filter(|at| at.index != UNKNOWN), stack_len_bytes.load(Relaxed) as u64);
     give_back(cell);
     beginning
 }
@@ -157,7 +195,7 @@ extern "C-unwind" fn pthread_create(
     routine: Routine,
     argument: Argument,
 ) -> c_int {
-    create(routine, argument, move |routine, argument| {
+    create(routine, argument, attributes, move |routine, argument| {
         real::pthread_create(thread, attributes, routine, argument)
     })
 }
@@ -165,7 +203,9 @@ extern "C-unwind" fn pthread_create(
 /// Replaces the C library's function.
 #[unsafe(no_mangle)]
 extern "C-unwind" fn thrd_create(thread: Thread, routine: Routine, argument: Argument) -> c_int {
-    create(routine, argument, move |routine, argument| real::thrd_create(thread, routine, argument))
+    create(routine, argument, Attributes::none(), move |routine, argument| {
+        real::thrd_create(thread, routine, argument)
+    })
 }
 
 /// Joins a thread by the program's own call, and records for which thread the caller waits. If that one has ended,

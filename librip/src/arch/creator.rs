@@ -1,4 +1,4 @@
-//! The thread-local memory that says who created a thread, until the thread claims a slot.
+//! The thread-local memory that says who created a thread, until the thread claims a slot, and where its stack is.
 //!
 //! It is separate from the thread's block, because modules with marks in C have blocks too and need no more than they
 //! have. A claim reads it, maybe in a signal handler. So it is in static TLS, as the block is: `thread_local!` in a
@@ -7,6 +7,8 @@
 use core::cell::Cell;
 
 /// Who created the calling thread: a slot and its count then. All zero when unknown.
+///
+/// What the creator says of the stack is here too.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Creator {
@@ -14,6 +16,8 @@ pub(crate) struct Creator {
     pub(crate) slot: Cell<u64>,
     /// The count of that slot.
     pub(crate) count: Cell<u64>,
+    /// An address in the thread's own stack: from here to the thread pointer there is nothing else. 0 if unknown.
+    pub(crate) stack_begin: Cell<u64>,
 }
 
 core::arch::global_asm!(
@@ -22,8 +26,8 @@ core::arch::global_asm!(
     ".globl librip_creator_1",
     ".hidden librip_creator_1",
     ".type librip_creator_1,@object",
-    ".size librip_creator_1,16",
-    "librip_creator_1: .zero 16",
+    ".size librip_creator_1,24",
+    "librip_creator_1: .zero 24",
     ".popsection",
 );
 
@@ -58,4 +62,4 @@ pub(crate) fn creator<'a>() -> &'a Creator {
     unsafe { &*creator }
 }
 
-const _: () = assert!(size_of::<Creator>() == 16, "librip_creator_1 has this size in assembly");
+const _: () = assert!(size_of::<Creator>() == 24, "librip_creator_1 has this size in assembly");

@@ -8,18 +8,20 @@
 //! # Invariants
 //!
 //! * Only a thread that is about to wait comes here.
-//! * Nothing outside of the thread's stack is read. The page of the stack pointer is the stack's. The next page is read
-//!   only up to the thread pointer, above which the C library keeps the thread's own data, and only if the kernel can
-//!   read it. The kernel is asked by a `futex` call, which a waiting thread makes anyway: a filter of system calls may
-//!   kill the thread for another one, such as `process_vm_readv`.
+//! * Nothing outside of the thread's stack is read: see [`end_of_stack`].
+//! * No system call is made. To ask the kernel whether a page can be read takes a wait's time: an asking `futex` call
+//!   slept for the 50 microseconds of the timer's slack where the word happened to be 0, and held the program's mutex
+//!   meanwhile.
 
 #![allow(unsafe_code, reason = "reads the calling thread's stack")]
 
 use core::ptr;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::lock::site::{Caller, Flags, Origin};
 use crate::lock::table::Slot;
-use crate::process::code;
+use crate::process::present;
 use crate::sys;
 
 /// An event has this many words of the stack.
@@ -78,7 +80,7 @@ impl Waiter {
         for at in (own + WORD_BYTES..end).step_by(WORD_BYTES as usize) {
             let word = read(at);
             // A word may stand there several times.
-            if word == caller.0 || !code::contains(word) || waiter.stack.contains(&word) {
+            if word == caller.0 || !present::is_code(word) || waiter.stack.contains(&word) {
                 continue;
             }
             waiter.stack[found] = word;
@@ -118,11 +120,52 @@ impl Origin for Waiter {
 
 /// The end of what is read of the stack.
 fn readable_until(begin: u64) -> u64 {
-    let end = begin.saturating_add(LOOKED_THROUGH_BYTES);
+    begin.saturating_add(LOOKED_THROUGH_BYTES).min(end_of_stack(begin))
+}
+
+/// Where the stack with this pointer ends for sure, or an address before that.
+///
+/// * A thread that an interposed call has created knows where its own stack begins. It ends at the thread pointer,
+///   above which the C library keeps the thread's own data.
+/// * The stack of the process ends at the strings that the kernel has put there. The kernel leaves more room below that
+///   than [`MAIN_STACK_BYTES`] when it chooses addresses for other mappings.
+/// * Of another stack, such as a coroutine's, only the page of the pointer is known.
+fn end_of_stack(pointer: u64) -> u64 {
     let thread_pointer = crate::arch::thread_pointer() & !(WORD_BYTES - 1);
-    let end = if thread_pointer > begin { end.min(thread_pointer) } else { end };
-    let next_page = (begin | (PAGE_BYTES - 1)).saturating_add(1);
-    if end <= next_page || sys::can_read(next_page) { end } else { next_page }
+    let own_begin = crate::arch::creator().stack_begin.get();
+    // ORDERING: relaxed: a number.
+    let main_end = MAIN_STACK_END.load(Relaxed);
+    if own_begin != 0 && (own_begin..thread_pointer).contains(&pointer) {
+        thread_pointer
+    } else if (main_end.saturating_sub(MAIN_STACK_BYTES)..main_end).contains(&pointer) {
+        main_end
+    } else {
+        (pointer | (PAGE_BYTES - 1)).saturating_add(1)
+    }
+}
+
+/// The stack of the process is taken to be this long at most: the default limit.
+const MAIN_STACK_BYTES: u64 = 8 << 20;
+
+/// An address near the end of the stack of the process; 0 before [`prepare`].
+static MAIN_STACK_END: AtomicU64 = AtomicU64::new(0);
+
+/// Notes where the stack of the process is. Call it once, before threads wait.
+pub(crate) fn prepare() {
+    // ORDERING: relaxed: a number.
+    MAIN_STACK_END.store(sys::address_on_first_stack() & !(WORD_BYTES - 1), Relaxed);
+}
+
+/// The calling thread has begun, and has a stack of this length, bytes; 0 if that is not known.
+///
+/// The C library puts the thread's data at the top of the stack's memory, and a guard may be at its bottom. So three
+/// quarters of the length count.
+pub(crate) fn begins_with(stack_len_bytes: u64) {
+    let begin = match stack_len_bytes {
+        0 => 0,
+        len => crate::arch::thread_pointer().saturating_sub(len - len / 4),
+    };
+    crate::arch::creator().stack_begin.set(begin);
 }
 
 /// Where the return address of the interposed call is: it is the last of the copies that are close together.

@@ -28,6 +28,7 @@ use librip_format::{
     CLOCK_SOURCE_MONOTONIC, Header, PAYLOAD_MASK,
 };
 
+use super::current;
 use super::instance::{self, Request};
 use crate::{arch, sys};
 
@@ -213,7 +214,11 @@ pub(crate) fn operand() -> u64 {
     if ticks > MEASURE_NEXT.load(Relaxed) {
         // In about a second. In the instance that owns the ring, `recalibrate` replaces this by a better time.
         MEASURE_NEXT.store(ticks.saturating_add(1 << 27), Relaxed);
-        instance::request(Request::RECALIBRATE_CLOCK, 0);
+        match current::ring().filter(|_| instance::is_owner()) {
+            // A request blocks signals, which takes two system calls. A handler that measures too does no harm.
+            Some(ring) => recalibrate(ring.header()),
+            None => instance::request(Request::RECALIBRATE_CLOCK, 0),
+        }
     }
     // 0 means that the time is not known.
     ticks.max(1)

@@ -14,6 +14,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 use super::channels::Channels;
+use super::loader;
 use super::task_slot::{FuturePlace, TaskSlot, Turn};
 use crate::arch::{self, Settings, ThreadBlock};
 use crate::ring::calls::CallPlace;
@@ -246,7 +247,7 @@ pub(crate) fn enter_site(site: &NewSite<'_>) -> bool {
 pub(crate) fn refresh_modules() {
     if let Some(owner) = owner() {
         sys::with_errno_kept(|| {
-            if sys::has_memory() {
+            if loader::has_changed() && sys::has_memory() {
                 (owner.refresh)();
             }
         });

@@ -6,8 +6,6 @@
 mod blocks;
 pub(crate) mod channels;
 pub(crate) mod clock;
-#[cfg(feature = "interpose")]
-pub(crate) mod code;
 pub(crate) mod current;
 pub(crate) mod dump;
 pub(crate) mod exit;
@@ -17,6 +15,7 @@ pub(crate) mod image;
 pub(crate) mod instance;
 pub(crate) mod kin;
 pub(crate) mod loader;
+pub(crate) mod present;
 pub(crate) mod sampled;
 pub(crate) mod seen;
 pub(crate) mod sigbus;

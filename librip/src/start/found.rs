@@ -1,4 +1,7 @@
 //! [`FoundModules`]: the modules that were found, for a ring that is made later.
+//!
+//! A module that is unloaded stays in the list and is left out. If it is loaded again at the same address, it is not
+//! entered again, so a program may load and unload libraries for ever.
 
 #![allow(unsafe_code, reason = "a list that grows while it is read")]
 
@@ -7,8 +10,9 @@ use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::process::loader::FoundModule;
+use crate::process::present;
 
-/// A list that only grows. Reading it allocates nothing and waits for nobody.
+/// A list that only grows. To read it allocates nothing and waits for nobody.
 #[derive(Debug)]
 pub(crate) struct FoundModules {
     first: AtomicPtr<Finding>,
@@ -26,20 +30,26 @@ impl FoundModules {
         FoundModules { first: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Appends these modules. Returns them as the list has them.
-    pub(crate) fn add(&self, modules: Vec<FoundModule>) -> &[FoundModule] {
+    /// Appends those of these modules that are not in the list.
+    pub(crate) fn add(&self, mut modules: Vec<FoundModule>) {
+        modules.retain(|module| self.all().all(|there| there.fingerprint != module.fingerprint));
+        if modules.is_empty() {
+            return;
+        }
         let finding = Box::into_raw(Box::new(Finding { modules, next: AtomicPtr::new(ptr::null_mut()) }));
         let mut place = &self.first;
         // ORDERING: release, pairs with the acquire in `next`.
         while place.compare_exchange(ptr::null_mut(), finding, Release, Relaxed).is_err() {
             place = next(place).map_or(place, |there| &there.next);
         }
-        // SAFETY: leaked above, and never changed again but for `next`.
-        unsafe { &(*finding).modules }
     }
 
-    /// All modules, the earlier ones first.
+    /// The modules that are loaded now, the earlier ones first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &FoundModule> {
+        self.all().filter(|module| present::is_loaded(module.fingerprint, module.module.code_begin))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &FoundModule> {
         core::iter::successors(next(&self.first), |finding| next(&finding.next))
             .flat_map(|finding| &finding.modules)
     }
