@@ -140,14 +140,15 @@ pub fn ring_path() -> Option<PathBuf> {
 
 /// Copies the ring to a file, while threads record on: a snapshot, which stays when histories go on.
 ///
-/// `read-rip` reads it like a copy of a ring that was made at this moment. The copy takes as much room as the ring. It
-/// is written to a file whose name ends in `.partial`, and gets its own name when it is complete. A file of that name
-/// is replaced.
+/// `read-rip` reads it like a copy of a ring that was made at this moment. The copy takes as much room as the ring, and
+/// only its owner may read it. It is written to a new file, whose name is `path`, a dot, and 16 random digits, and gets
+/// its own name when it is complete. A file of that name is replaced.
 ///
 /// # Errors
 ///
 /// `NotFound` if this process does not record, if another instance of librip in it made the ring, or if the ring's file
-/// was removed. `ResourceBusy` if another thread makes a dump to this path. Otherwise those of writing the file.
+/// was removed. `FileTooLarge` if the copy would be longer than the process's limit on files (`RLIMIT_FSIZE`).
+/// Otherwise those of writing the file.
 ///
 /// # Examples
 ///

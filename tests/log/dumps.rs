@@ -25,8 +25,12 @@ fn dumps_of_threads_at_full_speed_are_sound() {
     victim.until("dumped");
     let found: usize = (0..6).map(|round| check(&directory.path().join(format!("dump.{round}")))).sum();
     assert!(found > 0);
-    let names = std::fs::read_dir(directory.path()).unwrap().flatten().map(|entry| entry.file_name());
-    assert!(names.into_iter().all(|name| !name.to_string_lossy().ends_with(".partial")));
+    let mut names: Vec<String> = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, (0..6).map(|round| format!("dump.{round}")).collect::<Vec<_>>());
     victim.kill();
     victim.wait();
 }
@@ -74,6 +78,44 @@ fn a_dump_that_cannot_be_made_says_why_and_leaves_nothing() {
         ["NotFound", "IsADirectory", "InvalidInput", "InvalidInput", "InvalidInput", "NotFound"],
         "{said:?}"
     );
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    victim.kill();
+    victim.wait();
+}
+
+#[test]
+fn a_dump_is_written_to_no_file_that_was_there_before_and_only_its_owner_reads_it() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let directory = librip_test_kit::victim::tempdir();
+    let path = directory.path().join("signal.ring");
+    // What was there is replaced and not written to: neither a file nor the target of a link.
+    let target = directory.path().join("target");
+    for name in ["signal.ring", "signal.ring.partial"] {
+        std::os::unix::fs::symlink(&target, directory.path().join(name)).unwrap();
+    }
+    std::fs::write(&target, "mine").unwrap();
+    let open_to_all = || {
+        nix::sys::stat::umask(nix::sys::stat::Mode::empty());
+        Ok(())
+    };
+    let mut victim = plan("signal", &path).env("RIP_WORDS", "256").before(open_to_all).start();
+    victim.until("ready");
+    std::fs::remove_file(&path).unwrap();
+    victim.signal(libc::SIGUSR2);
+    victim.until("dumped");
+    check(&path);
+    let dump = std::fs::symlink_metadata(&path).unwrap();
+    assert!(dump.is_file() && dump.permissions().mode() & 0o777 == 0o600, "{:o}", dump.mode());
+    assert_eq!(std::fs::read(&target).unwrap(), b"mine");
+    victim.kill();
+    victim.wait();
+}
+
+#[test]
+fn a_dump_above_the_limit_on_files_is_an_error_and_raises_no_signal() {
+    let directory = librip_test_kit::victim::tempdir();
+    let mut victim = plan("limited", directory.path()).start();
+    assert_eq!(victim.line(), "FileTooLarge");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     victim.kill();
     victim.wait();

@@ -58,6 +58,16 @@ fn signals_forks_and_exits_behave_as_without_the_interposer() {
 }
 
 #[test]
+fn a_program_that_lowers_its_limit_on_files_before_its_first_lock_is_not_killed() {
+    let program = compile("trouble", &[]);
+    for limit in ["0", "1", "1000000", "82350079"] {
+        let remains = same(&program, &["limit", limit]);
+        assert!(remains.stdout.starts_with("limit: 0\ncounted 4000"), "{limit}: {remains:?}");
+        assert!(remains.files().is_empty(), "{limit}: {:?}", remains.files());
+    }
+}
+
+#[test]
 fn errno_is_zero_when_main_begins() {
     assert_eq!(same(&compile("trouble", &[]), &["errno"]).stdout, "errno: 0\n");
 }

@@ -2,7 +2,9 @@
 //!
 //! A dump is what a crash at that moment would have left, but for what the threads did meanwhile. The words of a slot
 //! are copied before its header, so that the count in the copy is none of words that are not there. The copying is safe
-//! in a signal handler: it makes system calls alone. The copy gets its name last, so nobody sees a part of it.
+//! in a signal handler: it makes system calls alone. The copy gets its name last, so nobody sees a part of it. Until
+//! then it has a name that nobody can guess: whoever may write to the directory could make that file before, and would
+//! own the copy.
 
 #![allow(unsafe_code, reason = "a signal handler is installed by the C library")]
 
@@ -19,41 +21,35 @@ use std::sync::Once;
 use super::{current, exit};
 use crate::ring::{Ring, Table};
 use crate::sys;
-use crate::sys::file::{self, Errno, File};
+use crate::sys::file::{self, Errno, File, Terminated};
 use librip_format::SLOT_HEADER_LEN_BYTES;
+
+/// No path is longer, its end included. A signal handler has room for it on its stack.
+const PATH_MAX_BYTES: usize = 4096;
 
 /// Where a dump goes.
 #[derive(Debug)]
 struct Target {
     path: CString,
-    /// The name that the copy has while it is made.
-    partial: CString,
 }
 
 impl Target {
     /// The working directory may be another one when the dump is made, so a relative path is resolved here.
     fn new(path: &Path) -> io::Result<Target> {
         let path = std::path::absolute(path)?;
-        let bytes = path.as_os_str().as_bytes();
-        Ok(Target { path: CString::new(bytes)?, partial: CString::new([bytes, b".partial"].concat())? })
+        Ok(Target { path: CString::new(path.as_os_str().as_bytes())? })
     }
 
     fn dump(&self) -> Result<(), Errno> {
         let (Some(ring), Some(source)) = (current::ring(), exit::open_ring_file()) else {
             return Err(Errno(libc::ENOENT));
         };
-        let copy = File::open(&self.partial, libc::O_RDWR | libc::O_CREAT)?;
-        // Two dumps to one path at a time.
-        if !copy.try_lock() {
-            return Err(Errno(libc::EBUSY));
-        }
+        let mut name = Terminated::<PATH_MAX_BYTES>::new();
+        let copy = File::create_beside(&self.path, &mut name)?;
         copy.restrict_to_owner();
-        let result = copy
-            .set_len(0)
-            .and_then(|()| copy_ring(ring, &source, &copy))
-            .and_then(|()| file::rename(&self.partial, &self.path));
+        let result = copy_ring(ring, &source, &copy).and_then(|()| file::rename(name.as_c_str(), &self.path));
         if result.is_err() {
-            file::unlink(&self.partial);
+            file::unlink(name.as_c_str());
         }
         result
     }

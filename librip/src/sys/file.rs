@@ -71,6 +71,23 @@ impl File {
         }
     }
 
+    /// Creates a file beside the one at a path, for its owner alone. Its name is the path, a dot, and random digits: so
+    /// nobody can have made it before. `name` gets it.
+    ///
+    /// # Errors
+    ///
+    /// ENAMETOOLONG if `name` has no room for it. Those of getrandom and openat.
+    pub(crate) fn create_beside<const N: usize>(
+        path: &CStr,
+        name: &mut Terminated<N>,
+    ) -> Result<File, Errno> {
+        let too_long = |_| Errno(libc::ENAMETOOLONG);
+        name.clear();
+        name.push(path.to_bytes()).map_err(too_long)?;
+        fmt::Write::write_fmt(name, format_args!(".{:016x}", random()?)).map_err(too_long)?;
+        File::open(name.as_c_str(), libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
+    }
+
     pub(crate) fn descriptor(&self) -> c_int {
         self.0
     }
@@ -100,7 +117,16 @@ impl File {
         unsafe { raw::call(libc::SYS_fchmod, [self.0 as usize, mode as usize]) };
     }
 
+    /// Sets the length.
+    ///
+    /// # Errors
+    ///
+    /// EFBIG above the limit on the length of files (`RLIMIT_FSIZE`), which is read now: the program may have lowered
+    /// it. The kernel would raise SIGXFSZ, which kills.
     pub(crate) fn set_len(&self, len_bytes: u64) -> Result<(), Errno> {
+        if len_bytes > len_max() {
+            return Err(Errno(libc::EFBIG));
+        }
         // SAFETY: takes numbers.
         checked(unsafe { raw::call(libc::SYS_ftruncate, [self.0 as usize, len_bytes as usize]) }).map(drop)
     }
@@ -186,6 +212,24 @@ impl File {
     pub(crate) fn map(&self, len_bytes: usize) -> Result<NonNull<u8>, Errno> {
         map(self.0, len_bytes, libc::MAP_SHARED | libc::MAP_NORESERVE)
     }
+}
+
+/// A number that nobody can guess.
+fn random() -> Result<u64, Errno> {
+    let mut number = 0u64;
+    let arguments = [(&raw mut number).expose_provenance(), size_of::<u64>(), libc::GRND_NONBLOCK as usize];
+    // SAFETY: the number is writable, and each of its values is valid. So few bytes come all at once.
+    checked(unsafe { raw::call(libc::SYS_getrandom, arguments) })?;
+    Ok(number)
+}
+
+/// The limit on the length of files, bytes. `RLIM_INFINITY` is the largest number.
+fn len_max() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    let arguments = [0, libc::RLIMIT_FSIZE as usize, 0, (&raw mut limit).expose_provenance()];
+    // SAFETY: for this process, it changes no limit, and `limit` is writable.
+    unsafe { raw::call(libc::SYS_prlimit64, arguments) };
+    limit.rlim_cur
 }
 
 /// Maps memory that forked children share. It takes memory only where it is used.

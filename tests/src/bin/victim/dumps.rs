@@ -15,6 +15,7 @@ pub(crate) fn main(arguments: &[&str]) {
         ["panic", path] => panic(Path::new(path)),
         ["signal", path] => signal(Path::new(path)),
         ["errors", directory] => errors(Path::new(directory)),
+        ["limited", directory] => limited(Path::new(directory)),
         _ => panic!("which way?"),
     }
     std::process::exit(3);
@@ -63,6 +64,14 @@ fn signal(path: &Path) {
         say("dumped");
         pause();
     }
+}
+
+/// The program lowers its limit on the length of files after the start.
+fn limited(directory: &Path) {
+    let limit = libc::rlimit { rlim_cur: 4096, rlim_max: libc::RLIM_INFINITY };
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
+    say(&format!("{:?}", librip::dump(directory.join("dump")).unwrap_err().kind()));
+    pause();
 }
 
 fn errors(directory: &Path) {
