@@ -63,3 +63,8 @@ pub fn exec_failed(removed: Option<RemovedByExec>) {
 pub fn process_ends(status: core::ffi::c_int) {
     crate::process::exit::process_ends(status);
 }
+
+/// The process has not ended after [`process_ends`]: the fork of `daemon` has failed.
+pub fn process_goes_on() {
+    crate::process::exit::process_goes_on();
+}

@@ -174,17 +174,20 @@ fn a_forked_child_holds_the_locks_of_its_parent() {
 
 #[test]
 fn the_ring_of_a_daemon_is_kept_when_its_first_process_ends() {
-    // The victim ends with its first process. The daemon starts its work then.
-    let remains = plan(&compile("trouble", &[]), &["daemon"], &[preload()]).run();
-    let deadline = Instant::now() + DEADLINE;
-    loop {
-        assert!(remains.has_ring() && Instant::now() < deadline, "no marks of a daemon");
-        if let Ok(ring) = Ring::read(remains.ring_path())
-            && ring.slots.iter().filter(|slot| slot.pid != ring.pid && slot.count > 0).count() == 2
-        {
-            return assert_eq!(ring.exit_status, Some(0), "that of the first process");
+    for how in ["daemon", "daemon-libc"] {
+        // The victim ends with its first process. The daemon starts its work then.
+        let remains = plan(&compile("trouble", &[]), &[how], &[preload()]).run();
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            assert!(remains.has_ring() && Instant::now() < deadline, "no marks of a daemon");
+            if let Ok(ring) = Ring::read(remains.ring_path())
+                && ring.slots.iter().filter(|slot| slot.pid != ring.pid && slot.count > 0).count() == 2
+            {
+                assert_eq!(ring.exit_status, Some(0), "{how}: that of the first process");
+                break;
+            }
+            std::thread::yield_now();
         }
-        std::thread::yield_now();
     }
 }
 
@@ -205,11 +208,13 @@ fn a_daemon_whose_first_process_has_marked_nothing_has_a_ring_of_its_own() {
 
 #[test]
 fn the_last_child_removes_the_ring_that_the_first_process_has_left_to_it() {
-    let remains = plan(&compile("trouble", &[]), &["daemon-ends"], &[preload()]).run();
-    let deadline = Instant::now() + DEADLINE;
-    while remains.has_ring() {
-        assert!(Instant::now() < deadline, "the ring is still there");
-        std::thread::yield_now();
+    for how in ["daemon-ends", "daemon-libc-ends"] {
+        let remains = plan(&compile("trouble", &[]), &[how], &[preload()]).run();
+        let deadline = Instant::now() + DEADLINE;
+        while remains.has_ring() {
+            assert!(Instant::now() < deadline, "{how}: the ring is still there");
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -238,6 +243,7 @@ fn the_interposer_exports_the_functions_that_it_replaces_and_nothing_else() {
         "cnd_",
         "thrd_",
         "dl",
+        "daemon",
         "exec",
         "fexecve",
         "prctl",

@@ -27,7 +27,8 @@
 //! is what the locks among them have in common, `blocking` what the others have, and `incident` what errors mean.
 //! `once` tells who runs an initialiser, and `thread` who creates and joins whom. `real` has the C library's functions,
 //! and `elf` finds them. `modules` notices libraries that are loaded later, `filters` that the program restricts its
-//! system calls, `exit` that it ends without `exit`, and `exec` that it becomes another program.
+//! system calls, `forks` that it forks or becomes a daemon, `exit` that it ends without `exit`, and `exec` that it
+//! becomes another program.
 
 #![allow(unsafe_code, reason = "the functions of the C library, by their own names")]
 
@@ -44,6 +45,7 @@ mod elf;
 mod exec;
 mod exit;
 mod filters;
+mod forks;
 mod incident;
 mod modules;
 mod mutex;
@@ -76,6 +78,6 @@ extern "C" fn loaded() {
         // Without a ring the program runs as it would without us. There is nobody to report an error to.
         let _ = librip::interpose::start_at_first_mark();
         thread::prepare();
-        modules::watch_forks();
+        forks::watch();
     }
 }

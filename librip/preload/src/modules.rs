@@ -5,36 +5,20 @@
 //! ring.
 
 use core::ptr;
+use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicBool, AtomicPtr};
 
+use crate::forks::{DOING, errno};
 use crate::real;
 
 /// Whether a library may have been loaded that is not registered in the ring.
 static HAS_LOADED: AtomicBool = AtomicBool::new(false);
-/// The thread that registers libraries at the moment, identified by the address of its `errno`. The registration itself
-/// calls `dlopen`, to keep the libraries in memory.
-static REFRESHING: AtomicPtr<i32> = AtomicPtr::new(ptr::null_mut());
-
-/// In a forked child, no other thread registers libraries.
-pub(crate) fn watch_forks() {
-    #[unsafe(link_section = ".text_of_forks")]
-    unsafe extern "C" fn forked() {
-        // ORDERING: relaxed: the child has one thread. A store would copy the page: look first.
-        if !REFRESHING.load(Relaxed).is_null() {
-            REFRESHING.store(ptr::null_mut(), Relaxed);
-        }
-    }
-    // SAFETY: the handler stores a word. Failure (no memory) means that such a child registers no more libraries.
-    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
-}
-
 /// Runs before `dlopen` and `dlmopen`.
 pub(crate) extern "C" fn before_loading() {
     real::find_once();
     refresh();
     // ORDERING: relaxed, here and below: hints, above all to this thread.
-    if REFRESHING.load(Relaxed) != errno() {
+    if DOING.refreshes.load(Relaxed) != errno() {
         HAS_LOADED.store(true, Relaxed);
     }
 }
@@ -50,7 +34,8 @@ fn refresh() {
         return;
     }
     let errno_at = errno();
-    if REFRESHING.compare_exchange(ptr::null_mut(), errno_at, Relaxed, Relaxed).is_err() {
+    // The registration itself calls `dlopen`, to keep the libraries in memory.
+    if DOING.refreshes.compare_exchange(ptr::null_mut(), errno_at, Relaxed, Relaxed).is_err() {
         // This thread does it already, or another thread does, and our libraries wait for the next occasion.
         return;
     }
@@ -60,10 +45,5 @@ fn refresh() {
     librip::refresh_modules();
     // SAFETY: as above.
     unsafe { *errno_at = errno };
-    REFRESHING.store(ptr::null_mut(), Relaxed);
-}
-
-fn errno() -> *mut i32 {
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::__errno_location() }
+    DOING.refreshes.store(ptr::null_mut(), Relaxed);
 }

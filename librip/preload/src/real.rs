@@ -144,6 +144,7 @@ functions! {
     pthread_clockjoin_np(thread: Joined, value: Argument, clock: c_int, until: Deadline);
     thrd_create(thread: Thread, routine: Routine, argument: Argument);
     thrd_join(thread: Joined, value: Argument);
+    daemon(stays_in_directory: c_int, keeps_files: c_int);
     execve(path: Text, arguments: Texts, environment: Texts);
     execv(path: Text, arguments: Texts);
     execvp(file: Text, arguments: Texts);

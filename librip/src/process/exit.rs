@@ -127,6 +127,19 @@ pub(crate) fn process_ends(status: c_int) {
     }
 }
 
+/// The process has not ended after [`process_ends`]. Its ring is there: it was kept for a child that was announced.
+#[cfg(feature = "interpose")]
+#[cold]
+pub(crate) fn process_goes_on() {
+    let Some(ring) = current::ring() else { return };
+    if state::is_forked_child() {
+        thread::rejoin();
+    } else if ring.has_header() {
+        // ORDERING: relaxed: status and time mean nothing without the state.
+        ring.header().exit_state.store(0, Relaxed);
+    }
+}
+
 /// The process is about to call `exec`, which ends it if it succeeds. Removes the ring if it would be removed after a
 /// clean end and nobody else records in it. Returns the file of a ring that was removed.
 ///
