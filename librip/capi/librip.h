@@ -135,6 +135,12 @@ LIBRIP_CALL_ void rip_set_thread_name(const char *name);
  * themselves. */
 LIBRIP_CALL_ void rip_refresh_modules(void);
 
+/* From now on, the recorder makes no system call that the program does not make itself. Call it before the program
+ * installs a filter of its system calls (seccomp) that kills for the calls that it does not list. The calling thread and
+ * those that have recorded before go on to record. Later threads record nowhere and are counted. The ring stays at a
+ * clean exit. */
+LIBRIP_CALL_ void rip_avoid_system_calls(void);
+
 /* ---- Calls of the earlier C header ---------------------------------------------------------------------------- */
 
 /* Programs that were written for that header compile unchanged and get the new ring. rip_snap() is below. */
@@ -358,10 +364,10 @@ struct rip_channel {
 #define RIP_CAPTURE_LEVEL(level, ...) LIBRIP_EVENT_(librip_capture_, level, __VA_ARGS__)
 #define RIP_SLOW_CYCLE(name, limit_us) LIBRIP_SLOW_CYCLE_(name, limit_us)
 
-/* Copies the ring to a file, while threads record on. read-rip reads the copy as it would read the ring. A file of this
- * name is replaced. Returns 0, or an error number: ENOENT if this process does not record, if another copy of librip in
- * it made the ring, or if the ring's file was removed, EBUSY if another thread makes a dump to this path, or the error
- * of writing the file. */
+/* Copies the ring to a file, while threads record on. read-rip reads the copy as it would read the ring. Only its owner
+ * may read it. A file of this name is replaced. Returns 0, or an error number: ENOENT if this process does not record,
+ * if another copy of librip in it made the ring, or if the ring's file was removed, EFBIG if the copy would be longer
+ * than the process's limit on files, or the error of writing the file. */
 LIBRIP_CALL_ int rip_dump(const char *path);
 
 /* From now on, this signal makes a dump, each time it comes, and does nothing else any more. What fails then is not
@@ -1383,6 +1389,8 @@ LIBRIP_CALL_ rip_context *rip_context_current(void) {
 }
 LIBRIP_CALL_ void rip_context_destroy(rip_context *context) {
     (void)context;
+}
+LIBRIP_CALL_ void rip_avoid_system_calls(void) {
 }
 LIBRIP_CALL_ int rip_dump(const char *path) {
     (void)path;

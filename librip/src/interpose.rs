@@ -30,15 +30,21 @@ pub fn created_at(position: Option<Position>, stack_len_bytes: u64) {
     crate::lock::stack::begins_with(stack_len_bytes);
 }
 
+/// The id of the thread with this `pthread_t`, 0 if the thread has ended; `None` if it is not known where the C library
+/// keeps it.
+///
+/// # Safety
+///
+/// Nobody has joined the thread yet.
+#[allow(unsafe_code, reason = "the descriptor of a thread is read by its address")]
+pub unsafe fn tid_of(thread: usize) -> Option<u32> {
+    // SAFETY: the caller's promise.
+    unsafe { crate::sys::tid_of(thread) }
+}
+
 /// The calling thread has joined the thread with this `pthread_t`.
 pub fn joined(thread: usize) {
     crate::process::thread::joined(thread);
-}
-
-/// From now on the recorder makes no system call that a program with threads does not make anyway. Later threads record
-/// nowhere, and a clean exit leaves the ring.
-pub fn avoid_system_calls() {
-    crate::process::state::avoid_system_calls();
 }
 
 /// The file of a ring that was removed because `exec` was about to succeed.

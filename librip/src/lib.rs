@@ -208,3 +208,23 @@ pub fn set_thread_name(name: &str) {
 pub fn refresh_modules() {
     process::instance::refresh_modules();
 }
+
+/// From now on, the recorder makes no system call that the program does not make itself. Call it before the program
+/// installs a filter of its system calls (seccomp) that kills for the calls that it does not list.
+///
+/// The calling thread and those that have recorded before go on to record. Later threads record nowhere and are
+/// counted, because the name of a thread is asked for by a system call. The ring stays at a clean exit. A program under
+/// `librip_preload.so` need not call it, unless it makes the system call that installs the filter by an instruction of
+/// its own.
+///
+/// # Examples
+///
+/// ```
+/// librip::init()?;
+/// librip::avoid_system_calls();
+/// // Here the program installs its filter.
+/// # Ok::<(), librip::InitError>(())
+/// ```
+pub fn avoid_system_calls() {
+    process::instance::avoid_system_calls();
+}

@@ -36,7 +36,7 @@ use crate::arch::{self, ModuleState, Settings, ThreadBlock};
 use crate::process::exit::RingFile;
 use crate::process::instance::{self, ANCHOR_ABI, Anchor};
 use crate::process::loader::{self, Detail, FoundModule};
-use crate::process::{channels::Channels, clock, current, exit, fork, image, sampled, sigbus, thread};
+use crate::process::{channels::Channels, clock, current, exit, fork, image, sampled, sigbus, state, thread};
 use crate::ring::Ring;
 use crate::ring::module_registry::{self, LoadedModule};
 use crate::start::config::Builder;
@@ -55,6 +55,7 @@ static ANCHOR: Anchor = Anchor {
     clock: AtomicU32::new(0),
     is_starting: AtomicU32::new(0),
     has_left_locks: AtomicU32::new(0),
+    has_lock_names: AtomicU32::new(0),
     attach,
     join,
     refresh,
@@ -130,6 +131,7 @@ pub(crate) fn start(wish: Builder, when: When) -> Result<(), InitError> {
 /// One thread at a time calls it.
 fn start_alone(wish: Builder, when: When) -> Result<(), InitError> {
     sys::prepare();
+    sys::note_pid();
     if !sys::has_memory() {
         return Err(InitError::OutOfMemory);
     }
@@ -193,7 +195,7 @@ fn make_named(plan: &Plan, pid: u32, naming: Naming) -> Result<Ring, Failure> {
 /// Makes the ring at the process's first mark.
 #[cfg(feature = "interpose")]
 fn make_at_first_mark() -> Option<Ring> {
-    make(PLAN.get()?, current::pid()).ok()
+    make(PLAN.get()?, sys::pid()).ok()
 }
 
 /// Tells the other instances that this one makes a ring, so that a process has one ring. With two rings, the mask in
@@ -378,6 +380,9 @@ fn pin_here() -> bool {
 }
 
 extern "C" fn refresh() {
+    if state::avoids_system_calls() {
+        return;
+    }
     let modules = loader::keep_new();
     introduce(modules.iter());
     if let Some(ring) = current::ring() {

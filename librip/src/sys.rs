@@ -7,39 +7,123 @@
 //! * What a claim or a mark calls here calls no function that another library may replace. Such a function may lock,
 //!   and a lock that is recorded comes back here. So there are system calls by instruction ([`raw`]), and the kernel's
 //!   own clock function ([`vdso`]).
+//!
+//! # All system calls after the start, and why none hurts the program
+//!
+//! A program may install a filter (seccomp) that kills it for a call that it does not list. It tells the recorder before
+//! (`avoid_system_calls`), or the interposer notices. From then on the recorder makes only the calls of the first group.
+//! A test compares this list with the code.
+//!
+//! | when | calls | why it cannot hurt |
+//! |---|---|---|
+//! | a mark, an event, a lock that is free, a wait, a poll | none | |
+//! | a lock that is named, destroyed while held, released by a thread that does not hold it; the first wait at a place; a first event in a channel | `rt_sigprocmask` | each new thread makes it in the C library |
+//! | the clock without a vDSO | `clock_gettime` | a program on such a kernel makes it itself |
+//! | two threads that make the ring, or register modules, at a time | `nanosleep` | not under a filter: the ring is made before, and modules are not registered |
+//! | a thread's first mark | `rt_sigprocmask`, `prctl(PR_GET_NAME)`, `madvise(MADV_POPULATE_WRITE)`, `futex(FUTEX_WAKE_OP)` where the kernel does not populate; `gettid` with a C library of unknown layout; `kill` and `tgkill` with signal 0 if the ring is full | refused under a filter: the thread records nowhere and is counted |
+//! | the first mark of a forked child | `newfstatat` of its PID namespace | as above |
+//! | a fork | `rt_sigprocmask` | the C library makes it at each fork; the child's id is that of its thread |
+//! | the initialisation of a lock in memory that looks like a lock in use | `tgkill` with signal 0 | not under a filter; signal 0 is not sent |
+//! | the process's first mark under the interposer, `init` | `openat`, `flock`, `fchmod`, `prlimit64`, `ftruncate`, `mmap`, `munmap`, `madvise`, `futex`, `linkat`, `unlinkat`, `newfstatat`, `fstatfs`, `getuid`, `geteuid`, `read`, `close` | the interposer makes the ring before a filter is installed; descriptors are closed again at once |
+//! | `dump` | `getrandom`, `openat`, `fchmod`, `prlimit64`, `ftruncate`, `lseek`, `pwrite64`, `renameat`, `unlinkat`, `newfstatat`, `close` | the program asks for it |
+//! | the end of the process, `exec` | `getpid`, `kill` with signal 0, `newfstatat`, `openat`, `read`, `close`, `unlinkat`; after a failed `exec` those of `init` and `dump` | not under a filter: the ring stays |
+//! | `dlopen` and `dlsym` under the interposer, `refresh_modules` | `getpid`, `newfstatat`, and those of the C library's allocator | not under a filter |
+//!
+//! # All limits that matter after the start
+//!
+//! | limit | where it is read | why a later change cannot hurt |
+//! |---|---|---|
+//! | `RLIMIT_FSIZE` | at the start, for the length of the ring; again before each `ftruncate` ([`file::File::set_len`]) | a file above the limit is not made; stores to a mapping do not count |
+//! | `RLIMIT_AS` | at the start, for the length of the ring | `mmap` fails, and there is no ring |
+//! | free memory of the file system | at the start, for the length of the ring | each page is reserved before it is written to; a thread without memory is refused and counted |
+//! | `RLIMIT_NOFILE` | never | `openat` fails: no ring, no dump, or the ring stays at the end |
+//! | `RLIMIT_MEMLOCK`, after `mlockall(MCL_FUTURE)` | never | `mmap` fails, and there is no ring |
+//! | `RLIMIT_STACK` | by the C library, for the stacks of threads | a stack whose length is not known is read up to the end of a page |
 
 #![allow(unsafe_code, reason = "system calls")]
 
 use core::ffi::c_int;
 #[cfg(feature = "capi")]
 use core::ptr;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Relaxed;
 use std::os::unix::ffi::OsStrExt;
 
 pub(crate) mod file;
+mod of_process;
 pub(crate) mod raw;
 mod reserve;
 pub(crate) mod symbols;
 mod vdso;
 pub(crate) mod written;
 
+pub(crate) use of_process::{OF_PROCESS, note_pid, note_pid_of_child, pid, pid_by_call};
 pub(crate) use reserve::{Unreserved, reserve};
 
 /// Looks for what the other functions use if it is there. To be called once, before threads record.
 pub(crate) fn prepare() {
     vdso::find();
+    // ORDERING: relaxed: before threads record.
+    OF_PROCESS.has_tid.store(true, Relaxed);
+    let own = own_thread();
+    // SAFETY: the calling thread is there. Descriptors are longer than the offset in all versions of glibc.
+    OF_PROCESS.has_tid.store(unsafe { tid_of(own) } == Some(tid_by_call()), Relaxed);
 }
 
-/// This process's id, as its own PID namespace numbers it.
-pub(crate) fn pid() -> u32 {
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { raw::call(libc::SYS_getpid, []) as u32 }
-}
-
-/// This thread's id, as its own PID namespace numbers it.
+/// This thread's id, as its own PID namespace numbers it. Takes no system call if the C library has it.
+#[inline(always)]
 pub(crate) fn tid() -> u32 {
+    // SAFETY: the calling thread is there.
+    match unsafe { tid_of(own_thread()) } {
+        Some(tid) if tid != 0 => tid,
+        _ => tid_by_call(),
+    }
+}
+
+/// The calling thread's `pthread_t`. Without a call of the C library, whose page of code costs a forked child a page
+/// fault.
+#[inline(always)]
+pub(crate) fn own_thread() -> usize {
+    // SAFETY: on x86-64 the ABI keeps the thread pointer at fs:0, and glibc's `pthread_t` is the thread pointer. It
+    // writes nothing.
+    #[cfg(target_arch = "x86_64")]
+    return unsafe {
+        let own: usize;
+        core::arch::asm!("mov {own}, qword ptr fs:[0]", own = out(reg) own, options(nostack, readonly, pure, preserves_flags));
+        own
+    };
+    // SAFETY: it returns a number, and has no condition.
+    #[cfg(not(target_arch = "x86_64"))]
+    return unsafe { libc::pthread_self() } as usize;
+}
+
+fn tid_by_call() -> u32 {
     // SAFETY: takes nothing, cannot fail.
     unsafe { raw::call(libc::SYS_gettid, []) as u32 }
 }
+
+/// The id of the thread with this `pthread_t`, 0 if the thread has ended; `None` if it is not known where the C library
+/// keeps it.
+///
+/// # Safety
+///
+/// Nobody has joined the thread yet, so the C library's descriptor of it is there.
+#[inline(always)]
+pub(crate) unsafe fn tid_of(thread: usize) -> Option<u32> {
+    // ORDERING: relaxed: `prepare` stores it before threads record.
+    if !OF_PROCESS.has_tid.load(Relaxed) {
+        return None;
+    }
+    let word = core::ptr::with_exposed_provenance_mut(thread + TID_OFFSET);
+    // SAFETY: the caller's promise: the word is in the descriptor. The kernel writes it when the thread ends.
+    let word = unsafe { AtomicU32::from_ptr(word) };
+    // ORDERING: relaxed: the creation of the thread has ordered the id, and 0 is only a hint.
+    Some(word.load(Relaxed))
+}
+
+/// Where the C library keeps the id of a thread in its descriptor, which is at the address that a `pthread_t` is. It
+/// has been the same in all versions of glibc from 2.17 to 2.42.
+const TID_OFFSET: usize = if cfg!(target_arch = "x86_64") { 720 } else { 208 };
 
 /// This process's real user id.
 pub(crate) fn uid() -> u32 {

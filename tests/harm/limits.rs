@@ -64,6 +64,16 @@ fn threads_that_a_filter_refuses_system_calls_are_counted_as_such() {
     let recorded = ring.slots.iter().filter(|slot| slot.name.starts_with('r')).count();
     assert_eq!((ring.refused_full, ring.refused_memory), (0, 0));
     assert!(recorded < 8, "the page of the thread before them has room for four");
-    assert_eq!(recorded as u64 + ring.refused_filter, 8 + 1, "each of the 9 has a slot or was counted");
-    assert!(ring.slots.iter().all(|slot| slot.name != "i0"), "a thread without an id has no slot");
+    assert_eq!(recorded as u64 + ring.refused_filter, 8, "each of the 8 has a slot or was counted");
+    let without_call = ring.slot_named("i0");
+    assert_eq!((without_call.pid, without_call.tid != 0, without_call.count), (ring.pid, true, 1));
+}
+
+#[test]
+fn a_program_that_restricts_its_system_calls_after_the_start_is_not_killed() {
+    let remains = survives(&["strict"], |plan| plan);
+    assert_eq!(remains.stdout, "counted 4\n");
+    let ring = remains.ring();
+    assert_eq!(ring.refused_filter, 3, "the thread that was started before, a new one, and a child");
+    assert!(ring.slot_named("victim").count > 2, "the main thread records on");
 }

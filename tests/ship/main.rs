@@ -6,6 +6,7 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+mod calls;
 mod layers;
 
 use std::path::{Path, PathBuf};

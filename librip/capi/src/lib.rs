@@ -181,6 +181,12 @@ pub extern "C-unwind" fn rip_exit() {
     set_participation(false);
 }
 
+/// See [`librip::avoid_system_calls`].
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn rip_avoid_system_calls() {
+    librip::avoid_system_calls();
+}
+
 /// Names the calling thread.
 ///
 /// # Safety

@@ -4,7 +4,8 @@
 //! id and its name, and a clean exit removes the ring: after a filter is installed, neither happens. Threads that
 //! have already recorded go on, because that takes no system call. Later threads do not record, and the ring stays.
 //! A process without a ring makes it before the filter is installed, because it cannot do so afterwards.
-//! Filters that existed before the program started are not noticed: they were made for programs in general.
+//! Filters that existed before the program started are not noticed: they were made for programs in general. Nor is a
+//! filter that the program installs by an instruction of its own.
 
 use core::ffi::{c_int, c_long};
 
@@ -33,8 +34,8 @@ pub(crate) extern "C" fn before_syscall(number: c_long, operation: usize, _flags
 /// A call without a filter only asks what is possible.
 fn notice(is_set: bool) {
     if is_set {
-        // This thread records under the filter too.
+        // The first operation makes the ring.
         librip::interpose::enter();
-        librip::interpose::avoid_system_calls();
+        librip::avoid_system_calls();
     }
 }

@@ -24,6 +24,7 @@ pub(crate) struct Doing {
     becomes_daemon: AtomicPtr<i32>,
 }
 
+#[unsafe(link_section = ".data_of_forks")]
 pub(crate) static DOING: Doing =
     Doing { refreshes: AtomicPtr::new(ptr::null_mut()), becomes_daemon: AtomicPtr::new(ptr::null_mut()) };
 

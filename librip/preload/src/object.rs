@@ -268,22 +268,9 @@ impl Joined {
     }
 
     /// The id of the thread, 0 if the thread has ended; `None` if it is not known where the C library keeps it.
-    ///
-    /// `own` is the calling thread's id. If the C library has it at the same place for the calling thread, that is the
-    /// place. It has been the same in all versions from 2.17 to 2.42.
-    pub(crate) fn tid(self, own: u32) -> Option<u32> {
-        const OFFSET: usize = if cfg!(target_arch = "x86_64") { 720 } else { 208 };
-        let tid_at = |thread: *mut c_void| {
-            // SAFETY: `thread` is that of a thread that nobody has joined yet, so its descriptor is there, which is
-            // longer. The kernel writes the word when the thread ends.
-            let word = unsafe { AtomicU32::from_ptr(thread.wrapping_byte_add(OFFSET).cast()) };
-            // ORDERING: relaxed: the creation of the thread has ordered the id, and 0 is only a hint.
-            word.load(Relaxed)
-        };
-        // SAFETY: it returns a number, and has no condition.
-        let calling = unsafe { libc::pthread_self() };
-        let calling = core::ptr::with_exposed_provenance_mut(calling as usize);
-        (tid_at(calling) == own).then(|| tid_at(self.0))
+    pub(crate) fn tid(self) -> Option<u32> {
+        // SAFETY: the program has passed it to be joined, so nobody has joined it yet.
+        unsafe { librip::interpose::tid_of(self.address()) }
     }
 }
 

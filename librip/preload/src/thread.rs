@@ -21,8 +21,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU64, AtomicUsize};
 
 use librip::interpose::{
-    Blocking, Caller, Flags, JOIN, JOIN_TRY, Position, StackPointer, created_at, joined, position_of_creator,
-    recorded_tid,
+    Blocking, Caller, Flags, JOIN, JOIN_TRY, Position, StackPointer, created_at, is_recorded, joined,
+    position_of_creator,
 };
 
 use crate::blocking::block;
@@ -212,7 +212,7 @@ extern "C-unwind" fn thrd_create(thread: Thread, routine: Routine, argument: Arg
 /// there is nothing to wait for.
 #[inline(always)]
 fn join_by<const FLAGS: Flags>(thread: Joined, caller: Caller, join: impl FnOnce() -> c_int) -> c_int {
-    let joined_tid = recorded_tid().and_then(|own| thread.tid(own)).filter(|&tid| tid != 0);
+    let joined_tid = is_recorded().then(|| thread.tid()).flatten().filter(|&tid| tid != 0);
     let result = match joined_tid {
         Some(tid) => {
             let blocking = Blocking::begin::<FLAGS>(tid.into(), caller, StackPointer::here());

@@ -195,7 +195,7 @@ pub fn condition_woken(condition: impl LockAddress, lock: impl LockAddress, pc: 
 /// What [`rip_lock_destroyed!`](crate::rip_lock_destroyed) calls.
 pub fn destroyed(lock: impl LockAddress, pc: u64) {
     let lock = lock.address();
-    instance::name_lock(lock, b"");
+    instance::unname_lock(lock);
     instance::request(Request::LOCK_DESTROYED, lock);
     if let Some(slot) = Slot::existing() {
         Here.event(slot, [], [lock], pc);

@@ -26,9 +26,9 @@ use crate::lock::site::{Origin, wrapper_site};
 pub use crate::lock::stack::StackPointer;
 use crate::lock::stack::Waiter;
 use crate::lock::table::{Entry, FastEntry, Slot};
-use core::sync::atomic::Ordering::Relaxed;
 
 use crate::process::instance::{self, Request};
+use crate::process::state;
 use crate::sys;
 use librip_format::{
     HELD_MAX, HELD_PROCESS_SHARED, HELD_SHARED, LOCK_TYPE_BARRIER, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE,
@@ -136,10 +136,9 @@ pub fn tid() -> u32 {
     sys::tid()
 }
 
-/// The calling thread's id as its slot has it, without a system call; `None` if the thread does not record.
-pub fn recorded_tid() -> Option<u32> {
-    // ORDERING: relaxed: the thread wrote it with its claim. It decides only what is recorded.
-    Slot::current().map(|slot| slot.header().tid.load(Relaxed))
+/// Whether the calling thread records.
+pub fn is_recorded() -> bool {
+    Slot::current().is_some()
 }
 
 /// Whether the calling thread does not hold a lock, by its table, which has room for all that the thread holds.
@@ -439,13 +438,21 @@ pub enum LastHolder {
 #[inline(never)]
 pub fn destroyed<const FLAGS: Flags>(lock: u64, caller: Caller, holder: LastHolder) {
     let Some(slot) = Slot::current() else { return };
-    instance::name_lock(lock, b"");
+    instance::unname_lock(lock);
     match holder {
         LastHolder::None => {}
         LastHolder::Possible => instance::request(Request::LOCK_DESTROYED, lock),
         LastHolder::Certain => instance::request(Request::HELD_LOCK_DESTROYED, lock),
     }
     caller.event(slot, [], [lock], Sites::<FLAGS>::destroyed());
+}
+
+/// Whether this number from unknown memory is the id of a living thread of this process.
+fn may_live(tid: u32) -> bool {
+    /// Linux gives threads no larger id.
+    const TID_MAX: u32 = 1 << 22;
+    // Most numbers are no id, and the kernel need not be asked.
+    tid <= TID_MAX && !state::avoids_system_calls() && !sys::thread_is_gone(sys::pid(), tid)
 }
 
 /// A lock was initialised. Nobody holds it, whatever the tables say of an earlier lock at its address.
@@ -456,7 +463,7 @@ pub fn destroyed<const FLAGS: Flags>(lock: u64, caller: Caller, holder: LastHold
 #[inline(never)]
 pub fn initialised<const FLAGS: Flags>(lock: u64, caller: Caller, owner: Option<u32>) {
     let Some(slot) = Slot::current() else { return };
-    if owner.is_some_and(|owner| !sys::thread_is_gone(sys::pid(), owner)) {
+    if owner.is_some_and(may_live) {
         destroyed::<FLAGS>(lock, caller, LastHolder::Certain);
     }
     // Limited, as in `drop_stale_entries`.

@@ -110,7 +110,7 @@ impl Drop for Identity {
     fn drop(&mut self) {
         let state = *self.state.get_mut();
         if state & IS_NAMED != 0 {
-            instance::name_lock(self.address(), b"");
+            instance::unname_lock(self.address());
         }
         if state & IS_USED != 0
             && let Some(slot) = Slot::current()

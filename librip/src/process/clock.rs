@@ -151,6 +151,15 @@ pub(crate) fn recalibrate(header: &Header) {
     }
 }
 
+/// Measures the rate again, if the time since it was first measured has doubled. In the instance that owns the ring.
+pub(crate) fn recalibrate_if_due(header: &Header) {
+    // ORDERING: relaxed, as above.
+    let packed = PACKED.load(Relaxed);
+    if read(source_of(packed), shift_of(packed)) & PAYLOAD_MASK > MEASURE_NEXT.load(Relaxed) {
+        recalibrate(header);
+    }
+}
+
 fn now(packed: u32) -> Moment {
     sample(source_of(packed), shift_of(packed))
 }

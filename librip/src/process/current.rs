@@ -15,8 +15,10 @@ use crate::ring::Ring;
 use crate::sys;
 use crate::sys::written::Written;
 
+#[unsafe(link_section = ".data_of_forks")]
 static RING: Written<Ring> = Written::new();
 /// One of the following.
+#[unsafe(link_section = ".data_of_forks")]
 static STATE: AtomicU32 = AtomicU32::new(NONE);
 /// There is no ring, and no plan of one.
 const NONE: u32 = 0;
@@ -30,10 +32,9 @@ const ENDED: u32 = 3;
 /// Makes the ring, or returns `None` if it cannot be made.
 pub(crate) type Maker = fn() -> Option<Ring>;
 static MAKER: Written<Maker> = Written::new();
-/// The process that the ring will belong to. Unlike the caller's id, it is never that of a child of `vfork`.
-static PID: AtomicU32 = AtomicU32::new(0);
 
-/// The ring, if there is one.
+/// The ring, if there is one. Inlined, as below.
+#[inline(always)]
 pub(crate) fn ring() -> Option<&'static Ring> {
     RING.get()
 }
@@ -57,7 +58,6 @@ pub(crate) unsafe fn install(ring: Ring) -> &'static Ring {
 /// No other thread calls it.
 #[cfg(feature = "interpose")]
 pub(crate) unsafe fn plan(maker: Maker) {
-    PID.store(sys::pid(), Relaxed);
     // SAFETY: the caller's promise.
     unsafe { MAKER.set(maker) };
     // ORDERING: release, pairs with the acquire in `ring_for_mark`: the maker is there.
@@ -73,12 +73,6 @@ pub(crate) fn settled_ring() -> Option<&'static Ring> {
         sys::rest();
     }
     ring()
-}
-
-/// The process that the ring will belong to.
-#[cfg(feature = "interpose")]
-pub(crate) fn pid() -> u32 {
-    PID.load(Relaxed)
 }
 
 /// The ring. Makes it if it is planned. Called with signals blocked.
@@ -101,13 +95,15 @@ pub(crate) fn ring_for_mark() -> Option<&'static Ring> {
     }
 }
 
-/// Runs in a forked child. Returns whether it has a ring, which is its parent's.
+/// Runs in a forked child. Returns whether it has a ring, which is its parent's. Inlined, because another page of code
+/// costs the child a page fault.
+#[inline(always)]
 pub(super) fn forked() -> bool {
     let has_ring = ring().is_some();
     // ORDERING: relaxed: the child has one thread.
     if !has_ring && STATE.load(Relaxed) != NONE {
         // The child makes a ring of its own if it marks.
-        PID.store(sys::pid(), Relaxed);
+        sys::note_pid_of_child();
         // ORDERING: relaxed: the child has one thread. If another thread of the parent was making the ring, that one is
         // the parent's.
         let _ = STATE.compare_exchange(BEGUN, PLANNED, Relaxed, Relaxed);

@@ -108,7 +108,7 @@ pub(crate) fn process_ends(status: c_int) {
     if !ring.has_header() {
         return;
     }
-    if may_call && sys::pid() != file.pid {
+    if may_call && sys::pid_by_call() != file.pid {
         // A child of `vfork`, in its parent's memory.
         return;
     }
@@ -150,7 +150,7 @@ pub(crate) fn exec_begins() -> Option<File> {
     let (ring, file) = (current::ring()?, FILE.get()?);
     if state::is_forked_child()
         || state::avoids_system_calls()
-        || sys::pid() != file.pid
+        || sys::pid_by_call() != file.pid
         || file.keep == Keep::Always
         || !sys::has_one_thread()
         || children::are_left(ring, file.id().inode, file.pid)

@@ -8,8 +8,8 @@
 //! # What a fork costs
 //!
 //! A page that a child touches costs it a page fault, about a hundredth of a fork. So what each child executes is in
-//! one section, `.text_of_forks`, which is smaller than a page, and what each child writes is in few pages. A test
-//! counts the faults (`tests/preload/forks.rs`).
+//! one section, `.text_of_forks`, which is smaller than a page, and so is what it reads and writes, in `.data_of_forks`.
+//! A test counts the faults (`tests/preload/forks.rs`).
 
 #![allow(unsafe_code, reason = "the C library calls the handlers")]
 
@@ -66,6 +66,7 @@ unsafe extern "C" fn forked() {
         thread::forget_slot();
         state::note_forked_child();
         state::forget_pid_namespace();
+        sys::note_pid_of_child();
     }
     restore_mask();
     // Not while SIGBUS is blocked: somebody may have truncated the file at this moment.

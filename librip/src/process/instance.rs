@@ -23,7 +23,7 @@ use crate::sys;
 use librip_format::{AwaitEntry, HeldLock};
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000c;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000d;
 
 /// What an instance shows to the others.
 ///
@@ -43,6 +43,8 @@ pub(crate) struct Anchor {
     pub(crate) is_starting: AtomicU32,
     /// In the owner: not 0 if a thread may have ended without releasing its locks.
     pub(crate) has_left_locks: AtomicU32,
+    /// In the owner: not 0 if a lock was named.
+    pub(crate) has_lock_names: AtomicU32,
     /// In the owner: gives a block of the calling thread a cursor.
     pub(crate) attach: extern "C" fn(&ThreadBlock),
     /// Makes this instance use another's ring.
@@ -125,6 +127,8 @@ impl Request {
     pub(crate) const SPANS_OVERFLOWED: Request = Request(9);
     /// The calling thread's history is to be kept, from a sequence on.
     pub(crate) const CAPTURE: Request = Request(10);
+    /// The program is about to restrict its system calls.
+    pub(crate) const AVOID_SYSTEM_CALLS: Request = Request(11);
 }
 
 /// The owner, as this instance knows it.
@@ -206,7 +210,19 @@ pub(crate) fn lock_initialised(lock: u64) {
 /// Names a lock in the ring. An empty name removes the present one.
 pub(crate) fn name_lock(lock: u64, name: &[u8]) {
     if let Some(owner) = owner() {
+        if !name.is_empty() {
+            // ORDERING: relaxed: whoever destroys a lock that another thread has named was synchronised with it.
+            owner.has_lock_names.store(1, Relaxed);
+        }
         sys::with_signals_blocked(|| (owner.name_lock)(lock, name.as_ptr(), name.len()));
+    }
+}
+
+/// Removes the name of a lock that is destroyed. Few programs name any lock, and then it takes a nanosecond.
+pub(crate) fn unname_lock(lock: u64) {
+    // ORDERING: relaxed, as above.
+    if owner().is_some_and(|owner| owner.has_lock_names.load(Relaxed) != 0) {
+        name_lock(lock, b"");
     }
 }
 
@@ -252,6 +268,15 @@ pub(crate) fn refresh_modules() {
             }
         });
     }
+}
+
+/// See [`avoid_system_calls`](crate::avoid_system_calls).
+pub(crate) fn avoid_system_calls() {
+    if arch::module().is_open() {
+        // This thread goes on to record.
+        arch::enter();
+    }
+    request(Request::AVOID_SYSTEM_CALLS, 0);
 }
 
 /// Gives a task a slot: see [`task::claim`](super::task::claim).

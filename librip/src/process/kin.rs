@@ -16,14 +16,13 @@
 //!
 //! A thread that has not marked when it joins another one has no position: the join is not noted.
 
-#![allow(unsafe_code, reason = "it asks the C library which thread this is")]
-
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::arch;
 use crate::ring::Ring;
 use crate::ring::slots::{self, Position};
+use crate::sys;
 
 /// The exits that are remembered: 32 KiB, of which pages exist once a thread with a slot has exited.
 const EXITS_BITS: u32 = 12;
@@ -56,9 +55,7 @@ pub(super) fn inherited() -> Option<Position> {
 
 /// The calling thread is about to leave a slot.
 pub(super) fn exits(index: u64, generation: u32) {
-    // SAFETY: it returns a number, and has no condition.
-    let thread = unsafe { libc::pthread_self() };
-    let (place, tag) = place(thread as usize);
+    let (place, tag) = place(sys::own_thread());
     let generation = u64::from(generation) << (TAG_BITS + INDEX_BITS);
     // ORDERING: release, pairs with the acquire in `joined`, though a join alone orders them.
     EXITS[place].store(generation | index << TAG_BITS | tag, Release);

@@ -3,27 +3,19 @@
 //!
 //! It decides nothing: `fork` and the interposer write it, and `thread` and `exit` read it.
 
+#![allow(unsafe_code, reason = "a section for a static")]
+
+use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use crate::arch;
 use crate::ring::fork_copy::{HeldCopy, NONE_HELD};
-use crate::sys;
+use crate::sys::{self, OF_PROCESS};
 
-/// What each forked child writes. It is aligned to its size, so it is in one page: a child copies each page that it
-/// writes to.
-#[repr(align(16))]
-struct OfProcess {
-    /// How often this process and its parents were forked since the ring was made.
-    forks: AtomicU32,
-    /// Inode of this process's PID namespace; [`UNKNOWN`]; 0 if nobody has looked.
-    pid_namespace: AtomicU64,
-}
-
-static OF_PROCESS: OfProcess = OfProcess { forks: AtomicU32::new(0), pid_namespace: AtomicU64::new(0) };
-/// It cannot be known.
+/// In place of a PID namespace: it cannot be known.
 const UNKNOWN: u64 = u64::MAX;
 /// Whether the program may be killed for system calls that are not its own.
+#[unsafe(link_section = ".data_of_forks")]
 static AVOIDS_SYSTEM_CALLS: AtomicBool = AtomicBool::new(false);
 
 /// Inode of this process's PID namespace; 0 if it is not known.
@@ -73,14 +65,14 @@ pub(super) fn take_held() -> HeldCopy {
 }
 
 /// From now on the recorder makes no system call that a program with threads does not make anyway. Threads without a
-/// slot get none.
-#[cfg(feature = "interpose")]
+/// slot get none. Of use in the instance that owns the ring.
 pub(crate) fn avoid_system_calls() {
     // ORDERING: relaxed: threads that begin later see it, and others have made their calls.
     AVOIDS_SYSTEM_CALLS.store(true, Relaxed);
 }
 
-/// See `avoid_system_calls`.
+/// See `avoid_system_calls`. Inlined, because another page of code costs a forked child a page fault.
+#[inline(always)]
 pub(crate) fn avoids_system_calls() -> bool {
     // ORDERING: relaxed, as above.
     AVOIDS_SYSTEM_CALLS.load(Relaxed)

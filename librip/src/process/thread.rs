@@ -249,7 +249,7 @@ fn first_mark(own: &ThreadBlock) -> Option<*mut u64> {
                 ring.header().threads_without_exit.fetch_add(1, Relaxed);
                 instance::note_left_locks();
             }
-            clock::recalibrate(ring.header());
+            clock::recalibrate_if_due(ring.header());
             if state::is_forked_child() {
                 fork_copy::enter(ring.slot(index), &state::take_held());
             }

@@ -58,7 +58,7 @@ pub(crate) fn is_removal_left(ring: &Ring) -> bool {
 /// is gone.
 #[inline(always)]
 pub(crate) fn forget_own(ring: &Ring) {
-    let own = sys::pid();
+    let own = sys::pid_by_call();
     for noted in &ring.control.counters().recent_children {
         // ORDERING: relaxed: the caller's fence orders it.
         if noted.load(Relaxed) == own {
@@ -70,7 +70,7 @@ pub(crate) fn forget_own(ring: &Ring) {
 /// Whether another process than the calling one and the ring's creator records in the ring, or may still do so. `inode`
 /// is that of the ring's file. Allocates nothing.
 pub(crate) fn are_left(ring: &Ring, inode: u64, creator: u32) -> bool {
-    let own = sys::pid();
+    let own = sys::pid_by_call();
     let is_other = |pid: u32| pid != 0 && pid != own && pid != creator && sys::process_exists(pid);
     // ORDERING: acquire, pairs with the release in `slots::fresh`. Relaxed for the noted children: see `announce`.
     let used = ring.used(Table::Slots).load(Acquire) as usize;

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::process::instance::{Request, TaskCalls};
 use crate::process::task_slot::{FuturePlace, TaskSlot, Turn};
-use crate::process::{clock, current, futures, task, thread};
+use crate::process::{clock, current, futures, state, task, thread};
 use crate::ring::calls::{self, CallPlace};
 use crate::ring::process_sites::{self, NewSite};
 use crate::ring::{histories, incidents, lock_names, remote_tables, strings};
@@ -26,6 +26,7 @@ pub(super) extern "C" fn request(request: Request, lock: u64) {
         // ORDERING: relaxed, a statistic.
         Request::SPANS_OVERFLOWED => drop(ring.header().span_overflows.fetch_add(1, Relaxed)),
         Request::CAPTURE => thread::capture(ring, lock),
+        Request::AVOID_SYSTEM_CALLS => state::avoid_system_calls(),
         Request::RECALIBRATE_CLOCK => clock::recalibrate(ring.header()),
         _ => {}
     }

@@ -36,6 +36,7 @@ pub(crate) fn main(arguments: &[&str]) {
         ["sigbus", handler, origin] => sigbus(handler, origin),
         ["removed"] => removed(),
         ["filtered"] => filter::filtered(),
+        ["strict"] => filter::strict(),
         ["memory"] => memory(),
         ["no_descriptors"] => no_descriptors(),
         ["closes_all"] => closes_all(),
