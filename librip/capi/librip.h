@@ -480,7 +480,7 @@ LIBRIP_CALL_ void rip_context_destroy(rip_context *context);
 #define LIBRIP_CHECKSUM_FACTOR_ UINT64_C(0x9e3779b97f4a7c15)
 /* What is xored with `meta` to change these bits of the state and the flags: the checksum covers them. */
 #define LIBRIP_HELD_CHANGE_(bits) ((bits) ^ (bits) >> LIBRIP_HELD_BITS_SHIFT_)
-#define LIBRIP_CLOCK_LEVEL_ALL_ 3
+#define LIBRIP_CLOCK_LEVEL_TICKS_ 2
 
 #ifdef __cplusplus
 #define LIBRIP_CAST_(type, value) reinterpret_cast<type>(value)
@@ -580,20 +580,23 @@ struct librip_slot_1 {
     uint32_t generation;
     uint32_t pid;
     uint32_t tid;
-    uint32_t reserved_running_tid;
+    uint32_t creator_slot;
     uint64_t claimed_boottime_ns;
     uint64_t exited_boottime_ns;
     uint64_t first_sequence;
-    uint64_t pid_namespace;
+    uint32_t pid_namespace;
+    uint32_t joiner_slot;
     uint32_t held_overflowed;
-    uint32_t reserved;
-    uint64_t name[6];
+    uint16_t flags;
+    uint16_t held_end;
+    uint64_t name[5];
+    uint64_t joiner_count;
     struct {
         uint64_t lock;
         uint64_t meta;
         uint64_t since;
     } held[LIBRIP_HELD_MAX_];
-    uint64_t first_slot_count;
+    uint64_t creator_count;
     uint64_t count;
 };
 
@@ -635,6 +638,7 @@ struct librip_cycle_1 {
 #define LIBRIP_ASSERT_(name, condition) typedef char librip_assert_##name##_[(condition) ? 1 : -1]
 LIBRIP_ASSERT_(slot, sizeof(struct librip_slot_1) == 512);
 LIBRIP_ASSERT_(held, offsetof(struct librip_slot_1, held) == 112);
+LIBRIP_ASSERT_(held_end, offsetof(struct librip_slot_1, held_end) == 62);
 LIBRIP_ASSERT_(count, offsetof(struct librip_slot_1, count) == 504);
 LIBRIP_ASSERT_(block, sizeof(struct librip_block_1) == 56 && offsetof(struct librip_block_1, due) == 32);
 LIBRIP_ASSERT_(module, sizeof(struct librip_module_state_1) == 16);
@@ -876,9 +880,9 @@ LIBRIP_INLINE_ uintptr_t librip_mark_(uint64_t pc, int is_timed) {
     return pc;
 }
 
-/* Records a lock event without times. Returns the sequence of its last word. */
+/* Records a lock event of a thread that reads no clock for it. Returns the sequence of its last word. */
 LIBRIP_INLINE_ uint64_t librip_lock_event_(uint64_t *cursor, uint64_t lock, uint64_t pc) {
-    uint64_t sequence = librip_reserve_timed_(cursor, 2);
+    uint64_t sequence = librip_reserve_(cursor, 2);
     librip_store_(cursor, sequence, LIBRIP_OPERAND_FLAG_ | (lock & LIBRIP_PAYLOAD_MASK_));
     librip_store_(cursor, sequence + 1, pc);
     return sequence + 1;
@@ -908,9 +912,9 @@ LIBRIP_INLINE_ struct librip_slot_1 *librip_slot_(uint64_t *cursor) {
     return cursor ? LIBRIP_CAST_(struct librip_slot_1 *, cursor) - 1 : LIBRIP_NULL_;
 }
 
-/* Whether every lock event has a time. */
-LIBRIP_INLINE_ int librip_times_all_(void) {
-    return (__atomic_load_n(&librip_module_1.clock, __ATOMIC_RELAXED) & 0xff) == LIBRIP_CLOCK_LEVEL_ALL_;
+/* Whether lock events read the clock: each of them, or one from time to time. */
+LIBRIP_INLINE_ int librip_reads_clock_(void) {
+    return (__atomic_load_n(&librip_module_1.clock, __ATOMIC_RELAXED) & 0xff) >= LIBRIP_CLOCK_LEVEL_TICKS_;
 }
 
 LIBRIP_INLINE_ void librip_wait_(const volatile void *lock, uint64_t pc, uint16_t flags) {
@@ -920,14 +924,14 @@ LIBRIP_INLINE_ void librip_wait_(const volatile void *lock, uint64_t pc, uint16_
     __asm__ __volatile__("" : : : "memory");
 }
 
-/* Implements RIP_LOCK_ACQUIRED for a thread that holds no other lock and never held two at a time. The library,
- * librip/src/lock/by_hand.rs, does all other cases. The stores are releases in the order that librip/src/lock/table.rs
+/* Implements RIP_LOCK_ACQUIRED for a thread that holds no other lock. The library, librip/src/lock/by_hand.rs, does all
+ * other cases. The stores are releases in the order that librip/src/lock/table.rs
  * requires: `meta` reserves the entry, then comes `lock`, then the state in `meta`. */
 LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uint64_t pc_timed, uint16_t flags) {
     uint64_t *cursor = librip_lock_cursor_();
     struct librip_slot_1 *slot = librip_slot_(cursor);
-    if (LIBRIP_LIKELY_(slot && !librip_times_all_() &&
-                       !(librip_load_(&slot->held[0].meta) | slot->held[1].lock | slot->held[1].meta))) {
+    if (LIBRIP_LIKELY_(slot && !librip_reads_clock_() &&
+                       !(librip_load_(&slot->held[0].meta) | slot->held[1].meta) && slot->held_end <= 2)) {
         uint64_t address = LIBRIP_CAST_(uintptr_t, lock);
         uint64_t sequence = librip_lock_event_(cursor, address, pc);
         uint64_t word = (sequence & LIBRIP_SEQUENCE_MASK_) << LIBRIP_SEQUENCE_SHIFT_ | LIBRIP_OPERAND_FLAG_ |
@@ -951,7 +955,7 @@ LIBRIP_INLINE_ void librip_released_(const volatile void *lock, uint64_t pc, uin
     uint64_t *cursor = librip_lock_cursor_();
     struct librip_slot_1 *slot = librip_slot_(cursor);
     uint64_t address = LIBRIP_CAST_(uintptr_t, lock);
-    if (LIBRIP_LIKELY_(slot && !librip_times_all_() &&
+    if (LIBRIP_LIKELY_(slot && !librip_reads_clock_() &&
                        librip_load_(&slot->held[0].meta) >> LIBRIP_HELD_STATE_SHIFT_ == LIBRIP_HELD_HELD_ &&
                        !((librip_load_(&slot->held[0].lock) ^ address) & LIBRIP_PAYLOAD_MASK_))) {
         __atomic_store_n(&slot->held[0].meta, UINT64_C(0), __ATOMIC_RELEASE);

@@ -84,7 +84,7 @@ fn the_headers_offsets_and_constants_are_those_of_the_format() {
         ("LIBRIP_HELD_BITS_SHIFT_", librip_format::HELD_BITS_SHIFT.into()),
         ("LIBRIP_HELD_PC_SHIFT_", librip_format::HELD_PC_SHIFT.into()),
         ("LIBRIP_CHECKSUM_FACTOR_", librip_format::FACTOR),
-        ("LIBRIP_CLOCK_LEVEL_ALL_", librip_format::CLOCK_LEVEL_ALL.into()),
+        ("LIBRIP_CLOCK_LEVEL_TICKS_", librip_format::CLOCK_LEVEL_TICKS.into()),
         ("RIP_EXCLUSIVE", 0),
         ("RIP_SHARED", librip_format::SITE_SHARED.into()),
         ("RIP_TRY", librip_format::SITE_TRY.into()),

@@ -13,7 +13,7 @@
 //! words begin. So a reader never takes a predecessor's words for the owner's.
 
 use core::mem::{align_of, offset_of, size_of};
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
 use crate::{
     HELD_MAX, HeldLock, OPEN_SPAN_LEN_BYTES, SAMPLED_TIMES_LEN_BYTES, SEQUENCE_BITS, TASK_LEN_BYTES,
@@ -61,7 +61,10 @@ pub struct SlotHeader {
     /// The number of locks that the owner holds and that are not in [`SlotHeader::held`], because it was full.
     pub held_overflowed: AtomicU32,
     /// `SLOT_FLAG_*`.
-    pub flags: AtomicU32,
+    pub flags: AtomicU16,
+    /// So many of the first entries of [`SlotHeader::held`] may be in use, but for the last entry; 2 if less. It saves
+    /// the owner a search. A reader looks at all entries.
+    pub held_end: AtomicU16,
     /// The thread's name, padded with zeros: the one that it had when it claimed the slot, unless the program gave it
     /// another one ([`SLOT_FLAG_NAMED`]).
     pub name: [AtomicU64; THREAD_NAME_LEN_BYTES / 8],
@@ -103,7 +106,7 @@ pub const SLOT_KIND_TASK: u32 = 3;
 pub const CAPTURES_MAX: usize = 64;
 
 /// [`SlotHeader::flags`]: the program named the thread in the ring. The kernel may have another name for it.
-pub const SLOT_FLAG_NAMED: u32 = 1;
+pub const SLOT_FLAG_NAMED: u16 = 1;
 
 /// Bytes of a slot before its words.
 pub const SLOT_HEADER_LEN_BYTES: u64 = size_of::<SlotHeader>() as u64;

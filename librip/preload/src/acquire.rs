@@ -203,7 +203,7 @@ pub(crate) fn try_acquire<C: Calls, const FLAGS: Flags>(call: Call<C::Kind>) -> 
     record_outcome::<C::Kind, FLAGS>(acquisition, call.lock, caller, result)
 }
 
-/// Acquires a lock in the usual case: it is free, and the thread has at most one other. `otherwise` acquires it in all
+/// Acquires a lock in the usual case: it is free. `otherwise` acquires it in all
 /// other cases, and must not be inlined.
 #[inline(always)]
 pub(crate) fn acquire_fast<C: Calls, const FLAGS: Flags>(
@@ -242,20 +242,16 @@ pub(crate) fn release<K: incident::Kind, const FLAGS: Flags>(
     unlock: impl Fn() -> c_int,
 ) -> c_int {
     let lock = object.address();
-    if let Some(fast) = FastRelease::<0>::begin(lock) {
-        return finish_fast::<K, 0, FLAGS>(fast, object, caller, unlock());
-    }
-    // The usual case of nested locks.
-    if let Some(fast) = FastRelease::<1>::begin(lock) {
-        return finish_fast::<K, 1, FLAGS>(fast, object, caller, unlock());
+    if let Some(fast) = FastRelease::begin(lock) {
+        return finish_fast::<K, FLAGS>(fast, object, caller, unlock());
     }
     release_otherwise::<K, FLAGS>(object, caller, by_anyone, unlock)
 }
 
 /// Records the result of an unlock, and returns it.
 #[inline(always)]
-fn finish_fast<K: incident::Kind, const INDEX: usize, const FLAGS: Flags>(
-    fast: FastRelease<INDEX>,
+fn finish_fast<K: incident::Kind, const FLAGS: Flags>(
+    fast: FastRelease,
     object: Object<K>,
     caller: Caller,
     result: c_int,

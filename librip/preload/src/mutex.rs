@@ -26,6 +26,8 @@ impl Kind {
     const PRIORITY_INHERITANCE: i32 = 0x20;
     const PRIORITY_PROTECTION: i32 = 0x40;
     const PROCESS_SHARED: i32 = 0x80;
+    /// What glibc leaves in a mutex that was destroyed.
+    const DESTROYED: i32 = -1;
     const SPECIAL: i32 = Kind::ROBUST | Kind::PRIORITY_INHERITANCE | Kind::PRIORITY_PROTECTION;
 
     /// Reads the word that the C library's function is about to read.
@@ -46,7 +48,7 @@ impl Kind {
     }
 
     fn is_robust(self) -> bool {
-        self.0 & Kind::ROBUST != 0
+        self.0 & Kind::ROBUST != 0 && self.0 != Kind::DESTROYED
     }
 
     /// Whether several processes use it.

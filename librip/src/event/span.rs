@@ -107,7 +107,7 @@ pub(super) fn leave(entry: &OpenSpan, begin: u64) {
 #[cold]
 #[inline(never)]
 fn overflowed() {
-    instance::request(Request::SPANS_OVERFLOWED, 0);
+    instance::count(Request::SPANS_OVERFLOWED);
 }
 
 impl Drop for Span {

@@ -72,7 +72,7 @@ pub fn acquired(lock: impl LockAddress, pc: u64, pc_timed: u64, site_flags: Flag
     let lock = lock.address();
     // What `librip.h` does in the same case.
     if let Some(slot) = Slot::existing()
-        && !slot.times_all()
+        && !slot.reads_clock()
         && let Some(entry) = slot.fast_free_if_only()
     {
         enter_held(slot, entry, lock, pc, site_flags);
@@ -84,7 +84,7 @@ pub fn acquired(lock: impl LockAddress, pc: u64, pc_timed: u64, site_flags: Flag
 /// Enters a lock in HELD into a free entry.
 #[inline(always)]
 fn enter_held(slot: Slot, entry: FastEntry, lock: u64, pc: u64, site_flags: Flags) {
-    let sequence = Here.event(slot, [], [lock], pc);
+    let sequence = Here.plain_event(slot, [lock], pc);
     let mut entry = entry.enter(lock, sequence, pc, Here::entry_flags(site_flags));
     entry.change_state(HELD_ACQUIRING, HELD_HELD);
 }
@@ -94,7 +94,7 @@ fn enter_held(slot: Slot, entry: FastEntry, lock: u64, pc: u64, site_flags: Flag
 #[inline(never)]
 pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: Flags) {
     let Some(slot) = Slot::current() else { return };
-    if !slot.times_all()
+    if !slot.reads_clock()
         && let Some(entry) = slot.fast_free_if_new(lock)
     {
         enter_held(slot, entry, lock, pc, site_flags);
@@ -141,10 +141,10 @@ pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: Fla
 pub fn released(lock: impl LockAddress, pc: u64, pc_timed: u64) {
     let lock = lock.address();
     if let Some(slot) = Slot::existing()
-        && !slot.times_all()
+        && !slot.reads_clock()
         && slot.fast_clear(lock)
     {
-        Here.event(slot, [], [lock], pc);
+        Here.plain_event(slot, [lock], pc);
         return;
     }
     released_slowly(lock, pc, pc_timed);
@@ -156,7 +156,7 @@ pub fn released(lock: impl LockAddress, pc: u64, pc_timed: u64) {
 pub(crate) fn released_slowly(lock: u64, pc: u64, pc_timed: u64) {
     let Some(slot) = Slot::current() else { return };
     if !slot.times_all()
-        && let Some(release) = FastRelease::<1>::begin(lock)
+        && let Some(release) = FastRelease::begin(lock)
     {
         release.done(Here, lock, pc, || pc_timed);
         return;

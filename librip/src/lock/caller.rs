@@ -74,8 +74,18 @@ impl<const FLAGS: Flags> Origin for At<FLAGS> {
     }
 
     #[inline(always)]
-    fn begin_event(self, slot: Slot, lock: u64, _pc: u64) -> u64 {
-        slot.event(([], [], [lock | Self::LOCK_BITS]), self.call())
+    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64 {
+        slot.plain_event(([self.address()], operands), pc)
+    }
+
+    #[inline(always)]
+    fn begin_event(self, slot: Slot, lock: u64, _pc: u64, reads_clock: bool) -> u64 {
+        let lock = [lock | Self::LOCK_BITS];
+        if reads_clock {
+            slot.event(([], [], lock), self.call())
+        } else {
+            slot.plain_event(([], lock), self.call())
+        }
     }
 
     fn note(self, slot: Slot) {

@@ -202,7 +202,7 @@ pub fn begin_acquire<const FLAGS: Flags>(lock: u64, caller: Caller, is_process_s
     Acquisition::begin(caller, lock, flags, pc, Sites::<FLAGS>::acquire_begin_timed)
 }
 
-/// An acquisition in the usual case: the thread has a slot, records no times, and has at most one other lock.
+/// An acquisition in the usual case: the thread has a slot, and reads no clock.
 ///
 /// While the lock's own code runs, only this is kept, in one register.
 #[derive(Clone, Copy, Debug)]
@@ -228,12 +228,12 @@ impl FastAcquisition {
         free: impl FnOnce(Slot, u64) -> Option<FastEntry>,
     ) -> Option<FastAcquisition> {
         let slot = Slot::existing()?;
-        if slot.times_all() {
+        if slot.reads_clock() {
             return None;
         }
         let entry = free(slot, lock)?;
         let pc = Sites::<FLAGS>::acquire_begin();
-        let sequence = caller.event(slot, [], [lock], pc);
+        let sequence = caller.plain_event(slot, [lock], pc);
         // The entry is still free: a signal handler that used it meanwhile has freed it.
         entry.enter(lock, sequence, caller.entry_pc(pc), Caller::entry_flags(FLAGS));
         Some(FastAcquisition(entry))

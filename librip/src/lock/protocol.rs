@@ -41,7 +41,7 @@
 )]
 
 use crate::lock::site::Origin;
-use crate::lock::table::{Entry, Slot};
+use crate::lock::table::{Entry, FastEntry, Slot};
 use crate::process::instance::{self, Request};
 use librip_format::{HELD_COND_WAIT, HELD_HELD, HELD_OF_FUTURE, HELD_RELEASING, HELD_SINCE, HELD_WAITING};
 
@@ -68,12 +68,12 @@ impl Acquisition {
         pc_timed: impl FnOnce() -> u64,
     ) -> Acquisition {
         match Slot::existing() {
-            Some(slot) if !slot.times_all() => {
+            Some(slot) if !slot.reads_clock() => {
                 // Unoptimised programs have time too.
                 if cfg!(debug_assertions) {
                     origin.note(slot);
                 }
-                let sequence = origin.begin_event(slot, lock, pc);
+                let sequence = origin.begin_event(slot, lock, pc, false);
                 Acquisition(slot.enter_lock(lock, sequence, origin.entry_pc(pc), flags))
             }
             _ => begin_slowly(origin, lock, flags, pc, pc_timed()),
@@ -211,7 +211,7 @@ fn begin_slowly<O: Origin>(origin: O, lock: u64, flags: u64, pc: u64, pc_timed: 
     let Some(slot) = Slot::current() else { return Acquisition(None) };
     origin.note(slot);
     if !slot.times_all() {
-        let sequence = origin.begin_event(slot, lock, pc);
+        let sequence = origin.begin_event(slot, lock, pc, true);
         return Acquisition(slot.enter_lock(lock, sequence, origin.entry_pc(pc), flags));
     }
     let time = slot.time();
@@ -226,33 +226,30 @@ fn begin_slowly<O: Origin>(origin: O, lock: u64, flags: u64, pc: u64, pc_timed: 
     Acquisition(entry)
 }
 
-/// A release in the usual case: the lock has this entry in the table, was acquired once, and has no time.
+/// A release in the usual case: the lock is the thread's only one, or the one that it acquired last, was acquired once,
+/// and has no time.
 ///
 /// While the lock's own code runs, only this is kept, in one register.
 #[derive(Clone, Copy, Debug)]
-pub struct FastRelease<const INDEX: usize>(Slot);
+pub struct FastRelease(FastEntry);
 
-impl<const INDEX: usize> FastRelease<INDEX> {
-    /// Another case.
-    pub(crate) const NONE: FastRelease<INDEX> = FastRelease(Slot::NOWHERE);
-
+impl FastRelease {
     /// Before the lock is released. `None`: it is another case, and nothing was recorded.
     #[inline(always)]
-    pub fn begin(lock: u64) -> Option<FastRelease<INDEX>> {
-        let slot = Slot::existing()?;
-        slot.fast_release::<INDEX>(lock).then_some(FastRelease(slot))
+    pub fn begin(lock: u64) -> Option<FastRelease> {
+        Slot::existing()?.fast_release(lock).map(FastRelease)
     }
 
     /// Released. `pc` and `pc_timed` are as in [`Release::done`].
     #[inline(always)]
     pub fn done<O: Origin>(self, origin: O, lock: u64, pc: u64, pc_timed: impl FnOnce() -> u64) {
-        FastRelease::done_or(self, Release(None), origin, lock, pc, pc_timed);
+        FastRelease::done_or(Some(self), Release(None), origin, lock, pc, pc_timed);
     }
 
-    /// Released, in the usual case or else, if `fast` is [`NONE`](FastRelease::NONE), in another one, by any thread.
+    /// Released, in the usual case or else, if `fast` is `None`, in another one, by any thread.
     #[inline(always)]
     pub(crate) fn done_or<O: Origin>(
-        fast: FastRelease<INDEX>,
+        fast: Option<FastRelease>,
         slow: Release,
         origin: O,
         lock: u64,
@@ -260,12 +257,15 @@ impl<const INDEX: usize> FastRelease<INDEX> {
         pc_timed: impl FnOnce() -> u64,
     ) {
         // If a signal handler has forked meanwhile and this is the child, its table does not have the lock.
-        let FastRelease(slot) = fast;
-        if slot.is_current() {
-            slot.clear::<INDEX>();
-            origin.event(slot, [], [lock], pc);
-        } else {
-            slow.done(origin, lock, pc, pc_timed());
+        match Slot::existing() {
+            Some(slot) if slot.clear_own(fast.map(|FastRelease(entry)| entry)) => {
+                if slot.reads_clock() {
+                    released_with_clock(origin, slot, lock, pc);
+                } else {
+                    origin.plain_event(slot, [lock], pc);
+                }
+            }
+            _ => slow.done(origin, lock, pc, pc_timed()),
         }
     }
 
@@ -273,8 +273,14 @@ impl<const INDEX: usize> FastRelease<INDEX> {
     #[cfg(feature = "interpose")]
     #[cold]
     pub fn restore(self) {
-        Release::of(Some(self.0.entry::<INDEX>())).restore();
+        Release::of(Some(self.0.entry())).restore();
     }
+}
+
+#[cold]
+#[inline(never)]
+fn released_with_clock<O: Origin>(origin: O, slot: Slot, lock: u64, pc: u64) {
+    origin.event(slot, [], [lock], pc);
 }
 
 /// A release that has begun. Empty if the table does not have the lock in HELD.
@@ -286,10 +292,6 @@ impl Release {
     #[inline(never)]
     pub fn begin(lock: u64, by_anyone: bool) -> Release {
         let Some(slot) = Slot::current() else { return Release(None) };
-        // The usual case of nested locks.
-        if slot.fast_release::<1>(lock) {
-            return Release(Some(slot.entry::<1>()));
-        }
         let Some(mut entry) = slot.find(lock, is_held) else {
             if by_anyone {
                 released_unknown(slot, lock);

@@ -168,10 +168,8 @@ pub(crate) fn unlock(
     pc: impl FnOnce() -> u64,
     pc_timed: impl FnOnce() -> u64,
 ) {
-    let (fast, slow) = match FastRelease::<0>::begin(lock) {
-        Some(fast) => (fast, Release::of(None)),
-        None => (FastRelease::NONE, Release::begin(lock, true)),
-    };
+    let fast = FastRelease::begin(lock);
+    let slow = if fast.is_some() { Release::of(None) } else { Release::begin(lock, true) };
     unlock();
     // One site for both ways.
     let pc = pc();

@@ -42,11 +42,16 @@ pub trait Origin: Copy {
         pc: u64,
     ) -> u64;
 
-    /// Records that an acquisition begins, without a time, and returns the event's sequence.
+    /// Records an event without times, of a thread that [reads no clock](Slot::reads_clock) for it.
+    #[doc(hidden)]
+    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64;
+
+    /// Records that an acquisition begins, without a time, and returns the event's sequence. `reads_clock`: whether it
+    /// looks if a time is due.
     #[doc(hidden)]
     #[inline(always)]
-    fn begin_event(self, slot: Slot, lock: u64, pc: u64) -> u64 {
-        self.event(slot, [], [lock], pc)
+    fn begin_event(self, slot: Slot, lock: u64, pc: u64, reads_clock: bool) -> u64 {
+        if reads_clock { self.event(slot, [], [lock], pc) } else { self.plain_event(slot, [lock], pc) }
     }
 
     /// The thread is about to wait, and has time: notes in the ring what explains this place without the program.
@@ -79,6 +84,11 @@ impl Origin for Here {
         pc: u64,
     ) -> u64 {
         slot.event((times, [], operands), pc)
+    }
+
+    #[inline(always)]
+    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64 {
+        slot.plain_event(([], operands), pc)
     }
 }
 
@@ -114,6 +124,11 @@ impl Origin for Caller {
         pc: u64,
     ) -> u64 {
         slot.event((times, [self.0], operands), pc)
+    }
+
+    #[inline(always)]
+    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64 {
+        slot.plain_event(([self.0], operands), pc)
     }
 }
 

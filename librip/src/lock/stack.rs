@@ -116,6 +116,12 @@ impl Origin for Waiter {
         let [first, second, third, fourth] = self.stack;
         slot.event((times, [self.caller.0, first, second, third, fourth], operands), pc)
     }
+
+    /// A thread that is about to wait has time.
+    #[inline(always)]
+    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64 {
+        self.event(slot, [], operands, pc)
+    }
 }
 
 /// The end of what is read of the stack.

@@ -9,7 +9,9 @@
 //! * The first store to an entry, its meta word, reserves it. A signal handler that acquires locks of its own then
 //!   finds the entry in use and takes the next one. Between our look at a free entry and that store, a handler can
 //!   use the same entry, but it frees the entry before we go on. If the handler returns with a lock that it acquired
-//!   exactly there, that lock loses its entry. The window is one instruction wide, and no program should do that.
+//!   exactly there, that lock loses its entry. The window is a few instructions wide, and no program should do that.
+//! * No entry from [`SlotHeader::held_end`] on is in use, but for the last one. It grows before an entry is entered
+//!   there, and shrinks when the entries before it are free. The same exception holds.
 //! * What is read from the table may have been scribbled on. It decides what is recorded, and nothing else: each loop
 //!   here ends after [`HELD_MAX`](librip_format::HELD_MAX) entries, and each store goes to an entry of this slot.
 //!
@@ -30,10 +32,15 @@ use crate::arch;
 use crate::process::instance::{self, Request};
 pub(crate) use crate::process::slot::Slot;
 use librip_format::{
-    HELD_ACQUIRING, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_RELEASING, HELD_SINCE, HELD_STATE_SHIFT,
-    HeldLock, PAYLOAD_MASK, SlotHeader, held_change, held_meta, held_pc, held_recursion, held_since,
-    held_state, is_operand, pack, payload,
+    HELD_ACQUIRING, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_MAX, HELD_RELEASING, HELD_SINCE,
+    HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK, SlotHeader, held_change, held_meta, held_pc, held_recursion,
+    held_since, held_state, is_operand, pack, payload,
 };
+
+/// The first entries, which are looked at without a search.
+const FAST: usize = 2;
+/// The entries that are searched. The last one is for a wait that finds no other.
+const SEARCHED: usize = HELD_MAX - 1;
 
 /// In the flags of a new entry, not in those of the file: the entry has a call in place of a PC.
 pub(crate) const IS_CALL: u64 = 1;
@@ -53,27 +60,70 @@ impl Slot {
     /// Like [`enter_lock`](Slot::enter_lock) where the first entry is in use: the thread has other locks.
     #[inline(never)]
     fn enter_lock_further(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
-        // Few threads have three locks. A search needs more registers.
         let second = &self.header().held[1];
-        if !is_used(second) {
-            return Some(Entry::enter(second, lock, sequence, pc, flags));
+        let free = if is_used(second) { self.free_on_top() } else { Some(second) };
+        if let Some(held) = free {
+            return Some(Entry::enter(held, lock, sequence, pc, flags));
         }
         self.enter_lock_anywhere(lock, sequence, pc, flags)
     }
 
-    /// Like [`enter_lock`](Slot::enter_lock) where the first two entries are in use.
+    /// The entry after those that are in use, if it is free: locks are mostly released in the reverse order of their
+    /// acquisition. It counts as in use from now on.
+    #[inline(always)]
+    fn free_on_top(self) -> Option<&'static HeldLock> {
+        let end = self.shrunk_end();
+        let held = self.header().held[..SEARCHED].get(end).filter(|held| !is_used(held))?;
+        // Before the entry is entered: a handler that comes between enters its locks further on.
+        self.set_end(end + 1);
+        Some(held)
+    }
+
+    /// Like [`enter_lock`](Slot::enter_lock), with a search.
+    #[cold]
     #[inline(never)]
     fn enter_lock_anywhere(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
-        let header = self.header();
-        let [_, others @ .., _] = &header.held;
-        let is_destroyed = |held: &&HeldLock| meta_of(held).state() == HELD_DESTROYED;
+        let held = &self.header().held[..SEARCHED];
+        let find = |is_wanted: fn(&HeldLock) -> bool| held[FAST..].iter().position(is_wanted);
         // A destroyed lock makes room for one that exists.
-        let free = others.iter().find(|held| !is_used(held)).or_else(|| others.iter().find(is_destroyed));
-        if free.is_none() {
-            header.held_overflowed.fetch_add(1, Relaxed);
-            instance::request(Request::TABLE_OVERFLOWED, 0);
+        let free = find(|held| !is_used(held))
+            .or_else(|| find(|held| meta_of(held).state() == HELD_DESTROYED))
+            .map(|index| FAST + index);
+        let Some(free) = free else {
+            self.header().held_overflowed.fetch_add(1, Relaxed);
+            instance::count(Request::TABLE_OVERFLOWED);
+            return None;
+        };
+        // First this, as above.
+        self.set_end(self.end().max(free + 1));
+        Some(Entry::enter(&held[free], lock, sequence, pc, flags))
+    }
+
+    /// See [`SlotHeader::held_end`]: between [`FAST`] and [`SEARCHED`].
+    #[inline(always)]
+    fn end(self) -> usize {
+        // ORDERING: relaxed: this thread's own store.
+        usize::from(self.header().held_end.load(Relaxed)).clamp(FAST, SEARCHED)
+    }
+
+    #[inline(always)]
+    fn set_end(self, end: usize) {
+        // ORDERING: relaxed: only this thread reads it.
+        self.header().held_end.store(end as u16, Relaxed);
+    }
+
+    /// The end of what is in use now.
+    #[inline(always)]
+    fn shrunk_end(self) -> usize {
+        let end = self.end();
+        let mut shrunk = end;
+        while shrunk > FAST && !is_used(&self.header().held[shrunk - 1]) {
+            shrunk -= 1;
         }
-        Some(Entry::enter(free?, lock, sequence, pc, flags))
+        if shrunk != end {
+            self.set_end(shrunk);
+        }
+        shrunk
     }
 
     /// Enters a lock that the thread waits for into the last entry, in this state. `None` if another wait is there:
@@ -97,26 +147,33 @@ impl Slot {
         Some(entry)
     }
 
-    /// One of the first two entries, if it is free. `None` also if the first one is this lock's.
+    /// The first entry or the one after those in use, if it is free. `None` also if the thread holds this lock as its
+    /// first one.
     #[cfg(feature = "interpose")]
     #[inline(always)]
     pub(crate) fn fast_free(self, lock: u64) -> Option<FastEntry> {
+        let first = &self.header().held[0];
+        if is_used(first) { self.fast_free_further(lock) } else { Some(FastEntry(first)) }
+    }
+
+    #[cfg(feature = "interpose")]
+    #[inline(never)]
+    fn fast_free_further(self, lock: u64) -> Option<FastEntry> {
         let [first, second, ..] = &self.header().held;
-        if !is_used(first) {
-            return Some(FastEntry(first));
+        if is_of(first, lock) {
+            return None;
         }
-        (!is_used(second) && !is_of(first, lock)).then_some(FastEntry(second))
+        let free = if is_used(second) { self.free_on_top() } else { Some(second) };
+        free.map(FastEntry)
     }
 
     /// Like [`fast_free`](Slot::fast_free) for a lock that the thread may hold already: `None` if it does, or if that
     /// takes longer to find out.
     #[inline(always)]
     pub(crate) fn fast_free_if_new(self, lock: u64) -> Option<FastEntry> {
-        let [first, second, third, ..] = &self.header().held;
-        // ORDERING: relaxed: this thread's own store.
-        let has_used_three = third.lock.load(Relaxed) != 0;
+        let [first, second, ..] = &self.header().held;
         let has_entry = |held| is_of(held, lock) && is_used(held);
-        if has_used_three || has_entry(first) || has_entry(second) {
+        if self.end() > FAST || has_entry(first) || has_entry(second) {
             return None;
         }
         if !is_used(first) {
@@ -125,22 +182,43 @@ impl Slot {
         (!is_used(second)).then_some(FastEntry(second))
     }
 
-    /// The first entry, if the thread holds no lock and never held two at a time.
+    /// The first entry, if the thread holds no lock.
     #[inline(always)]
     pub(crate) fn fast_free_if_only(self) -> Option<FastEntry> {
         let [first, second, ..] = &self.header().held;
-        // ORDERING: relaxed: this thread's own store.
-        let has_used_two = second.lock.load(Relaxed) != 0 || is_used(second);
-        (!is_used(first) && !has_used_two).then_some(FastEntry(first))
+        let is_empty = !is_used(first) && !is_used(second) && self.end() <= FAST;
+        is_empty.then_some(FastEntry(first))
     }
 
-    /// If this entry is this lock's, in HELD, and without a time, changes it to RELEASING. Returns whether it did.
+    /// If the first entry or the last one in use is this lock's, in HELD, and without a time, changes it to RELEASING.
     #[inline(always)]
-    pub(crate) fn fast_release<const INDEX: usize>(self, lock: u64) -> bool {
-        let held = &self.header().held[INDEX];
-        let Some(meta) = plain_meta(held, lock) else { return false };
+    pub(crate) fn fast_release(self, lock: u64) -> Option<FastEntry> {
+        let first = &self.header().held[0];
+        let Some(meta) = plain_meta(first, lock) else { return self.fast_release_on_top(lock) };
+        first.meta.store(meta.changed(HELD_HELD, HELD_RELEASING).0, Release);
+        Some(FastEntry(first))
+    }
+
+    /// Like [`fast_release`](Slot::fast_release), for the last of the entries in use.
+    #[inline(never)]
+    fn fast_release_on_top(self, lock: u64) -> Option<FastEntry> {
+        let held = &self.header().held[self.shrunk_end() - 1];
+        let meta = plain_meta(held, lock)?;
         held.meta.store(meta.changed(HELD_HELD, HELD_RELEASING).0, Release);
-        true
+        Some(FastEntry(held))
+    }
+
+    /// Frees an entry, if there is one and it is in this slot. Returns whether it was.
+    #[inline(always)]
+    pub(crate) fn clear_own(self, entry: Option<FastEntry>) -> bool {
+        let held = entry.map_or(core::ptr::null(), |FastEntry(held)| core::ptr::from_ref(held));
+        // No entry is far away, because the cursor is not null. So this is one comparison.
+        let is_own = is_near(self.cursor(), held);
+        if is_own {
+            // SAFETY: so it is an entry: see above. Entries are in a mapping that stays.
+            unsafe { &*held }.meta.store(0, Release);
+        }
+        is_own
     }
 
     /// If the first entry is this lock's, in HELD, and without a time, frees it. Returns whether it did.
@@ -148,22 +226,9 @@ impl Slot {
     pub(crate) fn fast_clear(self, lock: u64) -> bool {
         let is_plain = plain_meta(&self.header().held[0], lock).is_some();
         if is_plain {
-            self.clear::<0>();
+            self.header().held[0].meta.store(0, Release);
         }
         is_plain
-    }
-
-    /// Frees this entry.
-    #[inline(always)]
-    pub(crate) fn clear<const INDEX: usize>(self) {
-        self.header().held[INDEX].meta.store(0, Release);
-    }
-
-    /// This entry.
-    #[inline(always)]
-    pub(crate) fn entry<const INDEX: usize>(self) -> Entry {
-        let held = &self.header().held[INDEX];
-        Entry { held, meta: meta_of(held) }
     }
 
     /// The entry of a lock, if the thread has one in a state that `is_wanted`. If there are several, any of them.
@@ -174,30 +239,17 @@ impl Slot {
         if is_of(first, lock) && is_wanted(meta.state()) {
             return Some(Entry { held: first, meta });
         }
-        // Most threads never have two locks.
-        let second = &self.header().held[1];
-        // ORDERING: relaxed: this thread's own store.
-        if second.lock.load(Relaxed) == 0 && !is_used(second) {
-            return None;
-        }
         self.find_further(lock, is_wanted)
     }
 
-    /// Like [`find`](Slot::find), for all entries but the first.
+    /// Like [`find`](Slot::find), for all entries but the first. Those that were entered last come first.
     #[inline(never)]
     fn find_further(self, lock: u64, is_wanted: fn(u64) -> bool) -> Option<Entry> {
-        for held in &self.header().held[1..] {
-            let meta = meta_of(held);
-            if is_of(held, lock) && is_wanted(meta.state()) {
-                return Some(Entry { held, meta });
-            }
-            // ORDERING: relaxed: this thread's own store.
-            if held.lock.load(Relaxed) == 0 && meta.0 == 0 {
-                // The table has never been this full.
-                return None;
-            }
-        }
-        None
+        let [first @ .., last] = &self.header().held;
+        let searched = first[1..self.shrunk_end()].iter().rev().chain([last]);
+        searched
+            .map(|held| Entry { held, meta: meta_of(held) })
+            .find(|entry| is_of(entry.held, lock) && is_wanted(entry.meta.state()))
     }
 
     /// Whether the thread holds a lock that has no entry.
@@ -208,11 +260,11 @@ impl Slot {
 
     /// The calls of the thread's entries.
     pub(crate) fn calls(self) -> impl Iterator<Item = u64> {
-        let entries = self.header().held.iter();
         // ORDERING: relaxed: this thread's own stores.
         let lock = |held: &HeldLock| held.lock.load(Relaxed);
-        let entered = entries.take_while(move |held| lock(held) != 0 || is_used(held));
-        entered
+        self.header()
+            .held
+            .iter()
             .filter(move |held| is_used(held) && !is_operand(lock(held)))
             .map(|held| held_pc(meta_of(held).0))
     }
@@ -227,7 +279,7 @@ impl Slot {
     }
 }
 
-/// One of the first two entries of the calling thread's table. Nearly all locks find one of them free.
+/// An entry of the calling thread's table that is found without a search: nearly all locks have such a one.
 ///
 /// It is one word, and needs one register while a lock's own code runs. Everything else is read from the table again.
 #[derive(Clone, Copy, Debug)]
@@ -295,8 +347,8 @@ fn plain_meta(held: &HeldLock, lock: u64) -> Option<Meta> {
 
 /// Whether an entry is in the slot with this cursor, by its distance. Never with a null cursor.
 #[inline(always)]
-fn is_near(cursor: *mut u64, held: &HeldLock) -> bool {
-    cursor.addr().wrapping_sub(core::ptr::from_ref(held).addr()) <= size_of::<SlotHeader>()
+fn is_near(cursor: *mut u64, held: *const HeldLock) -> bool {
+    cursor.addr().wrapping_sub(held.addr()) <= size_of::<SlotHeader>()
 }
 
 /// An entry of the calling thread's held-lock table.
@@ -520,5 +572,98 @@ impl Entry {
     #[inline(always)]
     pub(crate) fn clear(mut self) {
         self.set_meta(Meta(0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A slot that belongs to no ring.
+    #[repr(C)]
+    struct Memory {
+        header: SlotHeader,
+        words: [u64; 1],
+    }
+
+    fn on_slot(test: impl FnOnce(Slot)) {
+        // SAFETY: zero is a value of each of its fields, which are atomics and numbers.
+        let mut memory: Memory = unsafe { core::mem::zeroed() };
+        test(Slot::at(&raw mut memory.words[0]).expect("not null"));
+    }
+
+    fn enter(slot: Slot, lock: u64) -> bool {
+        let entry = slot.enter_lock(lock, 7, 0x5555_0000_1000, 0);
+        entry.map(|mut entry| entry.set_state(HELD_HELD)).is_some()
+    }
+
+    fn is_held(slot: Slot, lock: u64) -> bool {
+        slot.find(lock, |state| state == HELD_HELD).is_some()
+    }
+
+    #[test]
+    fn the_entries_behind_the_end_are_free_and_each_lock_is_found_in_whatever_order_they_are_released() {
+        on_slot(|slot| {
+            let (mut held, mut random) = (Vec::new(), 1u64);
+            for lock in 1..100_000u64 {
+                random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                // Up and down between an empty table and a full one.
+                let is_rising = lock / 64 % 2 == 0;
+                if held.len() < SEARCHED && (held.is_empty() || (random >> 60 > 5) == is_rising) {
+                    assert!(enter(slot, lock), "{} locks are held", held.len());
+                    held.push(lock);
+                } else {
+                    let index = if random >> 59 & 3 == 0 { random as usize % held.len() } else { held.len() - 1 };
+                    let lock = held.remove(index);
+                    match slot.fast_release(lock) {
+                        Some(entry) => assert!(slot.clear_own(Some(entry))),
+                        None => slot.find(lock, |state| state == HELD_HELD).expect("it is held").clear(),
+                    }
+                }
+                assert!(held.iter().all(|&lock| is_held(slot, lock)), "{held:?}");
+                let used = slot.header().held.iter().filter(|held| is_used(held)).count();
+                assert_eq!(used, held.len());
+                let behind = &slot.header().held[slot.end()..SEARCHED];
+                assert!(behind.iter().all(|held| !is_used(held)), "{} {held:?}", slot.end());
+            }
+        });
+    }
+
+    #[test]
+    fn a_thread_that_has_held_many_locks_is_as_fast_afterwards_as_before() {
+        on_slot(|slot| {
+            assert!((1..=15).all(|lock| enter(slot, lock)) && !enter(slot, 16), "the last entry is for waits");
+            assert!(slot.fast_free_if_new(17).is_none() && slot.fast_free_if_only().is_none());
+            for lock in (1..=15).rev() {
+                let entry = slot.fast_release(lock);
+                assert!(entry.is_some() && slot.clear_own(entry), "{lock}");
+            }
+            assert!(!is_held(slot, 1), "a search notices what is free");
+            assert!(slot.fast_free_if_new(17).is_some() && slot.fast_free_if_only().is_some());
+        });
+    }
+
+    #[test]
+    fn an_end_that_was_scribbled_on_sends_no_store_elsewhere() {
+        on_slot(|slot| {
+            for end in [0, 1, 14, 15, 16, 0x7fff, u16::MAX] {
+                slot.header().held_end.store(end, Relaxed);
+                assert!((1..=15).all(|lock| enter(slot, lock)), "{end}");
+                assert!((1..=15).all(|lock| is_held(slot, lock)), "{end}");
+                slot.header().held.iter().for_each(|held| held.meta.store(0, Relaxed));
+            }
+        });
+    }
+
+    #[test]
+    fn an_entry_of_another_slot_is_not_cleared() {
+        on_slot(|slot| {
+            on_slot(|other| {
+                assert!(enter(other, 1));
+                let entry = other.fast_release(1);
+                assert!(entry.is_some() && !slot.clear_own(entry) && !slot.clear_own(None));
+                assert!(is_used(&other.header().held[0]));
+            });
+        });
     }
 }

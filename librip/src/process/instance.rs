@@ -14,13 +14,14 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 use super::channels::Channels;
+use super::current;
 use super::loader;
 use super::task_slot::{FuturePlace, TaskSlot, Turn};
 use crate::arch::{self, Settings, ThreadBlock};
 use crate::ring::calls::CallPlace;
 use crate::ring::process_sites::NewSite;
 use crate::sys;
-use librip_format::{AwaitEntry, HeldLock};
+use librip_format::{AwaitEntry, Header, HeldLock};
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
 pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000d;
@@ -129,6 +130,16 @@ impl Request {
     pub(crate) const CAPTURE: Request = Request(10);
     /// The program is about to restrict its system calls.
     pub(crate) const AVOID_SYSTEM_CALLS: Request = Request(11);
+
+    /// Counts what is asked for, if that is all that is asked for.
+    pub(crate) fn count_in(self, header: &Header) {
+        // ORDERING: relaxed, statistics.
+        match self {
+            Request::TABLE_OVERFLOWED => drop(header.held_overflows.fetch_add(1, Relaxed)),
+            Request::SPANS_OVERFLOWED => drop(header.span_overflows.fetch_add(1, Relaxed)),
+            _ => {}
+        }
+    }
 }
 
 /// The owner, as this instance knows it.
@@ -178,6 +189,14 @@ pub(crate) fn is_recording() -> bool {
 pub(crate) fn request(request: Request, lock: u64) {
     if let Some(owner) = owner() {
         sys::with_signals_blocked(|| (owner.request)(request, lock));
+    }
+}
+
+/// Sends a request that counts something in the header. In the owner no signal need be blocked for that.
+pub(crate) fn count(what: Request) {
+    match current::ring().filter(|_| is_owner()) {
+        Some(ring) => what.count_in(ring.header()),
+        None => request(what, 0),
     }
 }
 

@@ -45,7 +45,7 @@ impl Slot {
 
     /// The slot whose words are there, which is the calling thread's; `None` if the pointer is null.
     #[inline(always)]
-    pub(super) fn at(words: *mut u64) -> Option<Slot> {
+    pub(crate) fn at(words: *mut u64) -> Option<Slot> {
         NonNull::new(words).map(|words| Slot { words, mask: mask() })
     }
 
@@ -79,15 +79,21 @@ impl Slot {
         (first, second, third): ([u64; A], [u64; B], [u64; C]),
         pc: u64,
     ) -> u64 {
-        let mut words = self.reserve((A + B + C) as u64 + 1);
+        let words = self.reserve((A + B + C) as u64 + 1);
         if words.next >= arch::thread_block().due.get() {
             time_is_due();
         }
-        // Three loops, which the compiler unrolls; it does not unroll one over a chain.
-        first.into_iter().for_each(|operand| words.operand(operand));
-        second.into_iter().for_each(|operand| words.operand(operand));
-        third.into_iter().for_each(|operand| words.operand(operand));
-        words.end(pc)
+        words.event((first, second, third), pc)
+    }
+
+    /// Records an event of a thread that [reads no clock](Slot::reads_clock) for it.
+    #[inline(always)]
+    pub(crate) fn plain_event<const B: usize, const C: usize>(
+        self,
+        (second, third): ([u64; B], [u64; C]),
+        pc: u64,
+    ) -> u64 {
+        self.reserve((B + C) as u64 + 1).event(([], second, third), pc)
     }
 
     /// Reserves this many words for an event.
@@ -97,7 +103,6 @@ impl Slot {
         let next = unsafe { arch::reserve(self.words.as_ptr(), count) };
         Words { slot: self, next }
     }
-
     /// The number of words of a slot.
     #[inline(always)]
     pub(crate) fn len(self) -> u64 {
@@ -144,13 +149,16 @@ impl Slot {
         clock::times_all()
     }
 
+    /// Whether events of locks read the clock: each of them, or one from time to time.
+    #[inline(always)]
+    pub(crate) fn reads_clock(self) -> bool {
+        clock::samples()
+    }
+
     /// The present time as an operand; 0 if times are off. For events that are rare or slow anyway.
     pub(crate) fn time(self) -> u64 {
         clock::operand()
     }
-
-    /// No slot: it is never the current one.
-    pub(crate) const NOWHERE: Slot = Slot { words: NonNull::dangling(), mask: 0 };
 
     /// Whether it is still the calling thread's slot. It is not in a child that a signal handler forked.
     #[inline(always)]
@@ -199,6 +207,20 @@ pub(crate) struct Words {
 }
 
 impl Words {
+    /// Writes the operands, which come in three parts, and the PC. Returns its sequence.
+    #[inline(always)]
+    fn event<const A: usize, const B: usize, const C: usize>(
+        mut self,
+        (first, second, third): ([u64; A], [u64; B], [u64; C]),
+        pc: u64,
+    ) -> u64 {
+        // Three loops, which the compiler unrolls; it does not unroll one over a chain.
+        first.into_iter().for_each(|operand| self.operand(operand));
+        second.into_iter().for_each(|operand| self.operand(operand));
+        third.into_iter().for_each(|operand| self.operand(operand));
+        self.end(pc)
+    }
+
     /// Writes an operand, of which the lower 48 bits count.
     #[inline(always)]
     pub(crate) fn operand(&mut self, operand: u64) {

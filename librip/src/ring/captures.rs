@@ -69,10 +69,10 @@ fn copy(ring: &Ring, from: u64, to: u64, first_sequence: u64) {
         (&slot.tid, &kept.tid),
         (&slot.pid_namespace, &kept.pid_namespace),
         (&slot.held_overflowed, &kept.held_overflowed),
-        (&slot.flags, &kept.flags),
     ] {
         copy.store(field.load(Relaxed), Relaxed);
     }
+    kept.flags.store(slot.flags.load(Relaxed), Relaxed);
     copy_all(&slot.name, &kept.name);
     for (entry, copy) in slot.held.iter().zip(&kept.held) {
         copy_all([&entry.lock, &entry.meta, &entry.since], [&copy.lock, &copy.meta, &copy.since]);

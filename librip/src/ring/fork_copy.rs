@@ -32,8 +32,9 @@ pub(crate) fn copy(slot: &SlotHeader) -> HeldCopy {
 pub(crate) fn enter(slot: &SlotHeader, locks: &HeldCopy) {
     // ORDERING: relaxed: this thread's own.
     let sequence = slot.count.load(Relaxed);
-    // Without gaps: a search ends at the first entry that was never used.
     let held = locks.iter().filter(|entry| **entry != [0; 3]);
+    // ORDERING: relaxed: only this thread reads it.
+    slot.held_end.store(held.clone().count() as u16, Relaxed);
     for (entry, &[lock, meta, since]) in slot.held.iter().zip(held) {
         // The entry had a sequence of the parent's slot, and gets one of this slot.
         let lock = pack(sequence, payload(lock), is_operand(lock));

@@ -409,6 +409,7 @@ fn init_with(
     ring.spans(index).iter().for_each(|span| span.begin.store(0, Relaxed));
     ring.channels(index).iter().for_each(|history| history.store(0, Relaxed));
     slot.flags.store(0, Relaxed);
+    slot.held_end.store(0, Relaxed);
     super::names::store(&slot.name, name);
     rest();
     // ORDERING: release: the reader sees the fields before the state.

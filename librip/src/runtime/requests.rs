@@ -2,8 +2,6 @@
 
 #![allow(unsafe_code, reason = "the parts of slices come from other instances")]
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use crate::process::instance::{Request, TaskCalls};
 use crate::process::task_slot::{FuturePlace, TaskSlot, Turn};
 use crate::process::{clock, current, futures, state, task, thread};
@@ -21,14 +19,10 @@ pub(super) extern "C" fn request(request: Request, lock: u64) {
         Request::HELD_LOCK_DESTROYED => remote_tables::destroyed(ring, lock, true),
         Request::LOCK_WITHOUT_GUARD => remote_tables::without_guard(ring, lock),
         Request::LOCK_INITIALISED => remote_tables::initialised(ring, lock),
-        // ORDERING: relaxed, a statistic.
-        Request::TABLE_OVERFLOWED => drop(ring.header().held_overflows.fetch_add(1, Relaxed)),
-        // ORDERING: relaxed, a statistic.
-        Request::SPANS_OVERFLOWED => drop(ring.header().span_overflows.fetch_add(1, Relaxed)),
         Request::CAPTURE => thread::capture(ring, lock),
         Request::AVOID_SYSTEM_CALLS => state::avoid_system_calls(),
         Request::RECALIBRATE_CLOCK => clock::recalibrate(ring.header()),
-        _ => {}
+        count => count.count_in(ring.header()),
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn owner(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
             })
             .flatten(),
         name: bytes.text(offset_of!(SlotHeader, name), librip_format::THREAD_NAME_LEN_BYTES),
-        is_named: bytes.u32(offset_of!(SlotHeader, flags)) & librip_format::SLOT_FLAG_NAMED != 0,
+        is_named: bytes.u16(offset_of!(SlotHeader, flags)) & librip_format::SLOT_FLAG_NAMED != 0,
         held: Vec::new(),
         held_overflowed: 0,
         held_in_flux: 0,

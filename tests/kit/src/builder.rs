@@ -352,7 +352,7 @@ impl Ring {
         put32(&mut bytes, slot_at::PID_NAMESPACE, self.pid_namespace as u32);
         bytes[slot_at::NAME..][..slot.name.len()].copy_from_slice(&slot.name);
         put32(&mut bytes, slot_at::HELD_OVERFLOWED, slot.held_overflowed);
-        put32(&mut bytes, slot_at::FLAGS, u32::from(slot.is_named));
+        put16(&mut bytes, slot_at::FLAGS, u16::from(slot.is_named));
         for (index, entry) in slot.held.iter().enumerate() {
             for (field, &value) in entry.iter().enumerate() {
                 put64(&mut bytes, slot_at::HELD + held_at::LEN * index + 8 * field, value);

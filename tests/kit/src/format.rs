@@ -217,7 +217,7 @@ structure! {
     PID_NAMESPACE 48 + 4,
     JOINER_SLOT 52 + 4,
     HELD_OVERFLOWED 56 + 4,
-    FLAGS 60 + 4,
+    FLAGS 60 + 2, HELD_END 62 + 2,
     NAME 64 + 40,
     JOINER_COUNT 104 + 8,
     HELD 112 + 384,

@@ -2,8 +2,6 @@
     push rbp
     push r15
     push r14
-    push r13
-    push r12
     push rbx
     sub rsp, 40
     mov rbx, rdi
@@ -14,12 +12,12 @@
     mov rdi, qword ptr fs:[rdi]
     test rdi, rdi
     je L2
-L19:
+L18:
     mov rax, qword ptr [rip + librip_module_1@GOTPCREL]
     mov rsi, qword ptr [rax]
     mov eax, dword ptr [rax + 8]
-    cmp al, 3
-    je L2
+    test al, -2
+    jne L2
     mov eax, 2
     mov rcx, qword ptr [rdi - 8]
     add rcx, rax
@@ -32,22 +30,17 @@ L3:
     xadd qword ptr [rdi - 8], rcx
     add rcx, rax
     jmp L4
-    lea r14, [rcx - 2]
-    mov rax, qword ptr fs:[0]
-    add rax, qword ptr [rip + librip_tls_1@GOTTPOFF]
-    cmp r14, qword ptr [rax + 32]
-    jae L5
-L24:
-    mov rax, r14
-    shl rax, 49
-    movabs r8, 281474976710648
+    lea rax, [rcx - 2]
+    mov r8, rax
+    shl r8, 49
+    movabs r9, 281474976710648
     mov rdx, rbx
-    and rdx, r8
-    or rax, rdx
-    add rax, r8
-    add rax, 10
-    and r14, rsi
-    mov qword ptr [rdi + 8*r14], rax
+    and rdx, r9
+    or r8, rdx
+    add r8, r9
+    add r8, 10
+    and rax, rsi
+    mov qword ptr [rdi + 8*rax], r8
     dec rcx
     mov rax, rcx
     shl rax, 49
@@ -59,59 +52,57 @@ L24:
     mov qword ptr [rdi + 8*r10], r9
     mov r9, qword ptr [rdi - 392]
     test r9, r9
-    je L6
+    je L5
     lea r8, [rip + .Lanon._.2]
     movabs r9, 288230376151711745
     mov rdx, rbx
     call qword ptr [rip + _ZN6librip4lock5table45_$LT$impl$u20$librip..process..slot..Slot$GT$18enter_lock_further@GOTPCREL]
-L21:
+L20:
     mov r14, rax
     mov ecx, 1
     xor eax, eax
     lock cmpxchg dword ptr [rbx + 8], ecx
-    jne L7
-L14:
+    jne L6
+L13:
     mov rax, qword ptr [rip + _RNvNtNtCsjrHSEGnQ3l9_3std9panicking11panic_count18GLOBAL_PANIC_COUNT@GOTPCREL]
     mov rax, qword ptr [rax]
     shl rax
     test rax, rax
-    jne L8
+    jne L7
     xor ebp, ebp
     lea r15, [rbx + 8]
     movzx eax, byte ptr [rbx + 12]
     test al, al
-    jne L9
-L22:
+    jne L8
+L21:
     test r14, r14
-    je L10
+    je L9
     mov rax, qword ptr [rip + librip_tls_1@GOTTPOFF]
     mov rax, qword ptr fs:[rax]
     sub rax, r14
     cmp rax, 513
-    jae L11
+    jae L10
     movabs rax, 2305843009213693984
     xor rdx, rax
     mov qword ptr [r14 + 8], rdx
-L10:
+L9:
     inc qword ptr [r15 + 8]
+L11:
+    lea rcx, [rip + L11]
 L12:
-    lea rcx, [rip + L12]
-L13:
-    lea r8, [rip + L13]
-L18:
+    lea r8, [rip + L12]
+L17:
     movzx edx, bpl
     and edx, 1
     mov rdi, rbx
     mov rsi, r15
     add rsp, 40
     pop rbx
-    pop r12
-    pop r13
     pop r14
     pop r15
     pop rbp
     jmp _ZN6librip4lock6record10drop_guard
-L6:
+L5:
     mov r14, rdi
     add r14, -400
     or rax, rdx
@@ -126,10 +117,10 @@ L6:
     mov ecx, 1
     xor eax, eax
     lock cmpxchg dword ptr [rbx + 8], ecx
-    je L14
-L7:
-L15:
-    lea rcx, [rip + L15]
+    je L13
+L6:
+L14:
+    lea rcx, [rip + L14]
     lea rax, [rip + .Lanon._.2]
     mov rdi, r14
     mov rsi, rdx
@@ -148,13 +139,13 @@ L15:
     mov r15, qword ptr [rsp + 8]
     movzx ebp, byte ptr [rsp + 16]
     test byte ptr [rsp], 1
-    je L10
-L23:
+    je L9
+L22:
+L15:
+    lea rcx, [rip + L15]
 L16:
-    lea rcx, [rip + L16]
-L17:
-    lea r8, [rip + L17]
-    jmp L18
+    lea r8, [rip + L16]
+    jmp L17
 L1:
     mov rdi, rbx
     mov esi, 2
@@ -162,15 +153,15 @@ L1:
     mov rdi, qword ptr [rip + librip_tls_1@GOTTPOFF]
     mov rdi, qword ptr fs:[rdi]
     test rdi, rdi
-    jne L19
+    jne L18
 L2:
-L20:
-    lea rsi, [rip + L20]
+L19:
+    lea rsi, [rip + L19]
     lea rax, [rip + .Lanon._.2]
     mov rdi, rbx
     call _ZN6librip4lock8protocol12begin_slowly
-    jmp L21
-L8:
+    jmp L20
+L7:
     mov r15, rdx
     call qword ptr [rip + _RNvNtNtCsjrHSEGnQ3l9_3std9panicking11panic_count17is_zero_slow_path@GOTPCREL]
     mov rdx, r15
@@ -179,44 +170,35 @@ L8:
     lea r15, [rbx + 8]
     movzx eax, byte ptr [rbx + 12]
     test al, al
-    je L22
-L9:
+    je L21
+L8:
     mov rdi, r14
     mov rsi, rdx
     call qword ptr [rip + _ZN6librip4lock6record17acquired_poisoned@GOTPCREL]
-    jmp L23
-L5:
-    mov r15, rdi
-    mov r13, rsi
-    mov r12, rcx
-    call qword ptr [rip + _ZN6librip7process4slot11time_is_due@GOTPCREL]
-    mov rcx, r12
-    mov rsi, r13
-    mov rdi, r15
-    jmp L24
-L11:
+    jmp L22
+L10:
     mov rdi, r14
     mov rsi, rdx
     call qword ptr [rip + _ZN6librip4lock5table5Entry17acquired_in_child@GOTPCREL]
-    jmp L10
+    jmp L9
     mov rbx, rax
     movzx esi, bpl
     mov rdi, r15
     call _ZN4core3ptr106drop_in_place$LT$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$
-    jmp L25
+    jmp L23
     mov rbx, rax
     movzx esi, bpl
     mov rdi, r15
     call _ZN4core3ptr106drop_in_place$LT$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$
-    jmp L25
+    jmp L23
     mov rbx, rax
     mov rdi, rsp
     call _ZN4core3ptr184drop_in_place$LT$core..result..Result$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$C$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$$GT$
-    jmp L25
+    jmp L23
     mov rbx, rax
     lea rdi, [rsp + 24]
     call qword ptr [rip + _ZN71_$LT$librip..lock..record..Waiting$u20$as$u20$core..ops..drop..Drop$GT$4drop@GOTPCREL]
-L25:
+L23:
     mov rdi, rbx
     call _Unwind_Resume@PLT
     call qword ptr [rip + _RNvNtCsgEmfK2I1SDS_4core9panicking16panic_in_cleanup@GOTPCREL]

@@ -95,8 +95,8 @@ fn the_slot_and_its_held_lock_table_are_as_in_the_format_crate() {
         STATE state, KIND kind, GENERATION generation, PID pid, TID tid,
         CREATOR_SLOT creator_slot, CLAIMED claimed_boottime_ns, EXITED exited_boottime_ns,
         FIRST_SEQUENCE first_sequence, PID_NAMESPACE pid_namespace,
-        JOINER_SLOT joiner_slot, HELD_OVERFLOWED held_overflowed, FLAGS flags, NAME name,
-        JOINER_COUNT joiner_count, HELD held, CREATOR_COUNT creator_count, COUNT count,
+        JOINER_SLOT joiner_slot, HELD_OVERFLOWED held_overflowed, FLAGS flags, HELD_END held_end,
+        NAME name, JOINER_COUNT joiner_count, HELD held, CREATOR_COUNT creator_count, COUNT count,
     }
     compare! { task_at, TaskPart:
         TURN turn, SINCE since, POLLER poller, WAKES wakes, WAKES_POLLED wakes_polled, WAKERS wakers, WOKEN woken,

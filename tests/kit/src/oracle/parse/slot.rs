@@ -106,7 +106,7 @@ pub(super) fn slot(
         exited_ns: bytes.u64(at + slot_at::EXITED)?,
         first_sequence: bytes.u64(at + slot_at::FIRST_SEQUENCE)?,
         name: String::from_utf8_lossy(name).into_owned(),
-        is_named: bytes.u32(at + slot_at::FLAGS)? & 1 != 0,
+        is_named: bytes.u16(at + slot_at::FLAGS)? & 1 != 0,
         count: bytes.u64(at + slot_at::COUNT)?,
         words: (0..words as usize)
             .map(|index| bytes.u64(at + slot_at::LEN + 8 * index))
