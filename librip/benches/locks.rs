@@ -11,7 +11,10 @@
 //! first to the third quartile. An operation is a lock, an increment and an unlock, by one thread unless the row says
 //! otherwise. Each setting of `RIP_CLOCK` runs in a process of its own. Nothing is asserted: read the differences.
 //!
-//! *Two threads on one lock* shows throughput: the wall time divided by the number of pairs that both threads made.
+//! *Two threads on one lock* shows throughput: the wall time divided by the number of pairs that both threads made. It is
+//! measured only while both are on their way. A recorded lock has a longer gap between an unlock and the next lock, and
+//! a longer gap changes how often the threads meet. So the bare lock is also measured with a gap of the time that
+//! recording adds to a pair of one thread.
 //! *Hold time* shows how long the lock was held meanwhile. A raw lock of this benchmark measures that: it reads the
 //! processor's counter last in its `lock` and first in its `unlock`. The recorder's work is between these two moments,
 //! where it delays every waiting thread. Reading the counter takes some nanoseconds, in both rows.
@@ -29,11 +32,10 @@ mod turns;
 
 use std::hint::black_box;
 use std::process::Command;
-use std::sync::Barrier;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use librip::raw::Recorded;
 use librip::{Builder, Keep, rip_lock_acquired, rip_lock_name, rip_lock_released, rip_snap};
@@ -41,8 +43,6 @@ use turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile};
 
 /// Set in a child process, which measures with the `RIP_CLOCK` of its environment.
 const MEASURE: &str = "RIP_BENCH_LOCKS";
-/// Each of two threads makes this many pairs of lock and unlock in a round.
-const PAIRS: u64 = 20_000;
 /// Two threads make this many exchanges in a round.
 const EXCHANGES: u64 = 400;
 
@@ -233,21 +233,83 @@ fn ticks_a_ns() -> f64 {
     ((counter() - begin_ticks) as f64 / begin.elapsed().as_nanos() as f64).max(f64::MIN_POSITIVE)
 }
 
-/// Two threads make [`PAIRS`] pairs each. Returns the wall time, ns a pair.
-fn two_threads(pair: &(dyn Fn() + Sync)) -> f64 {
-    let barrier = Barrier::new(3);
-    let mut begin = None;
+/// What two threads did while both were on their way.
+struct Together {
+    /// The wall time, ns.
+    ns: f64,
+    /// The pairs that both made.
+    pairs: f64,
+}
+
+impl Together {
+    fn ns_a_pair(&self) -> f64 {
+        self.ns / self.pairs
+    }
+}
+
+/// Two threads make pairs. They are measured from when both have made some, for about [`SLICE_NS`].
+fn two_threads(pair: &(dyn Fn() + Sync)) -> Together {
+    const FIRST: u64 = 1_000;
+    /// Threads count in lines of their own.
+    #[repr(align(128))]
+    struct Count(AtomicU64);
+    let made = [Count(AtomicU64::new(0)), Count(AtomicU64::new(0))];
+    let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let run = || {
-            barrier.wait();
-            (0..PAIRS).for_each(|_| pair());
-        };
-        scope.spawn(run);
-        scope.spawn(run);
-        barrier.wait();
-        begin = Some(Instant::now());
-    });
-    begin.map_or(0, |begin| begin.elapsed().as_nanos()) as f64 / (2 * PAIRS) as f64
+        for Count(made) in &made {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                // ORDERING: relaxed, here and below: numbers.
+                while !is_over.load(Relaxed) {
+                    (0..16).for_each(|_| pair());
+                    made.store(made.load(Relaxed) + 16, Relaxed);
+                }
+            });
+        }
+        while made.iter().any(|Count(made)| made.load(Relaxed) < FIRST) {
+            thread::yield_now();
+        }
+        let counted = || (Instant::now(), made.each_ref().map(|Count(made)| made.load(Relaxed)));
+        let (begin, before) = counted();
+        // This thread must not be in their way.
+        thread::sleep(Duration::from_nanos(SLICE_NS));
+        let (end, after) = counted();
+        is_over.store(true, Relaxed);
+        let pairs = after.iter().sum::<u64>() - before.iter().sum::<u64>();
+        Together { ns: (end - begin).as_nanos() as f64, pairs: pairs as f64 }
+    })
+}
+
+/// Takes the time of so many multiplications, each of which needs the result of the one before.
+#[inline(always)]
+fn pause(multiplications: u32) {
+    let mut number = black_box(3u64);
+    for _ in 0..multiplications {
+        // Not constant for the compiler, and no access to memory.
+        // SAFETY: it multiplies registers.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            core::arch::asm!("imul {0}, {0}", inout(reg) number, options(pure, nomem, nostack));
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            number = black_box(number.wrapping_mul(number));
+        }
+    }
+    black_box(number);
+}
+
+/// How many multiplications take as long as recording adds to a pair of one thread.
+fn gap() -> u32 {
+    let bare = std::sync::Mutex::new(0u64);
+    let recorded = librip::sync::Mutex::new(0u64);
+    let mut candidates = [
+        pairs!("bare", 0, bare, bare.lock().unwrap()),
+        pairs!("recorded", 0, recorded, recorded.lock().unwrap()),
+        Candidate::new("a hundred multiplications", 0, 100, |rounds| (0..rounds).for_each(|_| pause(100))),
+    ];
+    let times: Vec<f64> = in_turns(&mut candidates).iter().map(|times| quantile(times, 0.5)).collect();
+    ((times[1] - times[0]) / times[2]).round().max(0.0) as u32
 }
 
 /// A raw lock that adds up how long it was held, in ticks: from the end of `lock` to the start of `unlock`.
@@ -255,6 +317,8 @@ struct Stopwatch {
     inner: parking_lot::RawMutex,
     since: AtomicU64,
     ticks: AtomicU64,
+    /// How many times it was held.
+    holds: AtomicU64,
 }
 
 // SAFETY: all functions delegate to a lock that fulfils the trait.
@@ -264,6 +328,7 @@ unsafe impl lock_api::RawMutex for Stopwatch {
         inner: <parking_lot::RawMutex as lock_api::RawMutex>::INIT,
         since: AtomicU64::new(0),
         ticks: AtomicU64::new(0),
+        holds: AtomicU64::new(0),
     };
     type GuardMarker = lock_api::GuardNoSend;
 
@@ -287,6 +352,7 @@ unsafe impl lock_api::RawMutex for Stopwatch {
     unsafe fn unlock(&self) {
         let held = counter().wrapping_sub(self.since.load(Relaxed));
         self.ticks.store(self.ticks.load(Relaxed).wrapping_add(held), Relaxed);
+        self.holds.store(self.holds.load(Relaxed) + 1, Relaxed);
         // SAFETY: the caller holds the lock.
         unsafe { lock_api::RawMutex::unlock(&self.inner) };
     }
@@ -314,28 +380,63 @@ fn contended() {
             }
         };
     }
-    let hold_time = |ticks: &AtomicU64| ticks.swap(0, Relaxed) as f64 / scale / (2 * PAIRS) as f64;
-    let runs: [(&str, usize, Run<'_>); 6] = [
-        ("std Mutex, two threads on one lock", 0, Box::new(|| two_threads(pair!(bare.lock().unwrap())))),
-        ("librip::sync::Mutex, two threads", 0, Box::new(|| two_threads(pair!(recorded.lock().unwrap())))),
-        ("parking_lot::Mutex, two threads", 2, Box::new(|| two_threads(pair!(lot.lock())))),
-        ("parking_lot's, Recorded, two threads", 2, Box::new(|| two_threads(pair!(lot_recorded.lock())))),
+    let gap = gap();
+    /// The same, and then the gap.
+    macro_rules! pair_and_gap {
+        ($acquire:expr) => {
+            &|| {
+                (pair!($acquire))();
+                pause(gap);
+            }
+        };
+    }
+    let hold_time = |watch: &Stopwatch| {
+        let [ticks, holds] = [&watch.ticks, &watch.holds].map(|sum| sum.swap(0, Relaxed) as f64);
+        ticks / scale / holds
+    };
+    let runs: [(&str, usize, Run<'_>); 8] = [
+        (
+            "std Mutex, two threads on one lock",
+            0,
+            Box::new(|| two_threads(pair!(bare.lock().unwrap())).ns_a_pair()),
+        ),
+        (
+            "std Mutex and a gap, two threads",
+            0,
+            Box::new(|| two_threads(pair_and_gap!(bare.lock().unwrap())).ns_a_pair()),
+        ),
+        (
+            "librip::sync::Mutex, two threads",
+            1,
+            Box::new(|| two_threads(pair!(recorded.lock().unwrap())).ns_a_pair()),
+        ),
+        ("parking_lot::Mutex, two threads", 3, Box::new(|| two_threads(pair!(lot.lock())).ns_a_pair())),
+        (
+            "parking_lot::Mutex and a gap, two threads",
+            3,
+            Box::new(|| two_threads(pair_and_gap!(lot.lock())).ns_a_pair()),
+        ),
+        (
+            "parking_lot's, Recorded, two threads",
+            4,
+            Box::new(|| two_threads(pair!(lot_recorded.lock())).ns_a_pair()),
+        ),
         (
             "parking_lot's, hold time",
-            4,
+            6,
             Box::new(|| {
                 two_threads(pair!(watch.lock()));
                 // SAFETY: this does not unlock it.
-                hold_time(&unsafe { watch.raw() }.ticks)
+                hold_time(unsafe { watch.raw() })
             }),
         ),
         (
             "parking_lot's, Recorded, hold time",
-            4,
+            6,
             Box::new(|| {
                 two_threads(pair!(watch_recorded.lock()));
                 // SAFETY: this does not unlock it.
-                hold_time(&unsafe { watch_recorded.raw() }.inner().ticks)
+                hold_time(unsafe { watch_recorded.raw() }.inner())
             }),
         ),
     ];

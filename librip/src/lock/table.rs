@@ -613,7 +613,8 @@ mod tests {
                     assert!(enter(slot, lock), "{} locks are held", held.len());
                     held.push(lock);
                 } else {
-                    let index = if random >> 59 & 3 == 0 { random as usize % held.len() } else { held.len() - 1 };
+                    let index =
+                        if random >> 59 & 3 == 0 { random as usize % held.len() } else { held.len() - 1 };
                     let lock = held.remove(index);
                     match slot.fast_release(lock) {
                         Some(entry) => assert!(slot.clear_own(Some(entry))),
@@ -632,7 +633,10 @@ mod tests {
     #[test]
     fn a_thread_that_has_held_many_locks_is_as_fast_afterwards_as_before() {
         on_slot(|slot| {
-            assert!((1..=15).all(|lock| enter(slot, lock)) && !enter(slot, 16), "the last entry is for waits");
+            assert!(
+                (1..=15).all(|lock| enter(slot, lock)) && !enter(slot, 16),
+                "the last entry is for waits"
+            );
             assert!(slot.fast_free_if_new(17).is_none() && slot.fast_free_if_only().is_none());
             for lock in (1..=15).rev() {
                 let entry = slot.fast_release(lock);
