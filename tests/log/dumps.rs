@@ -88,22 +88,22 @@ fn a_dump_is_written_to_no_file_that_was_there_before_and_only_its_owner_reads_i
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let directory = librip_test_kit::victim::tempdir();
     let path = directory.path().join("signal.ring");
-    // What was there is replaced and not written to: neither a file nor the target of a link.
-    let target = directory.path().join("target");
-    for name in ["signal.ring", "signal.ring.partial"] {
-        std::os::unix::fs::symlink(&target, directory.path().join(name)).unwrap();
-    }
+    // What was there is replaced and not written to: neither a file nor the target of a link. The victim waits until
+    // the path leads to something.
+    let [target, nowhere] = ["target", "nowhere"].map(|name| directory.path().join(name));
     std::fs::write(&target, "mine").unwrap();
+    std::os::unix::fs::symlink(&target, directory.path().join("signal.ring.partial")).unwrap();
+    std::os::unix::fs::symlink(&nowhere, &path).unwrap();
     let open_to_all = || {
         nix::sys::stat::umask(nix::sys::stat::Mode::empty());
         Ok(())
     };
     let mut victim = plan("signal", &path).env("RIP_WORDS", "256").before(open_to_all).start();
     victim.until("ready");
-    std::fs::remove_file(&path).unwrap();
     victim.signal(libc::SIGUSR2);
     victim.until("dumped");
     check(&path);
+    assert!(!nowhere.exists(), "the link was replaced");
     let dump = std::fs::symlink_metadata(&path).unwrap();
     assert!(dump.is_file() && dump.permissions().mode() & 0o777 == 0o600, "{:o}", dump.mode());
     assert_eq!(std::fs::read(&target).unwrap(), b"mine");

@@ -27,12 +27,32 @@ fn begin<S: Sites>(sites: S, lock: u64) -> Acquisition {
     )
 }
 
+/// Tries again, for some hundred nanoseconds. `None` if the lock is still not free.
+///
+/// A lock that is held for a moment is free again by then. To record that wait would take longer than the wait, and
+/// longer waits make more threads meet: two threads on one lock got half as far. The locks themselves spin too before
+/// they sleep. So what ends meanwhile is no wait.
+#[cold]
+#[inline(never)]
+fn tried_again<G>(try_lock: impl Fn() -> TryLockResult<G>) -> Option<LockResult<G>> {
+    const TRIES: u32 = 8;
+    (0..TRIES).find_map(|_| {
+        core::hint::spin_loop();
+        core::hint::spin_loop();
+        match try_lock() {
+            Ok(guard) => Some(Ok(guard)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(Err(poisoned)),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    })
+}
+
 /// Locks, however long it takes. `map` makes a wrapper's guard of the lock's own.
 #[inline(always)]
 pub(crate) fn lock<S: Sites, G, H>(
     sites: S,
     lock: u64,
-    try_lock: impl FnOnce() -> TryLockResult<G>,
+    try_lock: impl Fn() -> TryLockResult<G>,
     wait: impl FnOnce() -> LockResult<G>,
     map: impl Fn(G) -> H,
 ) -> LockResult<H> {
@@ -43,11 +63,14 @@ pub(crate) fn lock<S: Sites, G, H>(
             Ok(map(guard))
         }
         Err(TryLockError::Poisoned(poisoned)) => {
-            acquired_poisoned(acquisition);
+            acquired_late(acquisition);
             Err(PoisonError::new(map(poisoned.into_inner())))
         }
         Err(TryLockError::WouldBlock) => {
-            cold();
+            if let Some(result) = tried_again(try_lock) {
+                acquired_late(acquisition);
+                return mapped(result, map);
+            }
             let waiting = Waiting(acquisition.begin_wait(
                 sites.origin(),
                 lock,
@@ -94,7 +117,7 @@ pub(crate) fn try_lock<S: Sites, G, H>(
             Ok(map(guard))
         }
         Err(TryLockError::Poisoned(poisoned)) => {
-            acquired_poisoned(acquisition);
+            acquired_late(acquisition);
             Err(TryLockError::Poisoned(PoisonError::new(map(poisoned.into_inner()))))
         }
         Err(TryLockError::WouldBlock) => {
@@ -113,7 +136,7 @@ fn cold() {}
 /// Not inlined, so that the usual way has no branch in it.
 #[cold]
 #[inline(never)]
-fn acquired_poisoned(acquisition: Acquisition) {
+fn acquired_late(acquisition: Acquisition) {
     acquisition.acquired();
 }
 

@@ -36,7 +36,7 @@ define_sites!(RawSites);
 pub(super) fn lock<S: Sites, G>(
     sites: S,
     lock: u64,
-    try_lock: impl FnOnce() -> Option<G>,
+    try_lock: impl Fn() -> Option<G>,
     wait: impl FnOnce() -> G,
 ) -> G {
     let try_lock = || try_lock().ok_or(TryLockError::WouldBlock);

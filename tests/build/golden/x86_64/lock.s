@@ -2,6 +2,8 @@
     push rbp
     push r15
     push r14
+    push r13
+    push r12
     push rbx
     sub rsp, 40
     mov rbx, rdi
@@ -12,7 +14,7 @@
     mov rdi, qword ptr fs:[rdi]
     test rdi, rdi
     je L2
-L18:
+L19:
     mov rax, qword ptr [rip + librip_module_1@GOTPCREL]
     mov rsi, qword ptr [rax]
     mov eax, dword ptr [rax + 8]
@@ -57,7 +59,7 @@ L3:
     movabs r9, 288230376151711745
     mov rdx, rbx
     call qword ptr [rip + _ZN6librip4lock5table45_$LT$impl$u20$librip..process..slot..Slot$GT$18enter_lock_further@GOTPCREL]
-L20:
+L21:
     mov r14, rax
     mov ecx, 1
     xor eax, eax
@@ -74,7 +76,7 @@ L13:
     movzx eax, byte ptr [rbx + 12]
     test al, al
     jne L8
-L21:
+L22:
     test r14, r14
     je L9
     mov rax, qword ptr [rip + librip_tls_1@GOTTPOFF]
@@ -91,13 +93,15 @@ L11:
     lea rcx, [rip + L11]
 L12:
     lea r8, [rip + L12]
-L17:
+L18:
     movzx edx, bpl
     and edx, 1
     mov rdi, rbx
     mov rsi, r15
     add rsp, 40
     pop rbx
+    pop r12
+    pop r13
     pop r14
     pop r15
     pop rbp
@@ -119,11 +123,17 @@ L5:
     lock cmpxchg dword ptr [rbx + 8], ecx
     je L13
 L6:
-L14:
-    lea rcx, [rip + L14]
+    mov r12, rdx
+    mov rdi, rsp
+    mov rsi, rbx
+    call _ZN6librip4lock6record11tried_again
+    cmp dword ptr [rsp], 2
+    jne L14
+L15:
+    lea rcx, [rip + L15]
     lea rax, [rip + .Lanon._.2]
     mov rdi, r14
-    mov rsi, rdx
+    mov rsi, r12
     mov rdx, rbx
     call _ZN6librip4lock8protocol11Acquisition10begin_wait
     mov r14, rax
@@ -140,12 +150,12 @@ L14:
     movzx ebp, byte ptr [rsp + 16]
     test byte ptr [rsp], 1
     je L9
-L22:
-L15:
-    lea rcx, [rip + L15]
+L23:
 L16:
-    lea r8, [rip + L16]
-    jmp L17
+    lea rcx, [rip + L16]
+L17:
+    lea r8, [rip + L17]
+    jmp L18
 L1:
     mov rdi, rbx
     mov esi, 2
@@ -153,14 +163,14 @@ L1:
     mov rdi, qword ptr [rip + librip_tls_1@GOTTPOFF]
     mov rdi, qword ptr fs:[rdi]
     test rdi, rdi
-    jne L18
+    jne L19
 L2:
-L19:
-    lea rsi, [rip + L19]
+L20:
+    lea rsi, [rip + L20]
     lea rax, [rip + .Lanon._.2]
     mov rdi, rbx
     call _ZN6librip4lock8protocol12begin_slowly
-    jmp L20
+    jmp L21
 L7:
     mov r15, rdx
     call qword ptr [rip + _RNvNtNtCsjrHSEGnQ3l9_3std9panicking11panic_count17is_zero_slow_path@GOTPCREL]
@@ -170,35 +180,49 @@ L7:
     lea r15, [rbx + 8]
     movzx eax, byte ptr [rbx + 12]
     test al, al
-    je L21
+    je L22
 L8:
     mov rdi, r14
     mov rsi, rdx
-    call qword ptr [rip + _ZN6librip4lock6record17acquired_poisoned@GOTPCREL]
-    jmp L22
+    call qword ptr [rip + _ZN6librip4lock6record13acquired_late@GOTPCREL]
+    jmp L23
 L10:
     mov rdi, r14
     mov rsi, rdx
     call qword ptr [rip + _ZN6librip4lock5table5Entry17acquired_in_child@GOTPCREL]
     jmp L9
-    mov rbx, rax
-    movzx esi, bpl
-    mov rdi, r15
-    call _ZN4core3ptr106drop_in_place$LT$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$
+L14:
+    mov r13, qword ptr [rsp]
+    mov r15, qword ptr [rsp + 8]
+    movzx ebp, byte ptr [rsp + 16]
+    mov rdi, r14
+    mov rsi, r12
+    call qword ptr [rip + _ZN6librip4lock6record13acquired_late@GOTPCREL]
+    test r13b, 1
+    je L9
     jmp L23
     mov rbx, rax
     movzx esi, bpl
     mov rdi, r15
     call _ZN4core3ptr106drop_in_place$LT$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$
-    jmp L23
+    jmp L24
     mov rbx, rax
     mov rdi, rsp
     call _ZN4core3ptr184drop_in_place$LT$core..result..Result$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$C$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$$GT$
-    jmp L23
+    jmp L24
+    mov rbx, rax
+    movzx esi, bpl
+    mov rdi, r15
+    call _ZN4core3ptr106drop_in_place$LT$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$
+    jmp L24
+    mov rbx, rax
+    mov rdi, rsp
+    call _ZN4core3ptr184drop_in_place$LT$core..result..Result$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$C$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$$GT$
+    jmp L24
     mov rbx, rax
     lea rdi, [rsp + 24]
     call qword ptr [rip + _ZN71_$LT$librip..lock..record..Waiting$u20$as$u20$core..ops..drop..Drop$GT$4drop@GOTPCREL]
-L23:
+L24:
     mov rdi, rbx
     call _Unwind_Resume@PLT
     call qword ptr [rip + _RNvNtCsgEmfK2I1SDS_4core9panicking16panic_in_cleanup@GOTPCREL]
