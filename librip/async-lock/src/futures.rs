@@ -15,8 +15,7 @@ use futures_util::lock as inner;
 use librip::task::lock::{self, Identity};
 
 use crate::guards::guard;
-use crate::lease::{Lease, outliving};
-use crate::with::with;
+use crate::lease::{Lease, outliving, ways};
 
 /// [`futures_util::lock::Mutex`], recorded: the ring says which task holds it, and which tasks wait for it.
 ///
@@ -55,10 +54,11 @@ impl<T> Mutex<T> {
 
 impl<T: ?Sized> Mutex<T> {
     /// See [`futures_util::lock::Mutex::lock`].
+    #[inline]
     #[track_caller]
     pub fn lock(&self) -> impl Future<Output = MutexGuard<'_, T>> {
-        let acquired = lock::acquire(self.identity.address_in_use(), self.inner.lock(), |_| true);
-        with(acquired, self, |acquired, mutex| MutexGuard::new(Lease::new(acquired), mutex))
+        let ways = ways(|| self.inner.try_lock(), || self.inner.lock(), |lease| MutexGuard::new(lease, self));
+        lock::acquire_free(Location::caller(), self.identity.address_in_use(), false, ways)
     }
 
     /// See [`futures_util::lock::Mutex::lock_owned`].
@@ -68,8 +68,8 @@ impl<T: ?Sized> Mutex<T> {
         async move {
             // SAFETY: the future drops the lease before the share, and so does the guard.
             let inner = unsafe { outliving(&self.inner) };
-            let acquired = lock::acquire_at(at, self.identity.address_in_use(), inner.lock(), |_| true);
-            let lease = Lease::new(acquired.await);
+            let ways = ways(|| inner.try_lock(), || inner.lock(), |lease| lease);
+            let lease = lock::acquire_free(at, self.identity.address_in_use(), false, ways).await;
             OwnedMutexGuard::new(lease, self)
         }
     }

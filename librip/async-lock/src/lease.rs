@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code, reason = "a guard owns a share of the lock that its lease borrows")]
 
-use librip::task::lock::{self, Holding, Use};
+use std::task::Poll;
+
+use librip::task::lock::{self, Holding, Use, Ways};
 
 /// A guard of the lock within a lock, which has no value, until it is dropped.
 #[derive(Debug)]
@@ -37,6 +39,29 @@ impl<G, const USE: Use> Drop for Lease<G, USE> {
         if let Some(inner) = self.inner.take() {
             lock::release(self.hold.take(), || drop(inner));
         }
+    }
+}
+
+/// How a lock is acquired: an attempt first, which is cheaper than to move the lock's own future, and that future if it
+/// fails. `make` makes the output.
+#[allow(clippy::type_complexity, reason = "the types of closures have no names")]
+pub(crate) fn ways<G, W, const USE: Use, O>(
+    mut attempt: impl FnMut() -> Option<G>,
+    wait: W,
+    mut make: impl FnMut(Lease<G, USE>) -> O,
+) -> Ways<
+    (),
+    impl FnMut(()) -> Option<G>,
+    W,
+    impl FnMut(&G) -> bool,
+    impl FnMut((G, Option<Holding<USE>>)) -> O,
+> {
+    Ways {
+        proceed: |_| Poll::Ready(()),
+        attempt: move |()| attempt(),
+        wait,
+        has_it: |_: &G| true,
+        map: move |acquired| make(Lease::new(acquired)),
     }
 }
 

@@ -12,8 +12,7 @@ use librip::task::lock::{self, Holding, Identity, Use};
 
 use crate::blocking::{in_two_polls, run};
 use crate::guards::guard;
-use crate::lease::{Lease, outliving};
-use crate::with::with;
+use crate::lease::{Lease, outliving, ways};
 
 /// [`async_lock::Mutex`], recorded: the ring says which task holds it, and which tasks wait for it.
 ///
@@ -54,11 +53,15 @@ impl Raw {
         Raw { identity: Identity::new(), inner: async_lock::Mutex::new(()) }
     }
 
-    pub(crate) fn lock<const USE: Use>(
-        &self,
+    /// `make` makes the output.
+    #[inline(always)]
+    pub(crate) fn lock<'a, const USE: Use, O>(
+        &'a self,
         at: &'static Location<'static>,
-    ) -> impl Future<Output = Acquired<'_, USE>> {
-        lock::acquire_at(at, self.identity.address_in_use(), self.inner.lock(), |_| true)
+        make: impl FnMut(Lease<async_lock::MutexGuard<'a, ()>, USE>) -> O,
+    ) -> impl Future<Output = O> {
+        let ways = ways(|| self.inner.try_lock(), || self.inner.lock(), make);
+        lock::acquire_free(at, self.identity.address_in_use(), false, ways)
     }
 
     #[track_caller]
@@ -91,10 +94,10 @@ impl<T> Mutex<T> {
 
 impl<T: ?Sized> Mutex<T> {
     /// See [`async_lock::Mutex::lock`].
+    #[inline]
     #[track_caller]
     pub fn lock(&self) -> impl Future<Output = MutexGuard<'_, T>> {
-        let acquired = self.raw.lock(Location::caller());
-        with(acquired, self, |acquired, mutex| MutexGuard::new(Lease::new(acquired), mutex))
+        self.raw.lock(Location::caller(), |lease| MutexGuard::new(lease, self))
     }
 
     /// See [`async_lock::Mutex::lock_blocking`].
@@ -117,7 +120,7 @@ impl<T: ?Sized> Mutex<T> {
         async move {
             // SAFETY: the future drops the lease before the share, and so does the guard.
             let raw = unsafe { outliving(&mutex.raw) };
-            let lease = Lease::new(raw.lock(at).await);
+            let lease = raw.lock(at, |lease| lease).await;
             MutexGuardArc::new(lease, mutex)
         }
     }

@@ -49,6 +49,17 @@ impl<T> OnceCell<T> {
         self.inner.get()
     }
 
+    /// See [`async_lock::OnceCell::get_unchecked`].
+    ///
+    /// # Safety
+    ///
+    /// The cell must be initialised.
+    #[allow(unsafe_code, reason = "the caller makes the promise of the inner function")]
+    pub unsafe fn get_unchecked(&self) -> &T {
+        // SAFETY: the caller says that the cell is initialised.
+        unsafe { self.inner.get_unchecked() }
+    }
+
     /// See [`async_lock::OnceCell::get_mut`].
     pub fn get_mut(&mut self) -> Option<&mut T> {
         self.inner.get_mut()
@@ -182,7 +193,7 @@ impl<T> OnceCell<T> {
             return Ok(value);
         }
         // It is given back if the initialiser fails, panics or is dropped. Then the next task initialises.
-        let _lease = Lease::new(self.raw.lock::<ONCE>(at).await);
+        let _lease: Lease<_, ONCE> = self.raw.lock(at, |lease| lease).await;
         match self.get() {
             Some(value) => Ok(value),
             None => Ok(self.put(closure().await?)),

@@ -12,7 +12,7 @@ use librip::task::lock::{self, Identity, WRITE, WRITE_OWNED};
 
 use crate::blocking::{in_two_polls, run};
 use crate::guards::guard;
-use crate::lease::{Lease, forget, outliving};
+use crate::lease::{Lease, forget, outliving, ways};
 use crate::with::with;
 
 /// [`async_lock::RwLock`], recorded: the ring says which tasks read or write it, and which wait for it.
@@ -46,10 +46,12 @@ macro_rules! locking {
         $try_lock:ident, $try_lock_arc:ident
     ) => {
         #[doc = concat!("See [`async_lock::RwLock::", stringify!($lock), "`].")]
+        #[inline]
         #[track_caller]
         pub fn $lock(&self) -> impl Future<Output = $guard<'_, T>> {
-            let acquired = lock::acquire(self.identity.address_in_use(), self.inner.$lock(), |_| true);
-            with(acquired, self, |acquired, lock| $guard::new(Lease::new(acquired), lock))
+            let ways =
+                ways(|| self.inner.$try_lock(), || self.inner.$lock(), |lease| $guard::new(lease, self));
+            lock::acquire_free(Location::caller(), self.identity.address_in_use(), false, ways)
         }
 
         #[doc = concat!("See [`async_lock::RwLock::", stringify!($lock_arc), "`].")]
@@ -59,8 +61,8 @@ macro_rules! locking {
             async move {
                 // SAFETY: the future drops the lease before the share, and so does the guard.
                 let inner = unsafe { outliving(&this.inner) };
-                let acquired = lock::acquire_at(at, this.identity.address_in_use(), inner.$lock(), |_| true);
-                let lease = Lease::new(acquired.await);
+                let ways = ways(|| inner.$try_lock(), || inner.$lock(), |lease| lease);
+                let lease = lock::acquire_free(at, this.identity.address_in_use(), false, ways).await;
                 $guard_arc::new(lease, this)
             }
         }

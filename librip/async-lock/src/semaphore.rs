@@ -9,7 +9,7 @@ use std::sync::Arc;
 use librip::task::lock::{self, Identity, MUTEX_OWNED};
 
 use crate::blocking::{in_two_polls, run};
-use crate::lease::{Lease, forget, outliving};
+use crate::lease::{Lease, forget, outliving, ways};
 
 /// [`async_lock::Semaphore`], recorded: the ring says which tasks have permits, and which wait for one.
 ///
@@ -44,10 +44,12 @@ impl Semaphore {
     }
 
     /// See [`async_lock::Semaphore::acquire`].
+    #[inline]
     #[track_caller]
     pub fn acquire(&self) -> impl Future<Output = SemaphoreGuard<'_>> {
-        let acquired = lock::acquire_permits(self.address(), self.inner.acquire(), |_| true);
-        async { SemaphoreGuard { lease: Lease::new(acquired.await) } }
+        let ways =
+            ways(|| self.inner.try_acquire(), || self.inner.acquire(), |lease| SemaphoreGuard { lease });
+        lock::acquire_free(Location::caller(), self.address(), true, ways)
     }
 
     /// See [`async_lock::Semaphore::acquire_blocking`].
@@ -74,8 +76,8 @@ impl Semaphore {
         async move {
             // SAFETY: the future drops the lease before the share, and so does the guard.
             let inner = unsafe { outliving(&semaphore.inner) };
-            let acquired = lock::acquire_permits_at(at, semaphore.address(), inner.acquire(), |_| true);
-            let lease = Lease::new(acquired.await);
+            let ways = ways(|| inner.try_acquire(), || inner.acquire(), |lease| lease);
+            let lease = lock::acquire_free(at, semaphore.address(), true, ways).await;
             SemaphoreGuardArc { lease, _semaphore: semaphore }
         }
     }
@@ -88,6 +90,11 @@ impl Semaphore {
         let acquire = in_two_polls(|| inner.try_acquire(), || inner.acquire_blocking());
         let acquired = run(lock::acquire_permits(self.address(), acquire, |_| true));
         SemaphoreGuardArc { lease: Lease::new(acquired), _semaphore: Arc::clone(self) }
+    }
+
+    /// See [`async_lock::Semaphore::available_permits`].
+    pub fn available_permits(&self) -> usize {
+        self.inner.available_permits()
     }
 
     /// See [`async_lock::Semaphore::add_permits`].

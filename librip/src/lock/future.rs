@@ -17,7 +17,7 @@
 use core::future::Future;
 use core::panic::Location;
 use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
+use core::task::{Context, Poll, Waker, ready};
 
 use crate::lock::blocked::{self, Blocked, Ends};
 use crate::lock::protocol::Acquisition;
@@ -53,11 +53,13 @@ struct Kept {
 }
 
 impl Kept {
+    #[inline]
     fn of(entry: Entry) -> Kept {
         Kept { entry, word: entry.word() }
     }
 
     /// Whether it is in the slot in which the calling thread records now.
+    #[inline]
     fn is_here(&self) -> bool {
         self.entry.is_current() && self.entry.is_same(self.word)
     }
@@ -74,6 +76,7 @@ impl Kept {
 }
 
 /// Says of an entry that a future has it.
+#[inline]
 fn of_future(mut entry: Entry) -> Entry {
     entry.set_since(entry.since(), HELD_OF_FUTURE);
     entry
@@ -102,10 +105,10 @@ impl<const USE: Flags> FutureAcquisition<USE> {
         FutureAcquisition { target, kept: None, stage: Stage::Idle }
     }
 
-    /// Before the lock is tried. Nothing happens if it was tried before.
+    /// Before the lock is tried. Nothing happens if it was tried before, or if the process does not record.
     #[inline]
     pub(crate) fn begin(&mut self) {
-        if self.stage == Stage::Idle {
+        if self.stage == Stage::Idle && instance::may_record() {
             self.stage = Stage::Trying;
             self.kept = self.enter();
         }
@@ -148,9 +151,12 @@ impl<const USE: Flags> FutureAcquisition<USE> {
         self.kept = self.enter();
     }
 
-    /// The lock was acquired.
+    /// The lock was acquired. `None` if the process does not record.
     #[inline]
-    pub(crate) fn acquired(&mut self) -> FutureHold<USE> {
+    pub(crate) fn acquired(&mut self) -> Option<FutureHold<USE>> {
+        if self.stage == Stage::Idle {
+            return None;
+        }
         let is_here = self.kept.is_none_or(|kept| kept.is_here());
         if !is_here {
             self.begin_here();
@@ -172,12 +178,25 @@ impl<const USE: Flags> FutureAcquisition<USE> {
             }
             instance::poll_entry(entry.held(), false);
         }
-        FutureHold { lock: self.target.lock, kept: entry.map(Kept::of) }
+        Some(FutureHold { lock: self.target.lock, kept: entry.map(Kept::of) })
+    }
+
+    /// The lock was acquired, or the future has failed.
+    #[inline]
+    fn ended(&mut self, has_it: bool) -> Option<FutureHolding<USE>> {
+        if has_it {
+            return self.acquired().map(FutureHolding);
+        }
+        self.failed();
+        None
     }
 
     /// It was not acquired: the future was dropped, or has failed.
     #[cold]
     fn failed(&mut self) {
+        if self.stage == Stage::Idle {
+            return;
+        }
         self.stage = Stage::Idle;
         let sites = AsyncSites::<USE>(self.target.at);
         match self.kept.take() {
@@ -209,6 +228,7 @@ pub(crate) struct FutureHold<const USE: Flags> {
 
 impl<const USE: Flags> FutureHold<USE> {
     /// Before the lock is released. [`FutureRelease::done`] comes after it.
+    #[inline]
     pub(crate) fn begin_release(&mut self) -> FutureRelease<USE> {
         let lock = self.lock;
         let Some(mut kept) = self.kept.take() else { return FutureRelease { lock, kept: None } };
@@ -257,6 +277,7 @@ pub(crate) struct FutureRelease<const USE: Flags> {
 
 impl<const USE: Flags> FutureRelease<USE> {
     /// The lock was released.
+    #[inline]
     pub(crate) fn done(self) {
         let Some(slot) = Slot::existing() else { return };
         let mut since = 0;
@@ -387,13 +408,81 @@ impl<const USE: Flags, F: Future> Future for Acquire<USE, F> {
             this.acquisition.pending(cx.waker());
             return Poll::Pending;
         };
-        let hold = if (this.has_it)(&output) {
-            Some(FutureHolding(this.acquisition.acquired()))
-        } else {
-            this.acquisition.failed();
-            None
-        };
+        let hold = this.acquisition.ended((this.has_it)(&output));
         Poll::Ready((output, hold))
+    }
+}
+
+/// A future that acquires a lock which is mostly free: see [`crate::task::lock::acquire_free`].
+///
+/// It is made and moved at each acquisition, so it is one future and not several around one another. What waits is made
+/// only if the lock is not free, in its place.
+pub struct AcquireFree<const USE: Flags, P, A, W, F, H, M> {
+    ways: Ways<P, A, W, H, M>,
+    /// What waits, if the lock was not free.
+    waiting: Option<F>,
+    acquisition: FutureAcquisition<USE>,
+    is_ready: bool,
+}
+
+/// How a lock that is mostly free is acquired.
+#[derive(Debug)]
+pub struct Ways<P, A, W, H, M> {
+    /// Whether the task may go on now.
+    pub proceed: fn(&mut Context<'_>) -> Poll<P>,
+    /// Tries to acquire the lock, with what `proceed` has returned. Returns what waiting would, or `None`.
+    pub attempt: A,
+    /// Makes the future that waits for the lock.
+    pub wait: W,
+    /// Whether the output of an attempt, or of a wait, says that the lock was acquired.
+    pub has_it: H,
+    /// Makes the output of the whole, of that output and of the hold.
+    pub map: M,
+}
+
+impl<const USE: Flags, P, A, W, F, H, M> AcquireFree<USE, P, A, W, F, H, M> {
+    #[inline(always)]
+    pub(crate) fn new(target: Target, ways: Ways<P, A, W, H, M>) -> AcquireFree<USE, P, A, W, F, H, M> {
+        AcquireFree { ways, waiting: None, acquisition: FutureAcquisition::new(target), is_ready: false }
+    }
+}
+
+impl<const USE: Flags, P, A, W, F, H, M, O> Future for AcquireFree<USE, P, A, W, F, H, M>
+where
+    A: FnMut(P) -> Option<F::Output>,
+    W: FnMut() -> F,
+    F: Future,
+    H: FnMut(&F::Output) -> bool,
+    M: FnMut((F::Output, Option<FutureHolding<USE>>)) -> O,
+{
+    type Output = O;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<O> {
+        // SAFETY: what waits is not moved, and nothing else is pinned.
+        let this = unsafe { self.get_unchecked_mut() };
+        assert!(!this.is_ready, "the future of a lock was polled after it was ready");
+        let mut output = None;
+        if this.waiting.is_none() {
+            let proceeds = ready!((this.ways.proceed)(cx));
+            this.acquisition.begin();
+            output = (this.ways.attempt)(proceeds);
+        }
+        let output = match output {
+            Some(output) => output,
+            None => {
+                let waiting = this.waiting.get_or_insert_with(&mut this.ways.wait);
+                // SAFETY: it is pinned, because the whole is, and is dropped where it is.
+                let Poll::Ready(output) = unsafe { Pin::new_unchecked(waiting) }.poll(cx) else {
+                    this.acquisition.pending(cx.waker());
+                    return Poll::Pending;
+                };
+                output
+            }
+        };
+        this.is_ready = true;
+        let hold = this.acquisition.ended((this.ways.has_it)(&output));
+        Poll::Ready((this.ways.map)((output, hold)))
     }
 }
 
@@ -407,6 +496,7 @@ impl<const USE: Flags> FutureHolding<USE> {
     }
 
     /// Releases: `release` releases the lock itself.
+    #[inline]
     pub fn release<T>(mut self, release: impl FnOnce() -> T) -> T {
         let begun = self.0.begin_release();
         let result = release();

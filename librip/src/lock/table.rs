@@ -372,17 +372,20 @@ impl Entry {
     }
 
     /// With the meta word that it has now. This thread has written it.
+    #[inline]
     pub(crate) fn reread(self) -> Entry {
         Entry { meta: meta_of(self.held), ..self }
     }
 
     /// [`HeldLock::lock`].
+    #[inline]
     pub(crate) fn word(self) -> u64 {
         // ORDERING: relaxed: this thread's own store.
         self.held.lock.load(Relaxed)
     }
 
     /// Whether it was not changed since, and not entered again. `word` is the lock word that it had.
+    #[inline]
     pub(crate) fn is_same(self, word: u64) -> bool {
         // ORDERING: relaxed: whoever has the entry was synchronised with the thread that made it.
         self.held.lock.load(Relaxed) == word && meta_of(self.held).0 == self.meta.0
@@ -418,6 +421,7 @@ impl Entry {
     }
 
     /// Whether it is in this slot.
+    #[inline]
     pub(crate) fn is_of(self, slot: Slot) -> bool {
         is_near(slot.cursor(), self.held)
     }
@@ -498,6 +502,7 @@ impl Entry {
     }
 
     /// Sets a flag of the meta word, or clears it.
+    #[inline]
     pub(crate) fn set_flag(&mut self, flag: u64, is_set: bool) {
         if self.has_flag(flag) != is_set {
             self.set_meta(Meta(self.meta.0 ^ held_change(flag)));
@@ -541,6 +546,7 @@ impl Entry {
     }
 
     /// When the wait or the hold began, ticks; 0 if that is not known.
+    #[inline]
     pub(crate) fn since(self) -> u64 {
         self.since_word() & PAYLOAD_MASK
     }
@@ -550,12 +556,14 @@ impl Entry {
         held_recursion(self.since_word())
     }
 
+    #[inline]
     fn since_word(self) -> u64 {
         if self.has_flag(HELD_SINCE) { self.held.since.load(Relaxed) } else { 0 }
     }
 
     /// Sets when the wait or the hold began, ticks, 0 for not known, and how many times the owner has acquired the lock
     /// again.
+    #[inline]
     pub(crate) fn set_since(&mut self, ticks: u64, recursion: u64) {
         self.held.since.store(held_since(ticks, recursion), Release);
         self.set_flag(HELD_SINCE, true);

@@ -128,12 +128,61 @@ static PACKED: AtomicU32 = AtomicU32::new(0);
 /// When to measure the rate again, ticks.
 static MEASURE_NEXT: AtomicU64 = AtomicU64::new(0);
 
+/// How many ns a tick has, times 2^[`NS_SHIFT`].
+static NS_A_TICK: AtomicU64 = AtomicU64::new(0);
+const NS_SHIFT: u32 = 24;
+
 /// Stores what [`recalibrate`] needs. Runs before the ring is published.
 pub(crate) fn install(calibration: &Calibration) {
     // ORDERING: relaxed: the ring is published after this, with release.
     BASE_NS.store(calibration.base.boottime_ns, Relaxed);
     BASE_TICKS.store(calibration.base.ticks, Relaxed);
     PACKED.store(calibration.packed(), Relaxed);
+    note_rate(calibration.rate);
+}
+
+/// `rate`: ticks in 1000 s.
+fn note_rate(rate: u64) {
+    const NS: u128 = 1_000_000_000_000 << NS_SHIFT;
+    NS_A_TICK.store((NS / u128::from(rate.max(1))) as u64, Relaxed);
+}
+
+/// The time of `CLOCK_BOOTTIME`, ns, for the begin and the end of tasks: a program may have a million a second.
+///
+/// To read the system's clock takes forty nanoseconds. So a thread reads it about once a millisecond, and the counter
+/// says how much later it is. The error is that of the rate over a millisecond. In the instance that owns the ring.
+#[inline]
+pub(crate) fn boottime_ns_of_task() -> u64 {
+    // ORDERING: relaxed, as in `recalibrate`.
+    let packed = PACKED.load(Relaxed);
+    if source_of(packed) != CLOCK_SOURCE_COUNTER {
+        return sys::boottime_ns();
+    }
+    let shift = shift_of(packed);
+    let (block, ticks) = (arch::task_block(), counter() >> shift);
+    let later = ticks.wrapping_sub(block.moment_ticks.get());
+    if later > MOMENT_TICKS_MAX {
+        return new_moment(ticks, shift);
+    }
+    block.moment_ns.get() + ((later * NS_A_TICK.load(Relaxed)) >> NS_SHIFT)
+}
+
+/// So long a moment counts: 0.5 to 1 ms, because a tick is 8 to 16 ns.
+const MOMENT_TICKS_MAX: u64 = 1 << 16;
+
+/// So long may it take to read the system's clock: 1 to 2 us. A moment during which the thread was interrupted would be
+/// wrong by as much.
+const MOMENT_READ_TICKS_MAX: u64 = 1 << 7;
+
+#[cold]
+#[inline(never)]
+fn new_moment(ticks: u64, shift: u32) -> u64 {
+    let (block, now_ns) = (arch::task_block(), sys::boottime_ns());
+    if (counter() >> shift).wrapping_sub(ticks) <= MOMENT_READ_TICKS_MAX {
+        block.moment_ticks.set(ticks);
+        block.moment_ns.set(now_ns);
+    }
+    now_ns
 }
 
 /// Measures the rate of the ring's clock again, over the whole time since the ring was made, and stores it in the
@@ -147,7 +196,9 @@ pub(crate) fn recalibrate(header: &Header) {
     MEASURE_NEXT.store((now.ticks & PAYLOAD_MASK).saturating_add(ticks), Relaxed);
     // A shorter time than the first measurement would make the rate worse.
     if elapsed_ns > 2 * FIRST_MEASUREMENT_NS {
-        header.clock_ticks_per_kilosecond.store(rate(ticks, elapsed_ns), Relaxed);
+        let rate = rate(ticks, elapsed_ns);
+        header.clock_ticks_per_kilosecond.store(rate, Relaxed);
+        note_rate(rate);
     }
 }
 
@@ -320,5 +371,22 @@ mod tests {
         let elapsed_ns = u128::from(end.boottime_ns - measured.base.boottime_ns);
         let measured_ns = u128::from(ticks) * 1_000_000_000_000 / u128::from(measured.rate);
         assert!(measured_ns.abs_diff(elapsed_ns) < elapsed_ns / 100, "{measured_ns} ns for {elapsed_ns}");
+    }
+    #[test]
+    fn the_time_of_a_task_is_that_of_the_system() {
+        install(&Calibration::measure(Clock::All));
+        let end_ns = sys::boottime_ns() + 5_000_000;
+        let mut last_ns = sys::boottime_ns();
+        while last_ns < end_ns {
+            let before_ns = sys::boottime_ns();
+            let task_ns = boottime_ns_of_task();
+            let after_ns = sys::boottime_ns();
+            // 1% of the millisecond in which the counter is asked, as the rate may be wrong by that.
+            assert!(
+                task_ns + 10_000 > before_ns && task_ns < after_ns + 10_000,
+                "{before_ns} {task_ns} {after_ns}"
+            );
+            last_ns = after_ns;
+        }
     }
 }

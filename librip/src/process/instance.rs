@@ -180,6 +180,12 @@ pub(crate) fn is_owner() -> bool {
     IS_OWNER.load(Relaxed)
 }
 
+/// Whether the calling thread may record: it has a slot, or may get one.
+#[inline]
+pub(crate) fn may_record() -> bool {
+    arch::module().is_open()
+}
+
 /// Whether this instance records, in its own ring or in another's.
 pub(crate) fn is_recording() -> bool {
     owner().is_some()

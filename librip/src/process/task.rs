@@ -76,7 +76,8 @@ pub(crate) fn claim(creator: Option<Position>, location: u64, origin: u64, name:
         Some(owner) => (owner.pid.load(Relaxed), owner.pid_namespace.load(Relaxed)),
         None => (sys::pid(), state::pid_namespace()),
     };
-    let task = NewTask { pid, pid_namespace, creator, location, origin };
+    let now_ns = clock::boottime_ns_of_task();
+    let task = NewTask { pid, pid_namespace, creator, location, origin, now_ns };
     let Some((index, number)) = slots::claim_task(ring, &task) else { return TaskSlot::NONE };
     if !name.is_empty() {
         slots::set_name(ring.slot(index), name);
@@ -90,7 +91,7 @@ pub(crate) fn end(slot: &TaskSlot) {
     if let (true, Some(ring)) = (slot.exists() && slot.is_own(), current::ring())
         && let Some(index) = ring.slot_of(slot.words)
     {
-        slots::release_task(ring, index);
+        slots::release_task(ring, index, clock::boottime_ns_of_task());
     }
 }
 

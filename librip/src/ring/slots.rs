@@ -81,6 +81,8 @@ pub(crate) struct NewTask {
     pub(crate) location: u64,
     /// [`TaskPart::origin`].
     pub(crate) origin: u64,
+    /// The present time of `CLOCK_BOOTTIME`.
+    pub(crate) now_ns: u64,
 }
 
 /// Gives a task a slot. Returns the index of the slot and the number of the task. The header counts it if there is no
@@ -127,9 +129,9 @@ fn fresh_for_task(ring: &Ring) -> Option<u64> {
     index
 }
 
-/// Ends a task whose slot has this index. Nobody writes to it any more.
-pub(crate) fn release_task(ring: &Ring, index: u64) {
-    end(ring, index);
+/// Ends a task whose slot has this index, at this time of `CLOCK_BOOTTIME`. Nobody writes to it any more.
+pub(crate) fn release_task(ring: &Ring, index: u64, now_ns: u64) {
+    end(ring, index, now_ns);
     ring.control.task_queue().put(index);
 }
 
@@ -173,14 +175,14 @@ pub(crate) fn count_refusal(ring: &Ring, refusal: Refusal) {
 
 /// Ends the ownership of a slot whose owner will not write any more.
 pub(crate) fn release(ring: &Ring, index: u64) {
-    end(ring, index);
+    end(ring, index, sys::boottime_ns());
     ring.control.exit_queue().put(index);
 }
 
-fn end(ring: &Ring, index: u64) {
+fn end(ring: &Ring, index: u64, now_ns: u64) {
     let (slot, owner) = (ring.slot(index), &ring.control.owners()[index as usize]);
     // ORDERING: relaxed, ordered by the state's release below.
-    slot.exited_boottime_ns.store(sys::boottime_ns(), Relaxed);
+    slot.exited_boottime_ns.store(now_ns, Relaxed);
     // ORDERING: release, pairs with the reader's second look at the state. The next owner synchronises through the exit
     // queue.
     slot.state.store(SLOT_EXITED, Release);
@@ -331,7 +333,7 @@ fn is_of_first_dead(ring: &Ring, pid: u32) -> bool {
 fn init(ring: &Ring, index: u64, claimant: Claimant) {
     let Claimant { pid, tid, pid_namespace, creator } = claimant;
     let owner = Owner { kind: SLOT_KIND_THREAD, pid, tid, of_thread: tid, pid_namespace };
-    init_with(ring, index, owner, creator, &sys::thread_name(), || {});
+    init_with(ring, index, owner, creator, sys::boottime_ns(), &sys::thread_name(), || {});
 }
 
 /// Returns the number of the task.
@@ -339,9 +341,9 @@ fn init_task(ring: &Ring, index: u64, part: &TaskPart, task: &NewTask) -> u32 {
     // ORDERING: relaxed: a number. It is unique among the tasks of a process that makes fewer than 2^31.
     let number = ring.control.counters().tasks.fetch_add(1, Relaxed).wrapping_add(1) | TASK_ID;
     // The owner exists as long as its process.
-    let &NewTask { pid, pid_namespace, creator, location, origin } = task;
+    let &NewTask { pid, pid_namespace, creator, location, origin, now_ns } = task;
     let owner = Owner { kind: SLOT_KIND_TASK, pid, tid: number, of_thread: pid, pid_namespace };
-    init_with(ring, index, owner, creator, &[], || {
+    init_with(ring, index, owner, creator, now_ns, &[], || {
         let words = [&part.turn, &part.since, &part.poller, &part.wakes, &part.woken];
         words.into_iter().for_each(|word| word.store(0, Relaxed));
         part.wakes_polled.store(0, Relaxed);
@@ -372,6 +374,7 @@ fn init_with(
     index: u64,
     of: Owner,
     creator: Option<Position>,
+    now_ns: u64,
     name: &[u8],
     rest: impl FnOnce(),
 ) {
@@ -389,7 +392,7 @@ fn init_with(
     slot.tid.store(of.tid, Relaxed);
     owner.pid_namespace.store(of.pid_namespace, Relaxed);
     slot.pid_namespace.store(of.pid_namespace as u32, Relaxed);
-    slot.claimed_boottime_ns.store(sys::boottime_ns(), Relaxed);
+    slot.claimed_boottime_ns.store(now_ns, Relaxed);
     slot.exited_boottime_ns.store(0, Relaxed);
     slot.first_sequence.store(slot.count.load(Relaxed), Relaxed);
     // Without a creator, the first slot says something about the order too.

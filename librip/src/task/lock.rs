@@ -54,7 +54,7 @@ use librip_format::{
     TASK_ID, THREAD_ID_MAX,
 };
 
-pub use crate::lock::future::{Acquire, FutureHolding as Holding, Waits};
+pub use crate::lock::future::{Acquire, AcquireFree, FutureHolding as Holding, Waits, Ways};
 
 /// A way to use a lock: one of the constants of this module.
 pub type Use = u16;
@@ -163,6 +163,31 @@ pub fn acquire_permits_at<F: Future>(
     Acquire::new(future, Target { lock: semaphore, at, is_unit: true }, has_them)
 }
 
+/// Records what a future does that acquires a lock which is mostly free: it tries first, and waits if that fails.
+///
+/// That is cheaper than [`acquire_at`] if the future that waits is large: it is not made if the lock is free. `is_unit`
+/// says that the lock is a semaphore, as in [`acquire_permits`].
+///
+/// # Panics
+///
+/// The future panics if it is polled after it was ready.
+#[inline(always)]
+pub fn acquire_free<const USE: Use, P, A, W, F, H, M, O>(
+    at: &'static Location<'static>,
+    lock: u64,
+    is_unit: bool,
+    ways: Ways<P, A, W, H, M>,
+) -> AcquireFree<USE, P, A, W, F, H, M>
+where
+    A: FnMut(P) -> Option<F::Output>,
+    W: FnMut() -> F,
+    F: Future,
+    H: FnMut(&F::Output) -> bool,
+    M: FnMut((F::Output, Option<Holding<USE>>)) -> O,
+{
+    AcquireFree::new(Target { lock, at, is_unit }, ways)
+}
+
 /// Records an attempt that does not wait. Returns what `attempt` returns, and the hold if it has succeeded.
 #[track_caller]
 pub fn attempt<const USE: Use, T>(
@@ -198,7 +223,7 @@ fn attempted<const USE: Use, T>(
     let mut acquisition = FutureAcquisition::<USE>::new(target);
     acquisition.begin();
     let acquired = attempt()?;
-    Some((acquired, Some(FutureHolding::of(acquisition.acquired()))))
+    Some((acquired, acquisition.acquired().map(FutureHolding::of)))
 }
 
 /// Records the release of a lock: `release` releases it.

@@ -144,6 +144,22 @@ fn a_mutex_has_a_holder_and_waiters() {
 }
 
 #[test]
+fn a_task_that_has_used_up_its_budget_does_not_wait_for_a_lock() {
+    run(async {
+        let mutex = Mutex::new(());
+        let handle = settled("budget", async move {
+            loop {
+                let _guard = mutex.lock().await;
+            }
+        })
+        .await;
+        assert_eq!(task("budget").turn, 2, "it has left its first poll");
+        assert_eq!(entries("budget"), []);
+        end(handle).await;
+    });
+}
+
+#[test]
 fn what_is_released_or_given_up_is_in_no_table() {
     run(async {
         let mutex = Arc::new(Mutex::new(()));

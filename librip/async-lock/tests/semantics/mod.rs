@@ -199,12 +199,14 @@ fn permits_are_given_back_or_forgotten() {
     waits.waits();
     drop(one);
     let third = waits.ready();
+    assert_eq!(semaphore.available_permits(), 0);
     other.forget();
     assert!(semaphore.try_acquire_arc().is_none());
     drop(third);
     Spawned::new(semaphore.acquire()).ready().forget();
     assert!(semaphore.try_acquire().is_none());
     semaphore.add_permits(1);
+    assert_eq!(semaphore.available_permits(), 1);
     semaphore.acquire_arc_blocking().forget();
     assert!(semaphore.try_acquire().is_none());
 }
@@ -246,6 +248,10 @@ fn one_task_initialises_and_the_next_one_does_if_it_fails() {
     assert_eq!((*succeeds.ready(), *waits.ready()), (7, 7));
     assert_eq!(Spawned::new(cell.set(8)).ready(), Err(8));
     assert_eq!(cell.set_blocking(9), Err(9));
+    #[allow(unsafe_code, reason = "the function is unsafe")]
+    // SAFETY: a task has initialised it.
+    let unchecked = unsafe { cell.get_unchecked() };
+    assert_eq!(unchecked, &7);
     assert_eq!((cell.get_or_init_blocking(|| 8), cell.wait_blocking()), (&7, &7));
     assert_eq!(Spawned::new(OnceCell::new().set(1)).ready(), Ok(&1));
 }

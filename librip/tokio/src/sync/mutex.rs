@@ -13,7 +13,6 @@ use librip::task::lock::{Holding, MUTEX, MUTEX_OWNED, Use};
 use tokio::sync::{Semaphore, TryLockError};
 
 use super::guards::{guard, map};
-use super::map::map as map_future;
 use super::pointer::Exclusive;
 use super::raw::{HasPermits, Lease, Raw};
 use crate::blocking::block_on;
@@ -68,10 +67,10 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     /// See [`tokio::sync::Mutex::lock`].
+    #[inline]
     #[track_caller]
     pub fn lock(&self) -> impl Future<Output = MutexGuard<'_, T>> {
-        let hold = self.acquire(Location::caller());
-        map_future(hold, |hold| self.guard(hold))
+        self.acquire(Location::caller(), |hold| self.guard(hold))
     }
 
     /// See [`tokio::sync::Mutex::lock_owned`].
@@ -79,7 +78,7 @@ impl<T: ?Sized> Mutex<T> {
     pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedMutexGuard<T>> {
         let at = Location::caller();
         async move {
-            let hold = self.acquire(at).await;
+            let hold = self.acquire(at, |hold| hold).await;
             self.owned_guard(hold)
         }
     }
@@ -150,13 +149,14 @@ impl<T: ?Sized> Mutex<T> {
         self.raw.set_name(name);
     }
 
-    fn acquire<const USE: Use>(
+    #[inline(always)]
+    fn acquire<const USE: Use, O>(
         &self,
         at: &'static Location<'static>,
-    ) -> impl Future<Output = Option<Holding<USE>>> {
-        let acquire = self.raw.acquire(at, 1);
+        mut map: impl FnMut(Option<Holding<USE>>) -> O,
+    ) -> impl Future<Output = O> {
         // SANITY: nobody closes this semaphore.
-        map_future(acquire, |acquired| acquired.expect("a mutex is never closed"))
+        self.raw.acquire(at, 1, move |acquired| map(acquired.expect("a mutex is never closed")))
     }
 
     /// The caller has the permit.

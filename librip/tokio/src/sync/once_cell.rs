@@ -125,7 +125,7 @@ impl<T> OnceCell<T> {
         if let Some(value) = self.get() {
             return Ok(value);
         }
-        let acquired: Result<Option<Holding<ONCE>>, _> = self.raw.acquire(at, 1).await;
+        let acquired: Result<Option<Holding<ONCE>>, _> = self.raw.acquire(at, 1, |acquired| acquired).await;
         if let Ok(hold) = acquired {
             // It is given back if `f` fails, panics or is dropped. Then the next task initialises.
             let lease = Lease::new(&self.raw, 1, hold);

@@ -9,10 +9,11 @@ use std::mem;
 use std::panic::Location;
 use std::sync::Arc;
 
-use librip::task::lock::{self, Holding, Identity, Use};
+use librip::task::lock::{self, Holding, Identity, Use, Ways};
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit, TryAcquireError};
+use tokio::task::coop::{self, RestoreOnPending};
 
-use super::map::map;
+use super::map::map as map_future;
 
 /// Permits, and an identity. Its address is that of the lock.
 #[derive(Debug)]
@@ -41,18 +42,15 @@ impl Raw {
         self.identity.address_in_use()
     }
 
-    /// Waits for so many permits. Nothing gives them back but a lease.
-    pub(crate) fn acquire<const USE: Use>(
+    /// Waits for so many permits. Nothing gives them back but a lease. `map` makes the output of the hold.
+    #[inline(always)]
+    pub(crate) fn acquire<const USE: Use, O>(
         &self,
         at: &'static Location<'static>,
         permits: u32,
-    ) -> impl Future<Output = Result<Option<Holding<USE>>, AcquireError>> {
-        let acquiring = self.permits.acquire_many(permits);
-        let acquire = lock::acquire_at::<USE, _>(at, self.address_in_use(), acquiring, Result::is_ok);
-        map(acquire, |(permit, hold)| {
-            permit.map(SemaphorePermit::forget)?;
-            Ok(hold)
-        })
+        map: impl FnMut(Result<Option<Holding<USE>>, AcquireError>) -> O,
+    ) -> impl Future<Output = O> {
+        acquire(&self.permits, permits, Target { at, lock: self.address_in_use(), is_unit: false }, map)
     }
 
     #[track_caller]
@@ -68,6 +66,43 @@ impl Raw {
         let acquired = lock::attempt::<USE, _>(self.address_in_use(), attempt);
         acquired.map(|((), hold)| hold).ok_or(failure)
     }
+}
+
+/// What is acquired: see [`lock::acquire_free`].
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) at: &'static Location<'static>,
+    pub(crate) lock: u64,
+    pub(crate) is_unit: bool,
+}
+
+/// Acquires so many permits of a semaphore, and forgets them. `map` makes the output of the hold.
+///
+/// If they are free, no future of tokio's is made. To move that takes longer than all else. What it does then is done
+/// here: one unit of the task's budget is used up.
+#[inline(always)]
+pub(crate) fn acquire<const USE: Use, O>(
+    semaphore: &Semaphore,
+    permits: u32,
+    target: Target,
+    mut map: impl FnMut(Result<Option<Holding<USE>>, AcquireError>) -> O,
+) -> impl Future<Output = O> {
+    let ways = Ways {
+        proceed: coop::poll_proceed,
+        attempt: move |budget: RestoreOnPending| {
+            // If it is closed, its future says so.
+            semaphore.try_acquire_many(permits).ok()?.forget();
+            budget.made_progress();
+            Some(Ok(()))
+        },
+        wait: move || {
+            map_future(semaphore.acquire_many(permits), |permit| permit.map(SemaphorePermit::forget))
+        },
+        // Whoever has acquired no permits holds nothing.
+        has_it: move |acquired: &Result<(), _>| acquired.is_ok() && permits > 0,
+        map: move |(acquired, hold): (Result<(), _>, _)| map(acquired.map(|()| hold)),
+    };
+    lock::acquire_free(target.at, target.lock, target.is_unit, ways)
 }
 
 /// A lock that has permits.

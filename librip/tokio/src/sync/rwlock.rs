@@ -13,7 +13,6 @@ use librip::task::lock::{Holding, Use};
 use tokio::sync::{Semaphore, TryLockError};
 
 use super::guards::{guard, map};
-use super::map::map as map_future;
 use super::mutex::is_locked;
 use super::pointer::{Exclusive, Shared};
 use super::raw::{HasPermits, Lease, Raw};
@@ -63,10 +62,10 @@ macro_rules! locking {
         $lock:ident, $lock_owned:ident, $blocking_lock:ident, $try_lock:ident, $try_lock_owned:ident
     ) => {
         #[doc = concat!("See [`tokio::sync::RwLock::", stringify!($lock), "`].")]
+        #[inline]
         #[track_caller]
         pub fn $lock(&self) -> impl Future<Output = $guard<'_, T>> {
-            let hold = self.acquire(Location::caller(), self.$permits());
-            map_future(hold, |hold| {
+            self.acquire(Location::caller(), self.$permits(), |hold| {
                 $guard::new(self.$data(), Lease::new(&self.raw, self.$permits() as usize, hold))
             })
         }
@@ -76,7 +75,7 @@ macro_rules! locking {
         pub fn $lock_owned(self: Arc<Self>) -> impl Future<Output = $owned_guard<T>> {
             let at = Location::caller();
             async move {
-                let hold = self.acquire(at, self.$permits()).await;
+                let hold = self.acquire(at, self.$permits(), |hold| hold).await;
                 let (data, permits) = (self.$data(), self.$permits() as usize);
                 $owned_guard::new(data, Lease::new(self, permits, hold))
             }
@@ -221,14 +220,16 @@ impl<T: ?Sized> RwLock<T> {
         self.max_readers
     }
 
-    fn acquire<const USE: Use>(
+    #[inline(always)]
+    fn acquire<const USE: Use, O>(
         &self,
         at: &'static Location<'static>,
         permits: u32,
-    ) -> impl Future<Output = Option<Holding<USE>>> {
-        let acquire = self.raw.acquire(at, permits);
+        mut map: impl FnMut(Option<Holding<USE>>) -> O,
+    ) -> impl Future<Output = O> {
         // SANITY: nobody closes this semaphore.
-        map_future(acquire, |acquired| acquired.expect("a readers-writer lock is never closed"))
+        let expected = "a readers-writer lock is never closed";
+        self.raw.acquire(at, permits, move |acquired| map(acquired.expect(expected)))
     }
 
     fn shared(&self) -> Shared<T> {

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use librip::task::lock::{self, Holding, Identity, MUTEX_OWNED};
 use tokio::sync::{self, AcquireError, TryAcquireError};
 
-use super::map::map;
-use super::raw::{HasPermits, Lease};
+use super::raw::{self, HasPermits, Lease, Target};
 use crate::blocking::block_on;
 
 /// [`tokio::sync::Semaphore`], recorded: the ring says which tasks have permits, and which wait for some.
@@ -89,16 +88,17 @@ impl Semaphore {
     }
 
     /// See [`tokio::sync::Semaphore::acquire`].
+    #[inline]
     #[track_caller]
     pub fn acquire(&self) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
         self.acquire_many(1)
     }
 
     /// See [`tokio::sync::Semaphore::acquire_many`].
+    #[inline]
     #[track_caller]
     pub fn acquire_many(&self, n: u32) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
-        let acquired = self.wait(Location::caller(), n);
-        map(acquired, |acquired| Ok(SemaphorePermit::of(self, acquired?)))
+        self.wait(Location::caller(), n, |acquired| Ok(SemaphorePermit::of(self, acquired?)))
     }
 
     /// See [`tokio::sync::Semaphore::try_acquire`].
@@ -165,7 +165,7 @@ impl Semaphore {
     ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> {
         let at = Location::caller();
         async move {
-            let acquired = self.wait(at, n).await?;
+            let acquired = self.wait(at, n, |acquired| acquired).await?;
             Ok(OwnedSemaphorePermit::of(self, acquired))
         }
     }
@@ -239,21 +239,15 @@ impl Semaphore {
         self.identity.set_name(name);
     }
 
-    fn wait(
+    #[inline(always)]
+    fn wait<O>(
         &self,
         at: &'static Location<'static>,
         permits: u32,
-    ) -> impl Future<Output = Result<Acquired, AcquireError>> {
-        let acquiring = self.inner.acquire_many(permits);
-        // Whoever has acquired no permits holds nothing.
-        let has_them = |permit: &Result<sync::SemaphorePermit<'_>, _>| {
-            permit.as_ref().is_ok_and(|permit| permit.num_permits() > 0)
-        };
-        let acquire = lock::acquire_permits_at(at, self.identity.address_in_use(), acquiring, has_them);
-        map(acquire, move |(permit, hold)| {
-            permit?.forget();
-            Ok((permits as usize, hold))
-        })
+        mut map: impl FnMut(Result<Acquired, AcquireError>) -> O,
+    ) -> impl Future<Output = O> {
+        let target = Target { at, lock: self.identity.address_in_use(), is_unit: true };
+        raw::acquire(&self.inner, permits, target, move |hold| map(hold.map(|hold| (permits as usize, hold))))
     }
 
     #[track_caller]

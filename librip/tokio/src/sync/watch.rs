@@ -57,6 +57,11 @@ impl<T> Receiver<T> {
         self.inner.has_changed()
     }
 
+    /// Whether all senders are gone: see `tokio::sync::watch::Receiver::is_closed`, which tokio has since 1.54.
+    pub fn is_closed(&self) -> bool {
+        self.inner.has_changed().is_err()
+    }
+
     /// See [`tokio::sync::watch::Receiver::mark_changed`].
     pub fn mark_changed(&mut self) {
         self.inner.mark_changed();

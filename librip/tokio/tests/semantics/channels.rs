@@ -183,7 +183,12 @@ fn a_watcher_sees_the_last_value_and_waits_for_another() {
 fn a_watcher_learns_that_the_sender_is_gone() {
     start();
     let (sender, mut receiver) = watch::channel(());
+    assert!(!receiver.is_closed());
+    sender.send(()).unwrap();
+    assert!(!receiver.is_closed());
     drop(sender);
+    assert!(receiver.is_closed(), "also if it has not seen the last value");
+    assert!(Spawned::new(receiver.changed()).ready().is_ok());
     assert!(Spawned::new(receiver.changed()).ready().is_err());
     assert!(receiver.has_changed().is_err());
 }

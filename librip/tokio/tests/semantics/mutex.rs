@@ -57,6 +57,38 @@ fn a_waiter_that_was_handed_the_mutex_and_is_dropped_hands_it_on() {
 }
 
 #[test]
+fn a_task_that_always_finds_its_mutex_free_lets_other_tasks_run() {
+    start();
+    on_one_thread(async {
+        let mutex = Arc::new(Mutex::new(0));
+        let locks = Arc::clone(&mutex);
+        let task = librip_tokio::spawn(async move {
+            for _ in 0..10_000 {
+                *locks.lock().await += 1;
+            }
+        });
+        tokio::task::yield_now().await;
+        let first = *mutex.lock().await;
+        tokio::task::yield_now().await;
+        let second = *mutex.lock().await;
+        assert!(0 < first && first < second && second < 10_000, "{first} and {second}");
+        task.await.unwrap();
+        assert_eq!(*mutex.lock().await, 10_000);
+    });
+}
+
+#[test]
+#[should_panic(expected = "polled after it was ready")]
+fn a_future_that_was_ready_does_not_lock_again() {
+    start();
+    let mutex = Mutex::new(());
+    let mut lock = std::pin::pin!(mutex.lock());
+    let mut poll = || lock.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+    assert!(poll().is_ready());
+    let _ = poll();
+}
+
+#[test]
 fn a_future_that_was_never_polled_is_in_no_line() {
     start();
     let mutex = Mutex::new(());
