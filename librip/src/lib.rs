@@ -219,7 +219,7 @@ pub fn refresh_modules() {
 ///
 /// # Examples
 ///
-/// ```
+/// ```no_run
 /// librip::init()?;
 /// librip::avoid_system_calls();
 /// // Here the program installs its filter.

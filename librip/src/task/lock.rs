@@ -189,6 +189,7 @@ where
 }
 
 /// Records an attempt that does not wait. Returns what `attempt` returns, and the hold if it has succeeded.
+#[inline]
 #[track_caller]
 pub fn attempt<const USE: Use, T>(
     lock: u64,
@@ -216,6 +217,7 @@ pub fn attempt_permits_at<T>(
     attempted(Target { lock: semaphore, at, is_unit: true }, attempt)
 }
 
+#[inline]
 fn attempted<const USE: Use, T>(
     target: Target,
     attempt: impl FnOnce() -> Option<T>,
@@ -227,6 +229,7 @@ fn attempted<const USE: Use, T>(
 }
 
 /// Records the release of a lock: `release` releases it.
+#[inline]
 pub fn release<const USE: Use, T>(hold: Option<Holding<USE>>, release: impl FnOnce() -> T) -> T {
     match hold {
         Some(hold) => hold.release(release),

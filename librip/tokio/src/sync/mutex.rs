@@ -108,6 +108,7 @@ impl<T: ?Sized> Mutex<T> {
     /// # Errors
     ///
     /// If it is locked.
+    #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {
         match self.raw.try_acquire(1) {
