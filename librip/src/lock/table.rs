@@ -11,7 +11,8 @@
 //!   use the same entry, but it frees the entry before we go on. If the handler returns with a lock that it acquired
 //!   exactly there, that lock loses its entry. The window is a few instructions wide, and no program should do that.
 //! * No entry from [`SlotHeader::held_end`] on is in use, but for the last one. It grows before an entry is entered
-//!   there, and shrinks when the entries before it are free. The same exception holds.
+//!   there. It shrinks when a lock is acquired or released. A search leaves it, because a handler that searches may
+//!   have interrupted the code that has made it grow.
 //! * What is read from the table may have been scribbled on. It decides what is recorded, and nothing else: each loop
 //!   here ends after [`HELD_MAX`](librip_format::HELD_MAX) entries, and each store goes to an entry of this slot.
 //!
@@ -52,6 +53,7 @@ impl Slot {
     pub(crate) fn enter_lock(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
         let first = &self.header().held[0];
         if !is_used(first) {
+            self.shrink();
             return Some(Entry::enter(first, lock, sequence, pc, flags));
         }
         self.enter_lock_further(lock, sequence, pc, flags)
@@ -61,7 +63,12 @@ impl Slot {
     #[inline(never)]
     fn enter_lock_further(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
         let second = &self.header().held[1];
-        let free = if is_used(second) { self.free_on_top() } else { Some(second) };
+        let free = if is_used(second) {
+            self.free_on_top()
+        } else {
+            self.shrink();
+            Some(second)
+        };
         if let Some(held) = free {
             return Some(Entry::enter(held, lock, sequence, pc, flags));
         }
@@ -72,9 +79,8 @@ impl Slot {
     /// acquisition. It counts as in use from now on.
     #[inline(always)]
     fn free_on_top(self) -> Option<&'static HeldLock> {
-        let end = self.shrunk_end();
+        let end = self.end_of_used();
         let held = self.header().held[..SEARCHED].get(end).filter(|held| !is_used(held))?;
-        // Before the entry is entered: a handler that comes between enters its locks further on.
         self.set_end(end + 1);
         Some(held)
     }
@@ -112,18 +118,24 @@ impl Slot {
         self.header().held_end.store(end as u16, Relaxed);
     }
 
-    /// The end of what is in use now.
+    /// The end of what is in use now. It is not stored: a handler may look for a lock when the interrupted code has
+    /// chosen an entry and not entered it yet, and must leave the end behind that one.
     #[inline(always)]
-    fn shrunk_end(self) -> usize {
-        let end = self.end();
-        let mut shrunk = end;
-        while shrunk > FAST && !is_used(&self.header().held[shrunk - 1]) {
-            shrunk -= 1;
+    fn end_of_used(self) -> usize {
+        let mut end = self.end();
+        while end > FAST && !is_used(&self.header().held[end - 1]) {
+            end -= 1;
         }
-        if shrunk != end {
-            self.set_end(shrunk);
+        end
+    }
+
+    /// Stores the end of what is in use. The first entry or the second is free, so the code that a handler has
+    /// interrupted has chosen none after these.
+    #[inline(always)]
+    fn shrink(self) {
+        if self.end() > FAST {
+            self.set_end(self.end_of_used());
         }
-        shrunk
     }
 
     /// Enters a lock that the thread waits for into the last entry, in this state. `None` if another wait is there:
@@ -147,8 +159,8 @@ impl Slot {
         Some(entry)
     }
 
-    /// The first entry or the one after those in use, if it is free. `None` also if the thread holds this lock as its
-    /// first one.
+    /// One of the first two entries or the one after those in use, if it is free. `None` also if one of the first two is
+    /// this lock's: it is held again, or somebody has released it and left the entry.
     #[cfg(feature = "interpose")]
     #[inline(always)]
     pub(crate) fn fast_free(self, lock: u64) -> Option<FastEntry> {
@@ -163,8 +175,10 @@ impl Slot {
         if is_of(first, lock) {
             return None;
         }
-        let free = if is_used(second) { self.free_on_top() } else { Some(second) };
-        free.map(FastEntry)
+        if !is_used(second) {
+            return Some(FastEntry(second));
+        }
+        if is_of(second, lock) { None } else { self.free_on_top().map(FastEntry) }
     }
 
     /// Like [`fast_free`](Slot::fast_free) for a lock that the thread may hold already: `None` if it does, or if that
@@ -202,8 +216,12 @@ impl Slot {
     /// Like [`fast_release`](Slot::fast_release), for the last of the entries in use.
     #[inline(never)]
     fn fast_release_on_top(self, lock: u64) -> Option<FastEntry> {
-        let held = &self.header().held[self.shrunk_end() - 1];
+        let end = self.end_of_used();
+        let held = &self.header().held[end - 1];
         let meta = plain_meta(held, lock)?;
+        // In a handler too: it has acquired this lock itself, so the entry that the interrupted code has chosen is this
+        // one, or is before it.
+        self.set_end(end);
         held.meta.store(meta.changed(HELD_HELD, HELD_RELEASING).0, Release);
         Some(FastEntry(held))
     }
@@ -246,7 +264,7 @@ impl Slot {
     #[inline(never)]
     fn find_further(self, lock: u64, is_wanted: fn(u64) -> bool) -> Option<Entry> {
         let [first @ .., last] = &self.header().held;
-        let searched = first[1..self.shrunk_end()].iter().rev().chain([last]);
+        let searched = first[1..self.end_of_used()].iter().rev().chain([last]);
         searched
             .map(|held| Entry { held, meta: meta_of(held) })
             .find(|entry| is_of(entry.held, lock) && is_wanted(entry.meta.state()))
@@ -650,9 +668,47 @@ mod tests {
                 let entry = slot.fast_release(lock);
                 assert!(entry.is_some() && slot.clear_own(entry), "{lock}");
             }
-            assert!(!is_held(slot, 1), "a search notices what is free");
             assert!(slot.fast_free_if_new(17).is_some() && slot.fast_free_if_only().is_some());
+
+            assert!((1..=15).all(|lock| enter(slot, lock)));
+            for lock in 1..=15 {
+                slot.find(lock, |_| true).expect("it is held").clear();
+            }
+            assert!(slot.fast_free_if_new(17).is_none(), "a search leaves the end");
+            assert!(enter(slot, 1), "the next acquisition notices what is free");
+            assert!(slot.fast_free_if_new(17).is_some());
         });
+    }
+
+    #[test]
+    fn a_handler_that_searches_does_not_hide_the_entry_that_the_interrupted_code_enters() {
+        type Handler = fn(Slot);
+        let handlers: [Handler; 4] = [
+            |slot| assert!(!is_held(slot, 9)),
+            |slot| assert!(slot.fast_release(9).is_none()),
+            |slot| {
+                assert!(enter(slot, 9));
+                let entry = slot.fast_release(9);
+                assert!(slot.clear_own(entry), "on top");
+            },
+            |slot| {
+                assert!(enter(slot, 8) && enter(slot, 9));
+                [8, 9].into_iter().for_each(|lock| slot.find(lock, |_| true).expect("it is held").clear());
+                assert!(!is_held(slot, 9));
+            },
+        ];
+        for handler in handlers {
+            on_slot(|slot| {
+                assert!(enter(slot, 1) && enter(slot, 2));
+                let chosen = slot.free_on_top().expect("a free entry");
+                handler(slot);
+                Entry::enter(chosen, 3, 7, 0x5555_0000_1000, 0).set_state(HELD_HELD);
+                assert!(is_held(slot, 3));
+                let entry = slot.fast_release(3);
+                assert!(slot.clear_own(entry));
+                assert!(is_held(slot, 1) && is_held(slot, 2));
+            });
+        }
     }
 
     #[test]
