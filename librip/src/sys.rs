@@ -20,10 +20,10 @@
 //! | a lock that is named, destroyed while held, released by a thread that does not hold it; the first wait at a place; a first event in a channel | `rt_sigprocmask` | each new thread makes it in the C library |
 //! | the clock without a vDSO | `clock_gettime` | a program on such a kernel makes it itself |
 //! | two threads that make the ring, or register modules, at a time | `nanosleep` | not under a filter: the ring is made before, and modules are not registered |
-//! | a thread's first mark | `rt_sigprocmask`, `prctl(PR_GET_NAME)`, `madvise(MADV_POPULATE_WRITE)`, `futex(FUTEX_WAKE_OP)` where the kernel does not populate; `gettid` with a C library of unknown layout; `kill` and `tgkill` with signal 0 if the ring is full | refused under a filter: the thread records nowhere and is counted |
+//! | a thread's first mark | `rt_sigprocmask`, `prctl(PR_GET_NAME)`, `madvise(MADV_POPULATE_WRITE)`, `futex(FUTEX_WAKE_OP)` where the kernel does not populate; `getpid`, `gettid`; `kill` and `tgkill` with signal 0 if the ring is full | refused under a filter: the thread records nowhere and is counted |
 //! | the first mark of a forked child | `newfstatat` of its PID namespace | as above |
 //! | a fork | `rt_sigprocmask` | the C library makes it at each fork; the child's id is that of its thread |
-//! | the initialisation of a lock in memory that looks like a lock in use | `tgkill` with signal 0 | not under a filter; signal 0 is not sent |
+//! | the initialisation of a lock in memory that looks like a lock in use | `getpid`, `tgkill` with signal 0 | not under a filter; signal 0 is not sent |
 //! | the process's first mark under the interposer, `init` | `openat`, `flock`, `fchmod`, `prlimit64`, `ftruncate`, `mmap`, `munmap`, `madvise`, `futex`, `linkat`, `unlinkat`, `newfstatat`, `fstatfs`, `getuid`, `geteuid`, `read`, `close` | the interposer makes the ring before a filter is installed; descriptors are closed again at once |
 //! | `dump` | `getrandom`, `openat`, `fchmod`, `prlimit64`, `ftruncate`, `lseek`, `pwrite64`, `renameat`, `unlinkat`, `newfstatat`, `close` | the program asks for it |
 //! | the end of the process, `exec` | `getpid`, `kill` with signal 0, `newfstatat`, `openat`, `read`, `close`, `unlinkat`; after a failed `exec` those of `init` and `dump` | not under a filter: the ring stays |
@@ -97,7 +97,8 @@ pub(crate) fn own_thread() -> usize {
     return unsafe { libc::pthread_self() } as usize;
 }
 
-fn tid_by_call() -> u32 {
+/// Asks the system: see [`tid`].
+pub(crate) fn tid_by_call() -> u32 {
     // SAFETY: takes nothing, cannot fail.
     unsafe { raw::call(libc::SYS_gettid, []) as u32 }
 }

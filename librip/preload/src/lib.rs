@@ -77,7 +77,6 @@ extern "C" fn loaded() {
     if elf::is_first_copy() {
         // Without a ring the program runs as it would without us. There is nobody to report an error to.
         let _ = librip::interpose::start_at_first_mark();
-        thread::prepare();
         forks::watch();
     }
 }

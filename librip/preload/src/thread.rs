@@ -83,27 +83,19 @@ fn give_back(cell: usize) {
     IN_USE[cell / BITS].fetch_and(!(1 << (cell % BITS)), Release);
 }
 
-/// The length of a stack if the program does not choose one, bytes; 0 if it is not known.
-static DEFAULT_STACK_LEN_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// Asks the C library how long stacks are by default. A program that changes it later has stacks of which less or more
-/// is known than could be.
-pub(crate) fn prepare() {
-    let mut attributes = MaybeUninit::uninit();
-    if real::pthread_getattr_default_np(&mut attributes) == 0 {
-        let len = stack_len_bytes(Attributes::of(&attributes));
-        // ORDERING: relaxed: a number.
-        DEFAULT_STACK_LEN_BYTES.store(len, Relaxed);
-        real::pthread_attr_destroy(&mut attributes);
-    }
-}
-
 /// The length of the stack of a thread with these attributes, bytes; 0 if it is not known.
+///
+/// A program may change the default at any time. A length that is too large would have us read beyond a stack.
 fn stack_len_bytes(attributes: Attributes) -> usize {
-    if attributes.is_null() {
-        return DEFAULT_STACK_LEN_BYTES.load(Relaxed);
-    }
     let mut len = 0;
+    if attributes.is_null() {
+        let mut default = MaybeUninit::uninit();
+        if real::pthread_getattr_default_np(&mut default) == 0 {
+            len = stack_len_bytes(Attributes::of(&default));
+            real::pthread_attr_destroy(&mut default);
+        }
+        return len;
+    }
     if real::pthread_attr_getstacksize(attributes, &mut len) == 0 { len } else { 0 }
 }
 

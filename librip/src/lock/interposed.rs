@@ -452,7 +452,7 @@ fn may_live(tid: u32) -> bool {
     /// Linux gives threads no larger id.
     const TID_MAX: u32 = 1 << 22;
     // Most numbers are no id, and the kernel need not be asked.
-    tid <= TID_MAX && !state::avoids_system_calls() && !sys::thread_is_gone(sys::pid(), tid)
+    tid <= TID_MAX && !state::avoids_system_calls() && !sys::thread_is_gone(sys::pid_by_call(), tid)
 }
 
 /// A lock was initialised. Nobody holds it, whatever the tables say of an earlier lock at its address.

@@ -20,8 +20,8 @@
 
 #![allow(unsafe_code, reason = "the counter is read by an instruction")]
 
-use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{AtomicU32, AtomicU64, compiler_fence};
 
 use librip_format::{
     CLOCK_LEVEL_ALL, CLOCK_LEVEL_CONTENDED, CLOCK_LEVEL_OFF, CLOCK_LEVEL_TICKS, CLOCK_SOURCE_COUNTER,
@@ -179,8 +179,12 @@ const MOMENT_READ_TICKS_MAX: u64 = 1 << 7;
 fn new_moment(ticks: u64, shift: u32) -> u64 {
     let (block, now_ns) = (arch::task_block(), sys::boottime_ns());
     if (counter() >> shift).wrapping_sub(ticks) <= MOMENT_READ_TICKS_MAX {
-        block.moment_ticks.set(ticks);
+        // A handler that comes between finds a moment that is long ago.
+        block.moment_ticks.set(0);
+        compiler_fence(SeqCst);
         block.moment_ns.set(now_ns);
+        compiler_fence(SeqCst);
+        block.moment_ticks.set(ticks);
     }
     now_ns
 }

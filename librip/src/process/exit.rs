@@ -137,6 +137,7 @@ pub(crate) fn process_goes_on() {
     } else if ring.has_header() {
         // ORDERING: relaxed: status and time mean nothing without the state.
         ring.header().exit_state.store(0, Relaxed);
+        children::keep_removal(ring);
     }
 }
 

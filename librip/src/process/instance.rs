@@ -16,6 +16,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use super::channels::Channels;
 use super::current;
 use super::loader;
+use super::state;
 use super::task_slot::{FuturePlace, TaskSlot, Turn};
 use crate::arch::{self, Settings, ThreadBlock};
 use crate::ring::calls::CallPlace;
@@ -301,6 +302,8 @@ pub(crate) fn avoid_system_calls() {
         // This thread goes on to record.
         arch::enter();
     }
+    // This instance makes calls of its own, also if another one has made the ring.
+    state::avoid_system_calls();
     request(Request::AVOID_SYSTEM_CALLS, 0);
 }
 

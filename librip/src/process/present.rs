@@ -147,6 +147,11 @@ pub(crate) fn set(mut modules: Vec<PresentModule>) -> bool {
     true
 }
 
+/// Whether further modules may be loaded, which are not remembered.
+pub(crate) fn is_full() -> bool {
+    present().used().len() == MODULES_MAX
+}
+
 /// Whether the module with this fingerprint is loaded, whose code begins here.
 pub(crate) fn is_loaded(fingerprint: u64, code_begin: u64) -> bool {
     let entries = present().used();

@@ -214,7 +214,9 @@ pub(crate) fn release_slot() {
     });
 }
 
-/// Makes the calling thread forget its slot, which is the parent's in a forked child. Does not release it.
+/// Makes the calling thread forget its slot, which is the parent's in a forked child. Does not release it. Inlined: see
+/// `fork`.
+#[inline(always)]
 pub(super) fn forget_slot() {
     let own = arch::thread_block();
     task::leave(own);
@@ -224,6 +226,11 @@ pub(super) fn forget_slot() {
     }
     own.next.set(ptr::null());
     own.exit_rounds.set(0);
+}
+
+/// Whether a call has returned an id, and no error: that is a negative number, where a filter refuses the call.
+fn is_id(returned: u32) -> bool {
+    returned <= i32::MAX as u32
 }
 
 /// Claims a slot for the calling thread, and arranges for the thread's exit to be noticed. Returns its cursor. The
@@ -238,10 +245,12 @@ fn first_mark(own: &ThreadBlock) -> Option<*mut u64> {
     }
     let ring = current::ring_for_mark()?;
     let (pid_namespace, creator) = (state::pid_namespace(), kin::inherited());
-    let claimant = Claimant { pid: sys::pid(), tid: sys::tid(), pid_namespace, creator };
-    // A refused call returns an error, as a negative number.
-    let is_known = claimant.pid.max(claimant.tid) <= i32::MAX as u32;
-    let claimed = if is_known { slots::claim(ring, claimant) } else { Err(Refusal::Filter) };
+    // The system is asked. In a child of a bare `clone`, the C library has the ids of the parent, and with these the
+    // thread would seem to have ended.
+    let pid = Some(sys::pid_by_call()).filter(|&pid| is_id(pid)).unwrap_or_else(sys::pid);
+    let tid = Some(sys::tid_by_call()).filter(|&tid| is_id(tid)).unwrap_or_else(sys::tid);
+    let claimant = Claimant { pid, tid, pid_namespace, creator };
+    let claimed = if is_id(pid.max(tid)) { slots::claim(ring, claimant) } else { Err(Refusal::Filter) };
     match claimed {
         Ok(index) => {
             if !watch_exit(own) {

@@ -47,6 +47,13 @@ pub(crate) fn leave_removal(ring: &Ring) {
     fence(SeqCst);
 }
 
+/// The creator has not ended after [`leave_removal`], and removes the ring when it does.
+#[cfg(feature = "interpose")]
+pub(crate) fn keep_removal(ring: &Ring) {
+    // ORDERING: relaxed: the children that ended before have found the one that was announced.
+    ring.control.counters().removal_is_left.store(0, Relaxed);
+}
+
 /// Whether the creator has left the removal of the ring to the last child.
 #[inline(always)]
 pub(crate) fn is_removal_left(ring: &Ring) -> bool {

@@ -46,7 +46,9 @@ impl FoundModules {
 
     /// The modules that are loaded now, the earlier ones first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &FoundModule> {
-        self.all().filter(|module| present::is_loaded(module.fingerprint, module.module.code_begin))
+        let is_full = present::is_full();
+        self.all()
+            .filter(move |module| is_full || present::is_loaded(module.fingerprint, module.module.code_begin))
     }
 
     fn all(&self) -> impl Iterator<Item = &FoundModule> {
