@@ -177,8 +177,8 @@ fn what_was_recorded_survives_a_kill_of_the_recorder_at_any_moment() {
             continue;
         }
         let is_whole = !errors.contains(" overwritten before they were read");
-        for (_, steps) in steps(&target) {
-            assert!(!(has_gap(&steps) && is_whole), "{errors}");
+        for (thread, steps) in steps(&target) {
+            assert!(!(has_gap(&steps) && is_whole), "thread {thread}: {steps:?}\n{errors}");
         }
         victim.kill();
         victim.wait();
