@@ -70,6 +70,7 @@ formatting_steps() {
         step 'formatting' cargo fmt --all --check -- --color never
         # Workspaces of their own.
         step 'formatting of fuzz' cargo fmt --manifest-path tests/fuzz/Cargo.toml --check -- --color never
+        step 'formatting of http' cargo fmt --manifest-path librip/tokio/benches/http/Cargo.toml --check -- --color never
         step 'formatting of patched' cargo fmt --manifest-path examples/patched/Cargo.toml --check -- --color never
     else
         skip 'formatting' 'rustfmt is missing; rustup component add rustfmt'
