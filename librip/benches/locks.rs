@@ -11,10 +11,11 @@
 //! first to the third quartile. An operation is a lock, an increment and an unlock, by one thread unless the row says
 //! otherwise. Each setting of `RIP_CLOCK` runs in a process of its own. Nothing is asserted: read the differences.
 //!
-//! *Two threads on one lock* shows throughput: the wall time divided by the number of pairs that both threads made. It is
-//! measured only while both are on their way. A recorded lock has a longer gap between an unlock and the next lock, and
-//! a longer gap changes how often the threads meet. So the bare lock is also measured with a gap of the time that
+//! *Two threads on one lock* shows throughput: the wall time divided by the number of pairs that both threads made. It
+//! is measured only while both are on their way. A recorded lock has a longer gap between an unlock and the next lock,
+//! and a longer gap changes how often the threads meet. So the bare lock is also measured with a gap of the time that
 //! recording adds to a pair of one thread.
+//!
 //! *Hold time* shows how long the lock was held meanwhile. A raw lock of this benchmark measures that: it reads the
 //! processor's counter last in its `lock` and first in its `unlock`. The recorder's work is between these two moments,
 //! where it delays every waiting thread. Reading the counter takes some nanoseconds, in both rows.

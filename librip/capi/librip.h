@@ -136,9 +136,9 @@ LIBRIP_CALL_ void rip_set_thread_name(const char *name);
 LIBRIP_CALL_ void rip_refresh_modules(void);
 
 /* From now on, the recorder makes no system call that the program does not make itself. Call it before the program
- * installs a filter of its system calls (seccomp) that kills for the calls that it does not list. The calling thread and
- * those that have recorded before go on to record. Later threads record nowhere and are counted. The ring stays at a
- * clean exit. */
+ * installs a filter of its system calls (seccomp) that kills for the calls that it does not list. The calling thread
+ * and those that have recorded before go on to record. Later threads record nowhere and are counted. The ring stays at
+ * a clean exit. */
 LIBRIP_CALL_ void rip_avoid_system_calls(void);
 
 /* ---- Calls of the earlier C header ---------------------------------------------------------------------------- */

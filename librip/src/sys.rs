@@ -10,9 +10,9 @@
 //!
 //! # All system calls after the start, and why none hurts the program
 //!
-//! A program may install a filter (seccomp) that kills it for a call that it does not list. It tells the recorder before
-//! (`avoid_system_calls`), or the interposer notices. From then on the recorder makes only the calls of the first group.
-//! A test compares this list with the code.
+//! A program may install a filter (seccomp) that kills it for a call that it does not list. It tells the recorder
+//! before (`avoid_system_calls`), or the interposer notices. From then on the recorder makes only the calls of the
+//! first group. A test compares this list with the code.
 //!
 //! | when | calls | why it cannot hurt |
 //! |---|---|---|
@@ -89,7 +89,11 @@ pub(crate) fn own_thread() -> usize {
     #[cfg(target_arch = "x86_64")]
     return unsafe {
         let own: usize;
-        core::arch::asm!("mov {own}, qword ptr fs:[0]", own = out(reg) own, options(nostack, readonly, pure, preserves_flags));
+        core::arch::asm!(
+            "mov {own}, qword ptr fs:[0]",
+            own = out(reg) own,
+            options(nostack, readonly, pure, preserves_flags),
+        );
         own
     };
     // SAFETY: it returns a number, and has no condition.

@@ -6,7 +6,8 @@ use super::{Dlopen, ForkBlock, TaskBlock, ThreadBlock};
 
 /// The instructions of a mark, and the note that describes its site.
 ///
-/// Fifteen instructions if the thread has a slot, seventeen with `KIND_PROGRESS`, which also asks whether a time is due.
+/// Fifteen instructions if the thread has a slot, seventeen with `KIND_PROGRESS`, which also asks whether a time is
+/// due.
 ///
 /// # How a word is reserved
 ///
@@ -18,8 +19,8 @@ use super::{Dlopen, ForkBlock, TaskBlock, ThreadBlock};
 /// * A handler before the load, or after the comparison, has numbers of its own.
 /// * A handler between the load and the addition takes the loaded number. The comparison finds the difference. The
 ///   number that the addition reserved stays unwritten.
-/// * A handler between the addition and the comparison takes later numbers. The comparison finds the difference too. The
-///   loaded number stays unwritten, although it was this mark's.
+/// * A handler between the addition and the comparison takes later numbers. The comparison finds the difference too.
+///   The loaded number stays unwritten, although it was this mark's.
 ///
 /// The count only grows, so it does not come back to a former value. The reader counts the words that were reserved and
 /// not written. `tests/threads` interrupts a mark at each of its instructions.

@@ -163,8 +163,8 @@ impl Slot {
         Some(entry)
     }
 
-    /// One of the first two entries or the one after those in use, if it is free. `None` also if one of the first two is
-    /// this lock's: it is held again, or somebody has released it and left the entry.
+    /// One of the first two entries or the one after those in use, if it is free. `None` also if one of the first two
+    /// is this lock's: it is held again, or somebody has released it and left the entry.
     #[cfg(feature = "interpose")]
     #[inline(always)]
     pub(crate) fn fast_free(self, lock: u64) -> Option<FastEntry> {

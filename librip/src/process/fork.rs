@@ -8,8 +8,8 @@
 //! # What a fork costs
 //!
 //! A page that a child touches costs it a page fault, about a hundredth of a fork. So what each child executes is in
-//! one section, `.text_of_forks`, which is smaller than a page, and so is what it reads and writes, in `.data_of_forks`.
-//! A test counts the faults (`tests/preload/forks.rs`).
+//! one section, `.text_of_forks`, which is smaller than a page, and so is what it reads and writes, in
+//! `.data_of_forks`. A test counts the faults (`tests/preload/forks.rs`).
 
 #![allow(unsafe_code, reason = "the C library calls the handlers")]
 
