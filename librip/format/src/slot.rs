@@ -62,8 +62,8 @@ pub struct SlotHeader {
     pub held_overflowed: AtomicU32,
     /// `SLOT_FLAG_*`.
     pub flags: AtomicU16,
-    /// So many of the first entries of [`SlotHeader::held`] may be in use, but for the last entry; 2 if less. It saves
-    /// the owner a search. A reader looks at all entries.
+    /// The number of entries of [`SlotHeader::held`] that the owner searches, from the first one. A value below 2 means
+    /// 2. The entries that follow are free, except that the last one may be in use. A reader looks at all entries.
     pub held_end: AtomicU16,
     /// The thread's name, padded with zeros: the one that it had when it claimed the slot, unless the program gave it
     /// another one ([`SLOT_FLAG_NAMED`]).

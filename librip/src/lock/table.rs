@@ -112,8 +112,8 @@ impl Slot {
         self.header().held_end.store(end as u16, Relaxed);
     }
 
-    /// The end of what is in use now. It is not stored: a handler may look for a lock when the interrupted code has
-    /// chosen an entry and not entered it yet, and must leave the end behind that one.
+    /// The end of what is in use now. It is not stored. A handler may search while the interrupted code has chosen an
+    /// entry and not yet entered it. The stored end must stay after that entry.
     #[inline(always)]
     fn end_of_used(self) -> usize {
         let mut end = self.end();

@@ -28,7 +28,6 @@ use librip_format::{
     CLOCK_SOURCE_MONOTONIC, Header, PAYLOAD_MASK,
 };
 
-use super::current;
 use super::instance::{self, Request};
 use crate::{arch, sys};
 
@@ -167,11 +166,11 @@ pub(crate) fn boottime_ns_of_task() -> u64 {
     block.moment_ns.get() + ((later * NS_A_TICK.load(Relaxed)) >> NS_SHIFT)
 }
 
-/// So long a moment counts: 0.5 to 1 ms, because a tick is 8 to 16 ns.
+/// A thread uses a moment for this many ticks: 0.5 to 1 ms, because a tick is 8 to 16 ns.
 const MOMENT_TICKS_MAX: u64 = 1 << 16;
 
-/// So long may it take to read the system's clock: 1 to 2 us. A moment during which the thread was interrupted would be
-/// wrong by as much.
+/// A thread keeps a moment only if it read the system's clock within this many ticks: 1 to 2 us. If a longer pause
+/// interrupts the reading, the moment is wrong by that pause.
 const MOMENT_READ_TICKS_MAX: u64 = 1 << 7;
 
 #[cold]
@@ -278,8 +277,8 @@ pub(crate) fn operand() -> u64 {
     if ticks > MEASURE_NEXT.load(Relaxed) {
         // In about a second. In the instance that owns the ring, `recalibrate` replaces this by a better time.
         MEASURE_NEXT.store(ticks.saturating_add(1 << 27), Relaxed);
-        match current::ring().filter(|_| instance::is_owner()) {
-            // A request blocks signals, which takes two system calls. A handler that measures too does no harm.
+        match instance::own_ring() {
+            // A handler that measures too does no harm.
             Some(ring) => recalibrate(ring.header()),
             None => instance::request(Request::RECALIBRATE_CLOCK, 0),
         }

@@ -19,6 +19,7 @@ use super::loader;
 use super::state;
 use super::task_slot::{FuturePlace, TaskSlot, Turn};
 use crate::arch::{self, Settings, ThreadBlock};
+use crate::ring::Ring;
 use crate::ring::calls::CallPlace;
 use crate::ring::process_sites::NewSite;
 use crate::sys;
@@ -181,6 +182,11 @@ pub(crate) fn is_owner() -> bool {
     IS_OWNER.load(Relaxed)
 }
 
+/// The ring, if this is the instance that owns it. The caller then needs no request, which blocks signals.
+pub(crate) fn own_ring() -> Option<&'static Ring> {
+    current::ring().filter(|_| is_owner())
+}
+
 /// Whether the calling thread may record: it has a slot, or may get one.
 #[inline]
 pub(crate) fn may_record() -> bool {
@@ -199,9 +205,9 @@ pub(crate) fn request(request: Request, lock: u64) {
     }
 }
 
-/// Sends a request that counts something in the header. In the owner no signal need be blocked for that.
+/// Counts something in the header, by a request if this is not the owner.
 pub(crate) fn count(what: Request) {
-    match current::ring().filter(|_| is_owner()) {
+    match own_ring() {
         Some(ring) => what.count_in(ring.header()),
         None => request(what, 0),
     }

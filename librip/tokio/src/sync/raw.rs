@@ -90,7 +90,7 @@ pub(crate) fn acquire<const USE: Use, O>(
     let ways = Ways {
         proceed: coop::poll_proceed,
         attempt: move |budget: RestoreOnPending| {
-            // If it is closed, its future says so.
+            // A closed semaphore fails here too. The future then returns the error.
             semaphore.try_acquire_many(permits).ok()?.forget();
             budget.made_progress();
             Some(Ok(()))
