@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use librip_test_kit::Random;
-use read_rip::ring::{self, Follower, IntoParts, NewWords, RecordingWriter, Snapshot, Source, Word};
+use read_rip::ring::{
+    self, Follower, Header, IntoParts, NewWords, Parts, RecordingWriter, Snapshot, Source, Word,
+};
 
 use crate::support::exports::crew;
 use crate::support::fixture::Fixture;
@@ -13,6 +15,12 @@ use crate::support::synth::{Ring, Site, Slot};
 /// The word of a sequence: whoever reads it can tell whether it was recorded.
 fn word(sequence: u64) -> Word {
     Word::pc(sequence, 0x5000 + 8 * (sequence % 100_000))
+}
+
+fn image_of(source: &Source, header: &Header) -> Parts {
+    let mut parts = Parts::default();
+    ring::write_image(source, Some(header), &mut IntoParts(&mut parts)).unwrap();
+    parts
 }
 
 /// A recording of a ring with one thread, which had recorded so many words before those in the ring, in blocks of a
@@ -26,12 +34,8 @@ fn recording(earlier: u64) -> (Vec<u8>, Fixture) {
     };
     let mut bytes = Vec::new();
     let mut writer = RecordingWriter::new(&mut bytes).unwrap();
-    let image = |writer: &mut RecordingWriter<&mut Vec<u8>>| {
-        writer
-            .image(|parts| ring::write_image(&source, Some(&header), &mut IntoParts(parts)).map(drop))
-            .unwrap();
-    };
-    image(&mut writer);
+    let image = image_of(&source, &header);
+    writer.image(&image).unwrap();
     // Another owner of the slot, of whose words the ring has none.
     let mut owner = of_slot.owner.clone();
     owner.generation += 1;
@@ -39,7 +43,7 @@ fn recording(earlier: u64) -> (Vec<u8>, Fixture) {
         let words = (from..from + 100).map(word).collect();
         writer.words(&[NewWords { owner: owner.clone(), from, words, unseen: 0 }]).unwrap();
     }
-    image(&mut writer);
+    writer.image(&image).unwrap();
     (bytes, fixture)
 }
 
@@ -81,9 +85,7 @@ fn a_recording_shows_tasks_as_its_ring_does() {
     let header = ring::present_header(&source).unwrap();
     let mut bytes = Vec::new();
     let mut writer = RecordingWriter::new(&mut bytes).unwrap();
-    let image =
-        writer.image(|parts| ring::write_image(&source, Some(&header), &mut IntoParts(parts)).map(drop));
-    image.unwrap();
+    writer.image(&image_of(&source, &header)).unwrap();
     let path = fixture.path.with_extension("recording");
     std::fs::write(&path, bytes).unwrap();
     for format in ["folded", "chrome", "ndjson", "openmetrics"] {
@@ -163,7 +165,7 @@ fn an_event_that_was_half_written_when_the_image_was_made_is_whole() {
     let mut bytes = Vec::new();
     let mut writer = RecordingWriter::new(&mut bytes).unwrap();
     writer.words(&follower.new_words(&source, &header).unwrap()).unwrap();
-    writer.image(|parts| ring::write_image(&source, Some(&header), &mut IntoParts(parts)).map(drop)).unwrap();
+    writer.image(&image_of(&source, &header)).unwrap();
     // The event is complete now, and another one follows.
     let later = ring.with_slots([said(said(speaker()))]).build();
     std::fs::write(&fixture.path, &later.bytes).unwrap();
@@ -172,6 +174,38 @@ fn an_event_that_was_half_written_when_the_image_was_made_is_whole() {
     std::fs::write(&path, &bytes).unwrap();
     let shown = read_rip(["log".as_ref(), path.as_os_str()]).sound().stdout;
     assert_eq!(shown.matches("half 512").count(), 3, "{shown}");
+}
+
+#[test]
+fn words_that_were_overwritten_while_the_image_was_made_are_taken_from_the_record() {
+    // Of the sixteen words before the fortieth, the image has the last two.
+    let slot = Slot::thread("worker", 5).at(38).marks([0x10, 0x20]);
+    let fixture = Fixture::of(&Ring { slot_words: 16, ..Ring::new() }.with_slots([slot]));
+    let source = Source::open(&fixture.path).unwrap();
+    let header = ring::present_header(&source).unwrap();
+    let [of_slot] = &Follower::default().new_words(&source, &header).unwrap()[..] else {
+        panic!("one thread")
+    };
+    let recorded = |range: std::ops::Range<u64>| {
+        let words = range.clone().map(word).collect();
+        NewWords { owner: of_slot.owner.clone(), from: range.start, words, unseen: 0 }
+    };
+    let mut bytes = Vec::new();
+    let mut writer = RecordingWriter::new(&mut bytes).unwrap();
+    writer.words(&[recorded(0..36)]).unwrap();
+    writer.image(&image_of(&source, &header)).unwrap();
+    writer.words(&[recorded(40..50)]).unwrap();
+    let path = fixture.path.with_extension("recording");
+    std::fs::write(&path, &bytes).unwrap();
+    let snapshot = ring::read(&path).unwrap();
+    let [slot] = &snapshot.slots[..] else { panic!("{:#?}", snapshot.slots) };
+    assert_eq!((slot.words_from, slot.count, slot.unwritten), (0, 40, 2));
+    let missing = |&(_, word): &(usize, Word)| word.is_missing();
+    let missing: Vec<usize> = slot.words.iter().filter(missing).map(|(at, _)| at).collect();
+    assert_eq!(missing, [36, 37]);
+    assert!((0..36).all(|at| slot.words.get(at as usize) == Some(word(at))));
+    let [history] = &snapshot.histories[..] else { panic!("{:#?}", snapshot.histories) };
+    assert_eq!((history.first_sequence, history.count), (40, 50));
 }
 
 #[test]

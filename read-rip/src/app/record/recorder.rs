@@ -15,7 +15,7 @@ use crate::cli::{Common, RotationArgs};
 use crate::core::is_core;
 use crate::process::liveness;
 use crate::report::{self, printable};
-use crate::ring::{self, Follower, IntoParts, NewWords, Parts, Saved, Source};
+use crate::ring::{self, Follower, Header, IntoParts, NewWords, Parts, Saved, Source};
 
 /// How often an image of the ring is written.
 const IMAGE_INTERVAL: Duration = Duration::from_secs(10);
@@ -96,13 +96,18 @@ impl Recorder {
         let answers = if is_last { answers(&reading, None, wanted) } else { Default::default() };
         let context = Context { answers, ..context(reading, None) }.to_bytes();
         let context = context.map_err(|error| self.failed(error.into()))?;
-        let image = |out: &mut Parts| {
-            let len = ring::write_image(&self.source, header.as_ref(), &mut IntoParts(out))?;
-            Saved::write_rest(out, len, 0, &context)
-        };
-        self.target.image(image).map_err(|source| self.failed(source))?;
+        self.write_image(header.as_ref(), &context).map_err(|source| self.failed(source))?;
         self.image_due = Instant::now() + IMAGE_INTERVAL.max(IMAGE_PAUSE * begun.elapsed());
         Ok(())
+    }
+
+    /// Copies the ring, writes what was recorded until then, and writes the copy.
+    fn write_image(&mut self, header: Option<&Header>, context: &[u8]) -> io::Result<()> {
+        let mut parts = Parts::default();
+        let len = ring::write_image(&self.source, header, &mut IntoParts(&mut parts))?;
+        Saved::write_rest(&mut parts, len, 0, context)?;
+        self.new_words()?;
+        self.target.image(&parts)
     }
 
     /// What was recorded.

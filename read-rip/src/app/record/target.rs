@@ -65,9 +65,9 @@ impl Target {
     }
 
     /// Writes an image.
-    pub(super) fn image(&mut self, write: impl FnOnce(&mut Parts) -> io::Result<()>) -> io::Result<()> {
+    pub(super) fn image(&mut self, parts: &Parts) -> io::Result<()> {
         let before = self.writer.written_bytes();
-        self.writer.image(write)?;
+        self.writer.image(parts)?;
         self.image_bytes = self.writer.written_bytes() - before;
         Ok(())
     }

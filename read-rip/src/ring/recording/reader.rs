@@ -1,7 +1,7 @@
 //! What a reader makes of a recording.
 //!
 //! The last image is the ring. Its slots get the recorded words that come directly before their own, so that every view
-//! of a thread goes as far back as the record does. Other words, those of threads that have lost their slots meanwhile
+//! of a thread goes as far back as the record does, and those that they lack. Other words, those of threads that have lost their slots meanwhile
 //! included, become histories: `log` and `spans` show them.
 //!
 //! The file may have any length. Its blocks are read one by one, and of the words the newest are kept.
@@ -166,6 +166,9 @@ impl Recording {
                 {
                     lengthen(slot, *from, words);
                 }
+                if let Some(slot) = &mut slot {
+                    complete(slot, *from, words);
+                }
                 // What the image has itself is not shown twice.
                 let (begin_of_image, end_of_image) =
                     slot.as_ref().map_or((u64::MAX, u64::MAX), |slot| (slot.words_from, slot.count));
@@ -197,6 +200,18 @@ fn lengthen(slot: &mut Slot, from: u64, before: &[Word]) {
         Some(index) => own.get(index).unwrap_or_default(),
     });
     slot.words_from = from;
+}
+
+/// Sets the words that a slot lacks: the image has none that was overwritten while it was made.
+fn complete(slot: &mut Slot, from: u64, recorded: &[Word]) {
+    let (first, last) = (from.max(slot.words_from), slot.count.min(from + recorded.len() as u64));
+    for sequence in first..last {
+        let at = (sequence - slot.words_from) as usize;
+        if slot.words.get(at).is_some_and(|word| word.is_missing()) {
+            slot.words.set(at, recorded[(sequence - from) as usize]);
+            slot.unwritten = slot.unwritten.saturating_sub(1);
+        }
+    }
 }
 
 /// A history of these words alone. Its events are those that end at `first` or later.

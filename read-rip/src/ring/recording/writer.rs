@@ -33,14 +33,16 @@ impl<W: Write> RecordingWriter<W> {
         self.written_bytes
     }
 
-    /// Writes an image. `write` writes what `read-rip save` would.
+    /// Writes an image: what `read-rip save` would write.
+    ///
+    /// The words that were recorded until the image was complete must have been written before. Then, at whatever
+    /// instant the writer is killed, the file has or counts every word up to the image's end. Words that were
+    /// overwritten while the image was copied are not in the image.
     ///
     /// # Errors
     ///
-    /// Those of `write` and of the output. Then the block does not count.
-    pub fn image(&mut self, write: impl FnOnce(&mut Parts) -> io::Result<()>) -> io::Result<()> {
-        let mut parts = Parts::default();
-        write(&mut parts)?;
+    /// Those of the output. Then the block does not count.
+    pub fn image(&mut self, parts: &Parts) -> io::Result<()> {
         self.block(IMAGE, 0, |body| {
             body.write_all(&parts.len_bytes.to_le_bytes())?;
             parts.parts.iter().try_for_each(|(offset, bytes)| {

@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use librip_test_kit::checksum::of_pieces;
-use read_rip::ring::{self, Follower, IntoParts, RecordingWriter, Source};
+use read_rip::ring::{self, Follower, IntoParts, Parts, RecordingWriter, Source};
 use read_rip_fuzz::{begin, file, read_everything, ring};
 
 const BLOCK: &[u8; 8] = b"RIPBLOCK";
@@ -19,13 +19,13 @@ fn seeds() -> Vec<Vec<u8>> {
     let source = Source::open(&path).expect("a ring");
     let header = ring::present_header(&source).expect("a header");
     let new = Follower::default().new_words(&source, &header).expect("words");
+    let mut image = Parts::default();
+    ring::write_image(&source, Some(&header), &mut IntoParts(&mut image)).expect("memory");
     let recording = |words: &[_]| {
         let mut bytes = Vec::new();
         let mut writer = RecordingWriter::new(&mut bytes).expect("memory");
         for _ in 0..2 {
-            let image = writer
-                .image(|parts| ring::write_image(&source, Some(&header), &mut IntoParts(parts)).map(drop));
-            image.expect("memory");
+            writer.image(&image).expect("memory");
             writer.words(words).expect("memory");
         }
         bytes
