@@ -1,7 +1,9 @@
 //! The waker that a task's futures get: it counts the wake, and passes it on to the executor.
 //!
-//! It is the same waker in all polls, so `Waker::will_wake` says so. A lock keeps the executor's waker, because an
-//! executor may give another one with each poll, while any thread wakes.
+//! Many tasks are ready at their first poll, and none of their futures keeps the waker. So [`Counting`], which a kept
+//! waker needs, is made when somebody clones the waker for the first time. Until then the futures get a waker that
+//! points to the poll ([`OfPoll`]). Afterwards it is the same waker in all polls, so `Waker::will_wake` says so. The
+//! executor's waker is kept there, because an executor may give another one with each poll, while any thread wakes.
 //!
 //! # Who can wake a task
 //!
@@ -14,60 +16,125 @@
 #![allow(unsafe_code, reason = "a waker is a pointer with a table of functions")]
 
 use core::mem::{self, ManuallyDrop};
+use core::ptr;
+use core::sync::atomic::Ordering::Acquire;
+use core::sync::atomic::fence;
 use core::task::{RawWaker, RawWakerVTable, Waker};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::instance;
 use super::task_slot::TaskSlot;
 use librip_format::WAKERS_UNKNOWN;
 
 /// The wakers of a task.
+#[derive(Default)]
 pub(crate) struct Wakers {
-    /// What the task's futures get. It shares `counting`.
-    of_futures: Waker,
-    counting: Arc<Counting>,
-    /// A copy of the executor's waker, to see that it is another one without a lock.
-    last: Waker,
+    /// Nothing as long as no future has cloned the waker.
+    kept: OnceLock<Kept>,
 }
 
-/// The references to [`Counting`] in a [`Wakers`].
-const OWN_REFERENCES: usize = 2;
+struct Kept {
+    /// What the task's futures get. It has a reference to [`Counting`].
+    of_futures: Waker,
+    executors: Identity,
+}
 
-impl Wakers {
-    pub(crate) fn new(slot: TaskSlot) -> Wakers {
-        let last = Waker::noop().clone();
-        let state = Mutex::new(State { executors: last.clone(), slot });
-        let counting = Arc::new(Counting { words: slot.address(), state });
-        Wakers { of_futures: waker(Arc::clone(&counting)), counting, last }
+/// Which waker it is that is kept. While it is kept, no other has the same addresses.
+#[derive(PartialEq, Eq)]
+struct Identity {
+    data: usize,
+    vtable: usize,
+}
+
+impl Identity {
+    #[inline]
+    fn of(waker: &Waker) -> Identity {
+        Identity { data: waker.data().addr(), vtable: ptr::from_ref(waker.vtable()).addr() }
+    }
+}
+
+impl Kept {
+    fn new(executors: Waker, slot: TaskSlot) -> Kept {
+        let identity = Identity::of(&executors);
+        let counting = Counting { words: slot.address(), state: Mutex::new(State { executors, slot }) };
+        // SAFETY: the functions of the table take such a pointer, and keep the count of references. What they do is
+        // safe in any thread.
+        let of_futures = unsafe { Waker::from_raw(raw(Arc::new(counting))) };
+        Kept { of_futures, executors: identity }
     }
 
-    /// The waker for the task's futures, if the executor gives this one.
-    #[inline]
-    pub(crate) fn of(&mut self, executors: &Waker) -> &Waker {
-        if !self.last.will_wake(executors) {
-            self.replace(executors);
-        }
-        &self.of_futures
+    fn counting(&self) -> ManuallyDrop<Arc<Counting>> {
+        // SAFETY: `new` has made the waker of such a pointer. Its reference stays its own.
+        ManuallyDrop::new(unsafe { of_pointer(self.of_futures.data()) })
     }
 
     #[cold]
     fn replace(&mut self, executors: &Waker) {
-        self.last.clone_from(executors);
-        let former = self.counting.with(|state| mem::replace(&mut state.executors, executors.clone()));
+        let executors = executors.clone();
+        self.executors = Identity::of(&executors);
+        let former = self.counting().with(|state| mem::replace(&mut state.executors, executors));
         // Not under the lock: it may be the end of another task.
         drop(former);
+    }
+}
+
+impl Wakers {
+    /// Polls the future of the task with this slot, which the executor polls with this waker.
+    #[inline]
+    pub(crate) fn poll<T>(
+        &mut self,
+        slot: &TaskSlot,
+        executors: &Waker,
+        poll: impl FnOnce(&Waker) -> T,
+    ) -> T {
+        if let Some(kept) = self.kept.get_mut() {
+            if kept.executors != Identity::of(executors) {
+                kept.replace(executors);
+            }
+            return poll(&kept.of_futures);
+        }
+        let of_poll = OfPoll { slot, executors, wakers: self };
+        let data = ptr::from_ref(&of_poll).cast();
+        // SAFETY: the functions of the table take such a pointer. It is valid while the future is polled, and the future
+        // gets a reference to the waker for that long. What they do is safe in any thread.
+        let waker = ManuallyDrop::new(unsafe { Waker::new(data, &OF_POLL) });
+        poll(&waker)
     }
 
     /// How many clones of the waker there are: those who may wake the task.
     #[inline(always)]
     pub(crate) fn clones(&self) -> u32 {
-        let clones = Arc::strong_count(&self.counting).wrapping_sub(OWN_REFERENCES);
+        let Some(kept) = self.kept.get() else { return 0 };
+        // One is our own.
+        let clones = Arc::strong_count(&kept.counting()).wrapping_sub(1);
         clones.min(WAKERS_UNKNOWN as usize) as u32
     }
 
     /// The task is no more: from now on its slot is not written to.
     pub(crate) fn end(self) {
-        self.counting.with(|state| state.slot = TaskSlot::NONE);
+        match self.kept.get() {
+            Some(kept) if self.clones() > 0 => kept.counting().with(|state| state.slot = TaskSlot::NONE),
+            // ORDERING: acquire, pairs with the releases of those who had clones: they have counted their wakes.
+            _ => fence(Acquire),
+        }
+    }
+}
+
+/// The poll of a task whose waker nobody has cloned yet.
+struct OfPoll<'a> {
+    slot: &'a TaskSlot,
+    executors: &'a Waker,
+    wakers: &'a Wakers,
+}
+
+impl OfPoll<'_> {
+    fn clone_waker(&self) -> Waker {
+        self.wakers.kept.get_or_init(|| Kept::new(self.executors.clone(), *self.slot)).of_futures.clone()
+    }
+
+    fn wake(&self) {
+        count(self.slot);
+        self.executors.wake_by_ref();
     }
 }
 
@@ -92,35 +159,38 @@ impl Counting {
     /// Counts a wake, and returns the executor's waker.
     fn count(&self) -> Waker {
         self.with(|state| {
-            if let (true, Some(owner)) = (state.slot.exists(), instance::owner()) {
-                (owner.tasks.woken)(&state.slot);
-            }
+            count(&state.slot);
             state.executors.clone()
         })
     }
 }
 
-/// Whether a waker is that of the task whose slot has its words at this address.
-pub(crate) fn is_of_task(waker: &Waker, words: *mut u64) -> bool {
-    if !core::ptr::eq(waker.vtable(), &raw const VTABLE) {
-        return false;
+/// Counts a wake of the task with this slot, if it exists.
+fn count(slot: &TaskSlot) {
+    if let (true, Some(owner)) = (slot.exists(), instance::owner()) {
+        (owner.tasks.woken)(slot);
     }
-    // SAFETY: a waker with this table has a pointer from `Arc::into_raw`, of which it owns a reference.
-    let counting = unsafe { &*waker.data().cast::<Counting>() };
-    counting.words == words.addr()
 }
 
-fn waker(counting: Arc<Counting>) -> Waker {
-    // SAFETY: the functions of the table take such a pointer, and keep the count of references. What they do is safe in
-    // any thread.
-    unsafe { Waker::from_raw(raw(counting)) }
+/// Whether a waker is that of the task whose slot has its words at this address.
+pub(crate) fn is_of_task(waker: &Waker, words: *mut u64) -> bool {
+    let of_task = if ptr::eq(waker.vtable(), &raw const VTABLE) {
+        // SAFETY: a waker with this table has a pointer from `Arc::into_raw`, of which it owns a reference.
+        unsafe { &*waker.data().cast::<Counting>() }.words
+    } else if ptr::eq(waker.vtable(), &raw const OF_POLL) {
+        // SAFETY: a waker with this table has this pointer, which is valid as long as somebody has the waker.
+        unsafe { of_poll(waker.data()) }.slot.address()
+    } else {
+        return false;
+    };
+    of_task == words.addr()
 }
 
 fn raw(counting: Arc<Counting>) -> RawWaker {
     RawWaker::new(Arc::into_raw(counting).cast(), &VTABLE)
 }
 
-/// A static and not a constant, so that its address tells these wakers from others.
+/// A static and not a constant, so that its address tells these wakers from others. So is the next one.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
 /// The pointer of a waker as what it is.
@@ -157,38 +227,144 @@ unsafe fn drop_waker(pointer: *const ()) {
     drop(unsafe { of_pointer(pointer) });
 }
 
+/// The table of a waker that points to an [`OfPoll`], and owns nothing.
+static OF_POLL: RawWakerVTable =
+    RawWakerVTable::new(clone_of_poll, wake_of_poll, wake_of_poll, |_| { /* It owns nothing. */ });
+
+/// The pointer of a waker as what it is.
+///
+/// # Safety
+///
+/// It is that of a waker with the table [`OF_POLL`], which is still to be had.
+unsafe fn of_poll<'a>(pointer: *const ()) -> &'a OfPoll<'a> {
+    // SAFETY: the caller's promise.
+    unsafe { &*pointer.cast() }
+}
+
+unsafe fn clone_of_poll(pointer: *const ()) -> RawWaker {
+    // SAFETY: the waker is cloned, so it is to be had.
+    let clone = ManuallyDrop::new(unsafe { of_poll(pointer) }.clone_waker());
+    RawWaker::new(clone.data(), clone.vtable())
+}
+
+unsafe fn wake_of_poll(pointer: *const ()) {
+    // SAFETY: the waker is used, so it is to be had.
+    unsafe { of_poll(pointer) }.wake();
+}
+
 #[cfg(test)]
 mod tests {
+    use std::panic::{self, AssertUnwindSafe};
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::task::Wake;
+    use std::thread;
 
     use super::*;
 
-    /// An executor that counts the references to the task's wakers when it is woken.
+    /// An executor that notes how many can wake its task when it is woken.
+    #[derive(Default)]
     struct Executor {
-        counting: Arc<Counting>,
-        references: AtomicUsize,
+        counting: OnceLock<Arc<Counting>>,
+        clones: AtomicUsize,
+        wakes: AtomicUsize,
     }
 
     impl Wake for Executor {
         fn wake(self: Arc<Self>) {
-            self.references.store(Arc::strong_count(&self.counting), SeqCst);
+            self.wakes.fetch_add(1, SeqCst);
+            if let Some(counting) = self.counting.get() {
+                // One is that of `Wakers`, and one is this executor's.
+                self.clones.store(Arc::strong_count(counting) - 2, SeqCst);
+            }
         }
+    }
+
+    fn poll<T>(wakers: &mut Wakers, executors: &Waker, poll: impl FnOnce(&Waker) -> T) -> T {
+        wakers.poll(&TaskSlot::NONE, executors, poll)
     }
 
     #[test]
     fn a_waker_that_wakes_is_none_any_more_when_the_executor_polls_the_task() {
-        let mut wakers = Wakers::new(TaskSlot::NONE);
-        let counting = Arc::clone(&wakers.counting);
-        let executor = Arc::new(Executor { counting, references: AtomicUsize::new(0) });
-        let own = OWN_REFERENCES + 1;
+        let (mut wakers, executor) = (Wakers::default(), Arc::new(Executor::default()));
         let of_executor = Waker::from(Arc::clone(&executor));
-        let [first, second] = [0; 2].map(|_| wakers.of(&of_executor).clone());
+        let [first, second] = [0; 2].map(|_| poll(&mut wakers, &of_executor, Waker::clone));
+        let counting = wakers.kept.get().unwrap().counting();
+        assert!(executor.counting.set(Arc::clone(&counting)).is_ok());
         first.wake();
-        assert_eq!(executor.references.load(SeqCst), own + 1, "the second one");
+        assert_eq!(executor.clones.load(SeqCst), 1, "the second one");
         second.wake_by_ref();
-        assert_eq!(executor.references.load(SeqCst), own + 1, "it stays");
+        assert_eq!(executor.clones.load(SeqCst), 1, "it stays");
         second.wake();
-        assert_eq!(executor.references.load(SeqCst), own);
+        assert_eq!(executor.clones.load(SeqCst), 0);
+        assert_eq!(executor.wakes.load(SeqCst), 3);
+    }
+
+    #[test]
+    fn nothing_is_made_for_a_task_whose_waker_nobody_clones() {
+        let (mut wakers, executor) = (Wakers::default(), Arc::new(Executor::default()));
+        let of_executor = Waker::from(Arc::clone(&executor));
+        for _ in 0..2 {
+            poll(&mut wakers, &of_executor, Waker::wake_by_ref);
+        }
+        assert_eq!(executor.wakes.load(SeqCst), 2);
+        assert!(wakers.kept.get().is_none());
+        assert_eq!((wakers.clones(), Arc::strong_count(&executor)), (0, 2));
+    }
+
+    #[test]
+    fn clones_of_one_poll_by_several_threads_are_one_waker_which_later_polls_get() {
+        let mut wakers = Wakers::default();
+        let clones = poll(&mut wakers, Waker::noop(), |waker| {
+            thread::scope(|scope| {
+                let clones = [0; 4].map(|_| scope.spawn(|| waker.clone()));
+                clones.map(|clone| clone.join().unwrap())
+            })
+        });
+        assert_eq!(wakers.clones(), 4);
+        poll(&mut wakers, Waker::noop(), |waker| assert!(clones.iter().all(|clone| clone.will_wake(waker))));
+        drop(clones);
+        assert_eq!(wakers.clones(), 0);
+    }
+
+    #[test]
+    fn a_clone_wakes_the_executor_that_polled_last() {
+        let mut wakers = Wakers::default();
+        let executors = [0; 2].map(|_| Arc::new(Executor::default()));
+        let of_executors = executors.each_ref().map(|executor| Waker::from(Arc::clone(executor)));
+        let clone = poll(&mut wakers, &of_executors[0], Waker::clone);
+        poll(&mut wakers, &of_executors[1], |waker| assert!(waker.will_wake(&clone)));
+        clone.wake_by_ref();
+        let wakes = executors.each_ref().map(|executor| executor.wakes.load(SeqCst));
+        assert_eq!(wakes, [0, 1]);
+        assert_eq!(Arc::strong_count(&executors[0]), 2, "nothing is kept of it");
+    }
+
+    #[test]
+    fn a_clone_of_a_poll_that_panics_does_not_write_into_the_slot_after_the_end_of_the_task() {
+        let (mut wakers, mut words) = (Wakers::default(), 0);
+        let slot = TaskSlot { words: &raw mut words, ..TaskSlot::NONE };
+        let mut clone = None;
+        let panicked = panic::catch_unwind(AssertUnwindSafe(|| {
+            wakers.poll(&slot, Waker::noop(), |waker| {
+                clone = Some(waker.clone());
+                panic!("a future panics");
+            });
+        }));
+        assert!(panicked.is_err());
+        let counting = Arc::clone(&wakers.kept.get().unwrap().counting());
+        assert!(is_of_task(clone.as_ref().unwrap(), slot.words));
+        assert!(counting.with(|state| state.slot.exists()));
+        wakers.end();
+        assert!(!counting.with(|state| state.slot.exists()));
+    }
+
+    #[test]
+    fn the_waker_of_a_first_poll_is_known_as_that_of_its_task() {
+        let (mut wakers, mut words) = (Wakers::default(), [0; 2]);
+        let slot = TaskSlot { words: &raw mut words[0], ..TaskSlot::NONE };
+        wakers.poll(&slot, Waker::noop(), |waker| {
+            assert!(is_of_task(waker, slot.words) && !is_of_task(waker, slot.words.wrapping_add(1)));
+            assert!(!is_of_task(Waker::noop(), slot.words));
+        });
     }
 }

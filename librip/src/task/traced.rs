@@ -4,7 +4,7 @@ use core::future::Future;
 use core::mem::ManuallyDrop;
 use core::panic::Location;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 
 use super::polling::{Polling, PollingHere};
 use crate::lock::caller;
@@ -91,7 +91,7 @@ impl<'a> Builder<'a> {
         declare();
         let slot = self.claim(TASK_ASYNC, Location::caller());
         let has_wakers = slot.exists() && self.flags & TASK_COUNTS_WAKES != 0;
-        let life = Life::new(slot, has_wakers.then(|| Wakers::new(slot)));
+        let life = Life::new(slot, has_wakers.then(Wakers::default));
         Traced { future: ManuallyDrop::new(future), life }
     }
 
@@ -179,11 +179,11 @@ impl<F: Future> Future for Traced<F> {
         let poll = if life.is_here {
             // SAFETY: that is what it says.
             let polling = unsafe { PollingHere::begin(&life.slot) };
-            let (poll, wakers) = poll_with(&mut life.wakers, future, cx);
+            let (poll, wakers) = poll_with(&mut life.wakers, &life.slot, future, cx);
             polling.end(wakers);
             poll
         } else if let Some(polling) = Polling::begin(&life.slot) {
-            let (poll, wakers) = poll_with(&mut life.wakers, future, cx);
+            let (poll, wakers) = poll_with(&mut life.wakers, &life.slot, future, cx);
             polling.end(wakers);
             poll
         } else {
@@ -200,12 +200,13 @@ impl<F: Future> Future for Traced<F> {
 #[inline(always)]
 fn poll_with<F: Future>(
     wakers: &mut Option<Wakers>,
+    slot: &TaskSlot,
     future: Pin<&mut F>,
     cx: &mut Context<'_>,
 ) -> (Poll<F::Output>, u32) {
     let Some(wakers) = wakers else { return (future.poll(cx), WAKERS_UNKNOWN) };
-    let poll = future.poll(&mut Context::from_waker(wakers.of(cx.waker())));
-    (poll, wakers.clones())
+    let poll = |waker: &Waker| future.poll(&mut Context::from_waker(waker));
+    (wakers.poll(slot, cx.waker(), poll), wakers.clones())
 }
 
 impl<F> Drop for Traced<F> {
