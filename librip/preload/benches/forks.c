@@ -2,11 +2,11 @@
  *
  *   forks LIBRARY [MEBIBYTES [MAPPINGS]]
  *
- * Three copies of this program fork in turns: a bare one, one under the interposer without a ring, and one with a ring.
- * Each copy has written to so many MEBIBYTES of memory, and has so many more MAPPINGS. A turn is FORKS forks of
- * children that end at once. Between them, the program starts /bin/true, bare and under the interposer. The output has
- * a line for each: a name, a tab, the median of the times in microseconds, a tab, and the median of the ratios to the
- * bare one of the same turn.
+ * Five copies of this program fork in turns: a bare one, one under the interposer without a ring, one with a ring, and
+ * two whose children lock a mutex once. Each copy has written to so many MEBIBYTES of memory, and has so many more
+ * MAPPINGS. A turn is FORKS forks of children that end. Between them, the program starts /bin/true, bare and under the
+ * interposer. The output has a line for each: a name, a tab, the median of the times in microseconds, a tab, and the
+ * median of the ratios to the bare one of the same turn.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -20,7 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TURNS = 301, FORKS = 20, KINDS = 3 };
+enum { TURNS = 301, FORKS = 20, KINDS = 5 };
+
+/* Who locks a mutex before it forks or ends. */
+enum locks { NOBODY, PARENT, CHILDREN_TOO };
 
 static double now_us(void) {
     struct timespec time;
@@ -33,24 +36,30 @@ static void fail(const char *what) {
     exit(1);
 }
 
-/* A copy: forks as often as it is asked to, and answers with the time. */
-static int copy(int locks, size_t mebibytes, int mappings) {
+static void lock_once(void) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+}
+
+/* A copy: forks as often as it is asked to, and answers with the time. */
+static int copy(enum locks locks, size_t mebibytes, int mappings) {
     memset(malloc((mebibytes << 20) + 1), 1, mebibytes << 20);
     for (int index = 0; index < mappings; index++)
         /* Rights that alternate keep the kernel from joining neighbours. */
         mmap(NULL, 4096, index % 2 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (locks) {
-        pthread_mutex_lock(&mutex);
-        pthread_mutex_unlock(&mutex);
-    }
+    if (locks != NOBODY)
+        lock_once();
     char asked;
     while (read(0, &asked, 1) == 1) {
         double begin = now_us();
         for (int index = 0; index < FORKS; index++) {
             pid_t child = fork();
-            if (child == 0)
+            if (child == 0) {
+                if (locks == CHILDREN_TOO)
+                    lock_once();
                 _exit(0);
+            }
             if (child < 0 || waitpid(child, NULL, 0) != child)
                 fail("fork");
         }
@@ -63,9 +72,20 @@ static int copy(int locks, size_t mebibytes, int mappings) {
 
 static char *bare[] = { "RIP_KEEP=never", NULL }, *interposed[] = { "RIP_KEEP=never", NULL, NULL };
 
+/* What a copy does. Its ring is made at the first lock. */
+struct kind { const char *name; char **environment; enum locks locks; int compared_with; };
+
+static const struct kind kinds[KINDS] = {
+    { "fork, bare", bare, PARENT, 0 },
+    { "fork, without a ring", interposed, NOBODY, 0 },
+    { "fork, with a ring", interposed, PARENT, 0 },
+    { "fork and lock, bare", bare, CHILDREN_TOO, 3 },
+    { "fork and lock, recorded", interposed, CHILDREN_TOO, 3 },
+};
+
 struct copy { int to, from; };
 
-static struct copy start_copy(char **environment, const char *locks, char *mebibytes, char *mappings) {
+static struct copy start_copy(struct kind kind, char *mebibytes, char *mappings) {
     int to[2], from[2];
     pid_t pid;
     if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
@@ -74,8 +94,9 @@ static struct copy start_copy(char **environment, const char *locks, char *mebib
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, to[0], 0);
     posix_spawn_file_actions_adddup2(&actions, from[1], 1);
-    char *arguments[] = { "forks", "copy", (char *)locks, mebibytes, mappings, NULL };
-    if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, arguments, environment))
+    char locks[] = { (char)('0' + kind.locks), 0 };
+    char *arguments[] = { "forks", "copy", locks, mebibytes, mappings, NULL };
+    if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, arguments, kind.environment))
         fail("posix_spawn");
     close(to[0]);
     close(from[1]);
@@ -120,25 +141,22 @@ int main(int count, char **arguments) {
     char *mebibytes = count > 2 ? arguments[2] : "0", *mappings = count > 3 ? arguments[3] : "0";
     if (asprintf(&interposed[1], "LD_PRELOAD=%s", arguments[1]) < 0)
         fail("asprintf");
-    struct copy copies[KINDS] = {
-        start_copy(bare, "1", mebibytes, mappings),
-        start_copy(interposed, "0", mebibytes, mappings),
-        start_copy(interposed, "1", mebibytes, mappings),
-    };
+    struct copy copies[KINDS];
+    for (int kind = 0; kind < KINDS; kind++)
+        copies[kind] = start_copy(kinds[kind], mebibytes, mappings);
     static double forks[KINDS][TURNS], fork_ratios[KINDS][TURNS], starts[2][TURNS], start_ratios[2][TURNS];
     for (int at = 0; at < TURNS; at++) {
         for (int kind = 0; kind < KINDS; kind++) {
             forks[kind][at] = turn(copies[kind]);
-            fork_ratios[kind][at] = forks[kind][at] / forks[0][at];
+            fork_ratios[kind][at] = forks[kind][at] / forks[kinds[kind].compared_with][at];
         }
         for (int kind = 0; kind < 2; kind++) {
             starts[kind][at] = start(kind ? interposed : bare);
             start_ratios[kind][at] = starts[kind][at] / starts[0][at];
         }
     }
-    print("fork, bare", forks[0], fork_ratios[0]);
-    print("fork, without a ring", forks[1], fork_ratios[1]);
-    print("fork, with a ring", forks[2], fork_ratios[2]);
+    for (int kind = 0; kind < KINDS; kind++)
+        print(kinds[kind].name, forks[kind], fork_ratios[kind]);
     print("start, bare", starts[0], start_ratios[0]);
     print("start, interposed", starts[1], start_ratios[1]);
     return 0;
