@@ -180,7 +180,7 @@ pub(super) fn show(
     } else {
         writeln!(out, "{}", reading.heading(&reading.threads()))?;
         let sources = if is_terminal() && !source.no_source {
-            sources(found, names.locations, &reading.path, source)
+            sources(found, names.locations, reading, source)
         } else {
             Sources::default()
         };

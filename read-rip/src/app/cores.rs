@@ -122,7 +122,7 @@ fn of_process(mut snapshot: Snapshot, pid: u32) -> Option<Snapshot> {
         }
         header.treat_as_child(pid);
     }
-    header.treat_as_original();
+    header.treat_as_original(header.uid);
     snapshot.slots.retain(|slot| slot.pid == pid);
     Some(snapshot)
 }

@@ -93,7 +93,9 @@ impl Reading {
     pub(super) fn of_image(image: &Source, context: &Context, wanted: &Common) -> Result<Reading, AppError> {
         let mut snapshot = ring::read_source(image)?;
         match &mut snapshot.header {
-            Some(header) if !context.is_copy => header.treat_as_original(),
+            Some(header) if !context.is_copy => {
+                header.treat_as_original(context.owner.unwrap_or(header.uid));
+            }
             Some(_) => {}
             None => name_program(&mut snapshot, wanted),
         }

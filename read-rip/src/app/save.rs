@@ -23,7 +23,7 @@ use super::written::{Unfinished, beside, name_of};
 use crate::cli::{CheckArgs, Common, RingArgs, SaveArgs};
 use crate::core::is_core;
 use crate::report::printable;
-use crate::ring::{self, Saved, Source};
+use crate::ring::{self, Header, Saved, Source};
 use crate::standing::Standings;
 
 /// A process that dies between the two images is read again, this many times.
@@ -132,6 +132,7 @@ pub(super) fn context(reading: Reading, window_ns: Option<u64>) -> Context {
         saved_realtime_ns: now_ns(),
         state: reading.liveness.as_ref().map(State::from),
         program: reading.program(),
+        owner: reading.snapshot.header.as_ref().map(Header::owner),
         is_copy: reading.is_copy(),
         names: reading.present_names(),
         living: reading.living,

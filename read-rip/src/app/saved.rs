@@ -21,6 +21,8 @@ pub(super) struct Context {
     pub(super) saved_realtime_ns: u64,
     /// What its program was called.
     pub(super) program: String,
+    /// The user that the file belonged to.
+    pub(super) owner: Option<u32>,
     /// The state of its process.
     pub(super) state: Option<State>,
     /// Whether the file that was saved was a copy itself.

@@ -162,9 +162,16 @@ impl Header {
         self.read_from.is_none_or(|opened| opened.id != self.file)
     }
 
-    /// The file that was read was saved from the file that the recorder made, with all that was known then.
-    pub fn treat_as_original(&mut self) {
-        self.read_from = Some(OpenedFile { id: self.file, owner: self.uid });
+    /// The file that was read was saved from the file that the recorder made, with all that was known then. That file
+    /// belonged to the user `owner`.
+    pub fn treat_as_original(&mut self, owner: u32) {
+        self.read_from = Some(OpenedFile { id: self.file, owner });
+    }
+
+    /// The user whose process says what is in the ring: the owner of its file. Of a copy that nobody saved with its
+    /// owner, it is only known what the ring says.
+    pub fn owner(&self) -> u32 {
+        self.read_from.filter(|opened| opened.id == self.file).map_or(self.uid, |opened| opened.owner)
     }
 }
 
