@@ -3,7 +3,6 @@
 //! A ring that cannot be read does not stop the others. It analyses nothing itself.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use super::check::{examine, show, suppressions};
 use super::error::AppError;
 use super::output::{ERROR, FINDINGS, SOUND, UNJUDGED};
 use super::rings::{self, program_of_ring};
+use super::written::{Unfinished, is_standard_output};
 use crate::cli::{CheckArgs, CiArgs, Common};
 use crate::findings::Suppression;
 use crate::process::Ends;
@@ -165,10 +165,14 @@ impl<'a> Collection<'a> {
 }
 
 fn write(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), AppError> {
-    let written = File::create(path).and_then(|file| {
-        let mut out = BufWriter::new(file);
+    if is_standard_output(path) {
+        let source = io::Error::other("the findings are written to standard output: name a file");
+        return Err(AppError::Report { path: path.to_owned(), source });
+    }
+    let written = Unfinished::new(path).and_then(|unfinished| {
+        let mut out = BufWriter::new(unfinished);
         write(&mut out)?;
-        out.flush()
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.complete()
     });
     written.map_err(|source| AppError::Report { path: path.to_owned(), source })
 }

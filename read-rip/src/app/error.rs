@@ -70,6 +70,8 @@ pub(super) enum AppError {
     Export { path: PathBuf, source: io::Error },
     /// A folder to write whose name is in use.
     InTheWay { path: PathBuf },
+    /// A recording into several files that goes to standard output.
+    NoFiles,
     /// A recording that cannot be written.
     Record { path: PathBuf, source: io::Error },
     /// One reading, which no later one can differ from.
@@ -262,6 +264,11 @@ impl AppError {
                 format!("could not write {}", path.display()),
                 Some(source.to_string()),
                 Some("name a file in a directory with room for it with --output; no unfinished file is left"),
+            ),
+            AppError::NoFiles => (
+                "standard output is one stream, and a recording with a limit has several files".to_owned(),
+                None,
+                Some("name a file with --output, or leave out --max-size, --max-time and --all"),
             ),
             AppError::Record { path, source } if source.kind() == io::ErrorKind::AlreadyExists => (
                 format!("{} exists, and would be replaced", path.display()),

@@ -56,7 +56,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         ExportFormat::Openmetrics => return judged::export(&path, Judged::Openmetrics, args, wanted),
         ExportFormat::Parquet => return judged::export(&path, Judged::Parquet, args, wanted),
     };
-    let writing = args.output.as_deref().map(Writing::begin).transpose()?;
+    let writing = written::target(&args.output).map(Writing::begin).transpose()?;
     let mut readings = Readings::at_present(&path, wanted)?;
     let limits = limits(&args.time, &readings.reading)?;
     let is_timeline = drawn.is_timeline();
@@ -121,7 +121,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     if undated > 0 {
         remarks.push(report::remarks::of_undated(undated));
     }
-    if let Some(target) = &args.output {
+    if let Some(target) = written::target(&args.output) {
         written::remark_of(target);
     }
     reading.remarks(wanted, &locations, &remarks)
@@ -129,7 +129,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
 
 /// Writes the folder of a trace.
 fn trace(path: &Path, args: &ExportArgs, wanted: &Common) -> Result<u8, AppError> {
-    let target = args.output.as_ref().ok_or(AppError::NeedsFolder)?;
+    let target = written::target(&args.output).ok_or(AppError::NeedsFolder)?;
     let writing = Writing::begin(target)?;
     let reading = super::log::read(path, wanted)?;
     let limits = limits(&args.time, &reading)?;

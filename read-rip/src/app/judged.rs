@@ -3,7 +3,7 @@
 //!
 //! It says whose record it is, and where the files go. `export` has the formats.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use super::limits::limits;
 use super::output::{ERROR, SOUND, now_ns, output};
 use super::reading::Reading;
 use super::timelines::said;
-use super::written::{self, Unfinished, beside};
+use super::written::{self, Unfinished};
 use crate::cli::{CheckArgs, Common, ExportArgs, RingArgs};
 use crate::export;
 use crate::export::tables::{Key, Moment, Ndjson, Parquet, Record, Table, fill};
@@ -40,7 +40,7 @@ pub(super) fn export(
     args: &ExportArgs,
     wanted: &Common,
 ) -> Result<u8, AppError> {
-    if format == Judged::Parquet && args.output.is_none() {
+    if format == Judged::Parquet && written::target(&args.output).is_none() {
         return Err(AppError::NeedsFolder);
     }
     let check = CheckArgs::of(RingArgs::default());
@@ -80,14 +80,14 @@ fn write(
         Judged::Openmetrics => export::openmetrics(out, program, &record.names, record.found, args.locks),
         Judged::Ndjson | Judged::Parquet => fill(record, &mut Ndjson(out)),
     };
-    let Some(target) = &args.output else {
+    let Some(target) = written::target(&args.output) else {
         let mut out = output(wanted);
         to_stream(&mut out)?;
         return Ok(out.flush()?);
     };
     match format {
         Judged::Parquet => {
-            parquet(record, target).map_err(|source| AppError::Export { path: target.clone(), source })?;
+            parquet(record, target).map_err(|source| AppError::Export { path: target.to_owned(), source })?;
         }
         Judged::Ndjson | Judged::Openmetrics => written::file(target, to_stream)?,
     }
@@ -103,24 +103,20 @@ fn parquet(record: &Record<'_>, folder: &Path) -> io::Result<()> {
     let day = day.split('T').next().unwrap_or_default();
     let file = format!("{}.{}.{pid}.{}.parquet", file_name(host), file_name(program), taken.0);
     let target = |table: &str| folder.join(table).join(format!("date={day}")).join(&file);
-    let mut unfinished = Vec::new();
     let mut rows = Parquet::new(|table: &'static Table| {
         let target = target(table.name);
         target.parent().map_or(Ok(()), fs::create_dir_all)?;
-        let beside = beside(&target);
-        unfinished.push(Unfinished(beside.clone()));
-        Ok(BufWriter::new(File::create(beside)?))
+        Ok(BufWriter::new(Unfinished::new(&target)?))
     });
     fill(record, &mut rows)?;
     let mut files = rows.finish()?;
     for (_, file) in &mut files {
         file.flush()?;
-        file.get_ref().sync_all()?;
     }
     // Where the process is, all other rows are.
     files.sort_by_key(|(table, _)| *table == "processes");
-    for (table, _) in &files {
-        fs::rename(beside(&target(table)), target(table))?;
+    for (_, file) in files {
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.complete()?;
     }
     Ok(())
 }

@@ -4,8 +4,8 @@
 //! what the program's files say about the addresses. `ring::Saved` describes the file, `saved` what is in it besides
 //! the images. It is written beside its final place, and renamed when it is complete.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ use super::look::Look;
 use super::output::{now_ns, remark};
 use super::reading::Reading;
 use super::saved::{Context, State};
-use super::written::{Unfinished, beside, name_of};
+use super::written::{Unfinished, is_standard_output, name_of};
 use crate::cli::{CheckArgs, Common, RingArgs, SaveArgs};
 use crate::core::is_core;
 use crate::report::printable;
@@ -40,11 +40,15 @@ pub(super) fn save(args: &SaveArgs, wanted: &Common) -> Result<u8, AppError> {
         return Err(AppError::AlreadySaved { path });
     }
     let target = args.output.clone().unwrap_or_else(|| default_target(&path));
-    let written = write(&source, &target, args, wanted)?;
+    let written_kib = write(&source, &target, args, wanted)? / 1024;
+    if is_standard_output(&target) {
+        remark(format_args!("Saved, {written_kib} KiB."));
+        return Ok(super::output::SOUND);
+    }
     let ring = RingArgs { ring: Some(target.clone().into()), ring_option: None };
     let status = collect::check(&CheckArgs::of(ring), wanted)?;
     let target = target.to_string_lossy();
-    remark(format_args!("Saved to {}, {} KiB. This is what it says.", printable(&target), written / 1024));
+    remark(format_args!("Saved to {}, {written_kib} KiB. This is what it says.", printable(&target)));
     // Findings are no failure of saving.
     Ok(if status == super::output::ERROR { status } else { super::output::SOUND })
 }
@@ -62,20 +66,26 @@ pub(super) fn write(
     wanted: &Common,
 ) -> Result<u64, AppError> {
     let failed = |source| AppError::Save { path: target.to_owned(), source };
-    let beside = beside(target);
-    let unfinished = Unfinished(beside.clone());
-    let (context, images) = images(source, &beside, args, wanted, &failed)?;
-    let answers = answers(&beside, &images, &context, wanted)?;
+    let unfinished = Unfinished::new(target).map_err(failed)?;
+    source.keep_owner(unfinished.file()).map_err(failed)?;
+    let (context, images) = images(source, &unfinished, args, wanted, &failed)?;
+    let answers = answers(unfinished.path(), &images, &context, wanted)?;
     let bytes = Context { answers, ..context }.to_bytes().map_err(io::Error::from).map_err(failed)?;
-    let file = File::options().append(true).open(&beside).map_err(failed)?;
+    let file = unfinished.file().try_clone().map_err(failed)?;
     let mut packed = GzEncoder::new(BufWriter::new(file), Compression::default());
     Saved::write_rest(&mut packed, images.later_bytes, images.earlier_bytes, &bytes).map_err(failed)?;
     let file = finish(packed).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
     let len = file.metadata().map_err(failed)?.len();
-    fs::rename(&beside, target).map_err(failed)?;
-    std::mem::forget(unfinished);
+    unfinished.complete().map_err(failed)?;
     Ok(len)
+}
+
+/// The file without what an earlier attempt has written.
+fn emptied(unfinished: &Unfinished) -> io::Result<File> {
+    let mut file = unfinished.file().try_clone()?;
+    file.set_len(0)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 fn finish(packed: GzEncoder<BufWriter<File>>) -> io::Result<File> {
@@ -91,7 +101,7 @@ struct Images {
 /// Writes one image of a ring that cannot change any more, and two of any other.
 fn images(
     source: &Source,
-    beside: &Path,
+    unfinished: &Unfinished,
     args: &SaveArgs,
     wanted: &Common,
     failed: &dyn Fn(io::Error) -> AppError,
@@ -99,7 +109,7 @@ fn images(
     for _ in 0..ATTEMPTS {
         let before = Reading::of(source.path(), wanted)?;
         let header = before.snapshot.header.as_ref();
-        let file = File::create(beside).map_err(failed)?;
+        let file = emptied(unfinished).map_err(failed)?;
         let mut packed = GzEncoder::new(BufWriter::new(file), Compression::default());
         let mut image = || ring::write_image(source, header, &mut packed).map_err(failed);
         let first_bytes = image()?;
@@ -147,12 +157,12 @@ pub(super) fn context(reading: Reading, window_ns: Option<u64>) -> Context {
 
 /// What the program's files say about the addresses of the images.
 fn answers(
-    beside: &Path,
+    unfinished: &Path,
     images: &Images,
     context: &Context,
     wanted: &Common,
 ) -> Result<SavedAnswers, AppError> {
-    let source = Source::open(beside)?;
+    let source = Source::open(unfinished)?;
     let (later, earlier) = Saved::images(&source, images.later_bytes, images.earlier_bytes);
     let mut known = None;
     // The earlier image may have addresses that are overwritten in the later one. Ids of modules only grow.

@@ -15,7 +15,7 @@ pub struct ExportArgs {
     /// The format
     #[arg(short, long, value_name = "FORMAT")]
     pub format: ExportFormat,
-    /// The file to write, or for some formats the folder; it gets its name when it is complete [default: standard
+    /// The file to write, or for some formats the folder; it gets its name when it is complete [default: -, standard
     /// output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

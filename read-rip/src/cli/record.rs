@@ -17,7 +17,7 @@ pub struct RecordArgs {
     /// recorded into a file of its own
     #[arg(short, long)]
     pub all: bool,
-    /// The file to write, which must not exist; with --all, a directory
+    /// The file to write, which must not exist; with --all, a directory; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// The time between two rounds. Words that a thread replaces within it are not recorded, but counted. A round that
@@ -45,6 +45,13 @@ pub struct RotationArgs {
     /// How many renamed files are kept; the oldest ones are removed
     #[arg(long, value_name = "COUNT")]
     pub keep: Option<u64>,
+}
+
+impl RotationArgs {
+    /// Whether a file may be full.
+    pub fn is_limited(&self) -> bool {
+        self.max_size.is_some() || self.max_time.is_some()
+    }
 }
 
 /// Parses a number and a unit.

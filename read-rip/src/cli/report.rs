@@ -16,8 +16,8 @@ pub struct ReportArgs {
     /// Which ring, which process, or which core file.
     #[command(flatten)]
     pub ring: RingArgs,
-    /// The file to write; an existing file is replaced. Default: the name of the ring and `.html`, in the present
-    /// directory
+    /// The file to write; an existing file is replaced; - is standard output. Default: the name of the ring and
+    /// `.html`, in the present directory
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// At most this many threads and tasks have a timeline: first those that wait for locks or hold them, then those

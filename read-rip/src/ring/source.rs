@@ -6,12 +6,12 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lzma_rust2::XzReader;
-use nix::unistd::{Whence, lseek};
+use nix::unistd::{Whence, geteuid, lseek};
 
 use super::recording::{MAGIC, Recording};
 use super::unpacked::Unpacked;
@@ -194,6 +194,20 @@ impl Source {
     /// The file that was opened; `None` for a compressed copy.
     pub fn opened(&self) -> Option<OpenedFile> {
         self.opened
+    }
+
+    /// Gives a copy the owner of the file, if this user may: it is as private as that.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn keep_owner(&self, copy: &File) -> io::Result<()> {
+        match self.opened {
+            Some(OpenedFile { owner, .. }) if owner != geteuid().as_raw() && geteuid().is_root() => {
+                fchown(copy, Some(owner), None)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The defect of a compressed copy of which not all could be unpacked.

@@ -26,6 +26,7 @@ mod module_files;
 mod output;
 mod page;
 mod pages;
+mod planted;
 mod processes;
 mod recording;
 mod resolve;

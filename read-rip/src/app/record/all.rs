@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fs::DirBuilder;
 use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,7 @@ use super::recorder::Recorder;
 use crate::app::error::AppError;
 use crate::app::output::{ERROR, SOUND, now_ns, remark};
 use crate::app::rings::{is_of_program, look_everywhere};
+use crate::app::written::FOLDER_MODE;
 use crate::cli::{Common, RecordArgs};
 use crate::process::Found;
 
@@ -29,7 +32,12 @@ pub(super) fn record(args: &RecordArgs, wanted: &Common) -> Result<u8, AppError>
     {
         return Err(AppError::NotAProgram { name: name.to_owned() });
     }
-    std::fs::create_dir_all(&args.output)
+    // The recordings of all users are in it.
+    let mut directory = DirBuilder::new();
+    directory
+        .recursive(true)
+        .mode(FOLDER_MODE)
+        .create(&args.output)
         .map_err(|source| AppError::Record { path: args.output.clone(), source })?;
     let mut rounds = Rounds::begin(args)?;
     let mut rings = Rings::new(program);

@@ -16,10 +16,14 @@ use recorder::Recorder;
 
 use super::error::AppError;
 use super::output::{SOUND, remark};
+use super::written::is_standard_output;
 use crate::cli::{Common, RecordArgs};
 
 /// `read-rip record`.
 pub(super) fn record(args: &RecordArgs, wanted: &Common) -> Result<u8, AppError> {
+    if is_standard_output(&args.output) && (args.all || args.rotation.is_limited()) {
+        return Err(AppError::NoFiles);
+    }
     if args.all {
         return all::record(args, wanted);
     }

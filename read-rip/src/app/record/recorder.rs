@@ -43,8 +43,8 @@ impl Recorder {
         if Saved::of(&source).is_some() || !source.may_change() {
             return Err(AppError::AlreadySaved { path: ring.to_owned() });
         }
-        let target =
-            Target::create(target, rotation).map_err(|source| cannot_record(target.to_owned(), source))?;
+        let target = Target::create(&source, target, rotation)
+            .map_err(|source| cannot_record(target.to_owned(), source))?;
         remark(format_args!("Recording {} into {}.", shown(ring), shown(target.path())));
         let begun = Instant::now();
         Ok(Recorder {
@@ -68,7 +68,7 @@ impl Recorder {
             self.image(is_last || is_full, wanted)?;
         }
         if is_full {
-            self.target.rotate().map_err(|source| self.failed(source))?;
+            self.target.rotate(&self.source).map_err(|source| self.failed(source))?;
             self.image(false, wanted)?;
         }
         Ok(is_last)

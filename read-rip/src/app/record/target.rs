@@ -3,11 +3,18 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+
+use crate::app::output::is_terminal;
+use crate::app::written::{FILE_MODE, is_standard_output};
 use crate::cli::RotationArgs;
-use crate::ring::{NewWords, Parts, RecordingWriter};
+use crate::ring::{NewWords, Parts, RecordingWriter, Source};
 
 /// Where a recording goes.
 pub(super) struct Target {
@@ -33,11 +40,11 @@ impl Target {
     /// # Errors
     ///
     /// [`io::ErrorKind::AlreadyExists`] if there is one, and other errors of writing.
-    pub(super) fn create(path: &Path, rotation: RotationArgs) -> io::Result<Target> {
+    pub(super) fn create(source: &Source, path: &Path, rotation: RotationArgs) -> io::Result<Target> {
         Ok(Target {
             path: path.to_owned(),
             rotation,
-            writer: begin(path)?,
+            writer: begin(source, path)?,
             begun: Instant::now(),
             image_bytes: 0,
             words_bytes: 0,
@@ -82,17 +89,18 @@ impl Target {
     }
 
     /// Goes on in another file of the same name. The full one gets a number that no file has.
-    pub(super) fn rotate(&mut self) -> io::Result<()> {
-        let mut numbered = self.numbered();
-        while numbered.symlink_metadata().is_ok() {
+    pub(super) fn rotate(&mut self, source: &Source) -> io::Result<()> {
+        let full = loop {
+            let numbered = self.numbered();
             self.number += 1;
-            numbered = self.numbered();
-        }
-        fs::rename(&self.path, &numbered)?;
-        self.number += 1;
-        self.full.push_back(numbered);
+            match renameat2(AT_FDCWD, &self.path, AT_FDCWD, &numbered, RenameFlags::RENAME_NOREPLACE) {
+                Err(Errno::EEXIST) => {}
+                renamed => break renamed.map(|()| numbered)?,
+            }
+        };
+        self.full.push_back(full);
         self.full_bytes += self.writer.written_bytes();
-        self.writer = begin(&self.path)?;
+        self.writer = begin(source, &self.path)?;
         (self.begun, self.words_bytes) = (Instant::now(), 0);
         let keep = self.rotation.keep.unwrap_or(u64::MAX);
         while self.full.len() as u64 > keep
@@ -114,6 +122,16 @@ impl Target {
     }
 }
 
-fn begin(path: &Path) -> io::Result<RecordingWriter<File>> {
-    RecordingWriter::new(File::options().write(true).create_new(true).open(path)?)
+/// Makes a file that is as private as the ring.
+fn begin(source: &Source, path: &Path) -> io::Result<RecordingWriter<File>> {
+    if is_standard_output(path) {
+        if is_terminal() {
+            return Err(io::Error::other("it is a terminal, and a recording is no text"));
+        }
+        return RecordingWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
+    }
+    // Nothing that has the name is followed: it must be a new one.
+    let file = File::options().write(true).create_new(true).mode(FILE_MODE).open(path)?;
+    source.keep_owner(&file)?;
+    RecordingWriter::new(file)
 }
