@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod condvar;
+mod consts;
 #[cfg(not(feature = "deadlock_detection"))]
 mod deadlock;
 #[cfg(feature = "deadlock_detection")]
@@ -8,6 +9,7 @@ pub mod deadlock;
 mod locks;
 mod once;
 mod raw;
+mod waiters;
 mod word;
 
 #[cfg(all(feature = "send_guard", feature = "deadlock_detection"))]
@@ -16,11 +18,11 @@ compile_error!("the `send_guard` and `deadlock_detection` features cannot be use
 pub use ::lock_api;
 
 pub use crate::condvar::{Condvar, WaitTimeoutResult};
+pub use crate::consts::{const_fair_mutex, const_mutex, const_reentrant_mutex, const_rwlock};
 pub use crate::locks::{
     FairMutex, FairMutexGuard, MappedFairMutexGuard, MappedMutexGuard, MappedReentrantMutexGuard,
     MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex, MutexGuard, RawThreadId, ReentrantMutex,
     ReentrantMutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
-    const_fair_mutex, const_mutex, const_reentrant_mutex, const_rwlock,
 };
 pub use crate::once::{Once, OnceState};
 pub use crate::raw::{RawFairMutex, RawMutex, RawRwLock};

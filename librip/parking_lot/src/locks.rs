@@ -42,30 +42,6 @@ pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawR
 /// A [`RwLockWriteGuard`] for a part of the data.
 pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
 
-/// Creates a mutex in a constant.
-pub const fn const_mutex<T>(value: T) -> Mutex<T> {
-    Mutex::const_new(<RawMutex as lock_api::RawMutex>::INIT, value)
-}
-
-/// Creates a fair mutex in a constant.
-pub const fn const_fair_mutex<T>(value: T) -> FairMutex<T> {
-    FairMutex::const_new(<RawFairMutex as lock_api::RawMutex>::INIT, value)
-}
-
-/// Creates a reentrant mutex in a constant.
-pub const fn const_reentrant_mutex<T>(value: T) -> ReentrantMutex<T> {
-    ReentrantMutex::const_new(
-        <RawMutex as lock_api::RawMutex>::INIT,
-        <RawThreadId as GetThreadId>::INIT,
-        value,
-    )
-}
-
-/// Creates a readers-writer lock in a constant.
-pub const fn const_rwlock<T>(value: T) -> RwLock<T> {
-    RwLock::const_new(<RawRwLock as lock_api::RawRwLock>::INIT, value)
-}
-
 /// The id of the calling thread, for reentrant mutexes.
 #[derive(Debug)]
 pub struct RawThreadId;

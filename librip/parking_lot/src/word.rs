@@ -34,6 +34,7 @@ use parking_lot_core::{
 };
 
 use crate::deadlock::{acquire_resource, release_resource};
+use crate::raw::is_fair_by_itself;
 
 const PARKED: u32 = 1;
 const DRAINING: u32 = 2;
@@ -47,7 +48,9 @@ pub(crate) const HANDED_OVER: UnparkToken = UnparkToken(1);
 /// A woken thread has to try again.
 pub(crate) const TRY_AGAIN: UnparkToken = DEFAULT_UNPARK_TOKEN;
 
+// With its path, because another crate has this file as a module of its own.
 #[cfg(test)]
+#[path = "word/tests.rs"]
 mod tests;
 
 /// How a thread holds the lock, or wants to.
@@ -281,7 +284,7 @@ impl Word {
             }
         };
         let leave = |result: parking_lot_core::UnparkResult| {
-            let is_handed_over = (is_fair || result.be_fair) && result.unparked_threads > 0;
+            let is_handed_over = (is_fair || is_fair_by_itself(&result)) && result.unparked_threads > 0;
             let next = if is_handed_over { entered.get() } else { kept };
             let parked = if result.have_more_threads { !0 } else { !PARKED };
             // ORDERING: release, as in `unlock`. Readers may come and go meanwhile.
