@@ -25,21 +25,22 @@ impl OnceState {
     /// Returns whether the closure of a thread has panicked.
     #[inline]
     #[must_use]
-    pub fn poisoned(self) -> bool {
-        self == OnceState::Poisoned
+    pub const fn poisoned(self) -> bool {
+        matches!(self, OnceState::Poisoned)
     }
 
     /// Returns whether a closure has run.
     #[inline]
     #[must_use]
-    pub fn done(self) -> bool {
-        self == OnceState::Done
+    pub const fn done(self) -> bool {
+        matches!(self, OnceState::Done)
     }
 }
 
 const NEW: u8 = 0;
 const POISONED: u8 = 1;
-const DONE: u8 = 2;
+const IN_PROGRESS: u8 = 2;
+const DONE: u8 = 3;
 
 /// An initialisation that happens once.
 ///
@@ -55,7 +56,7 @@ const DONE: u8 = 2;
 #[repr(C)]
 pub struct Once {
     running: Mutex<()>,
-    /// [`NEW`], [`POISONED`] or [`DONE`]. Written by the thread that has the lock.
+    /// [`NEW`], [`POISONED`], [`IN_PROGRESS`] or [`DONE`]. Written by the thread that has the lock.
     state: AtomicU8,
 }
 
@@ -64,7 +65,7 @@ impl Once {
     #[inline]
     #[must_use]
     pub const fn new() -> Once {
-        Once { running: crate::const_mutex(()), state: AtomicU8::new(NEW) }
+        Once { running: Mutex::new(()), state: AtomicU8::new(NEW) }
     }
 
     /// Returns its present state.
@@ -73,7 +74,7 @@ impl Once {
         // ORDERING: acquire: who sees that it is done sees what the closure did. Pairs with the release in `run`.
         match self.state.load(Acquire) {
             DONE => OnceState::Done,
-            _ if self.running.is_locked() => OnceState::InProgress,
+            IN_PROGRESS => OnceState::InProgress,
             POISONED => OnceState::Poisoned,
             _ => OnceState::New,
         }
@@ -122,6 +123,8 @@ impl Once {
             drop(guard);
             panic!("Once instance has previously been poisoned");
         }
+        // ORDERING: relaxed: it says nothing of what the closure does.
+        self.state.store(IN_PROGRESS, Relaxed);
         let mut finish = Finish { once: self, state: POISONED };
         f(before);
         finish.state = DONE;
