@@ -8,8 +8,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use librip::raw::{Recorded, SetName};
+use librip::raw::{Facts, Recorded, SetName, Unknown};
 use lock_api_05 as api;
+use lock_api_05::RawMutex as _;
 
 /// A lock that numbers its acquisitions. The guard is the number, and `unlock` checks it.
 struct Numbered {
@@ -61,4 +62,65 @@ fn unlock_gets_the_guard_that_lock_returned() {
     assert_eq!(*held, 4000);
     drop(held);
     assert!(!TOTAL.is_locked());
+}
+
+/// A readers-writer lock, of which one thread at a time has any mode.
+struct Plain(Numbered);
+
+// SAFETY: as for the mutex.
+unsafe impl api::RawRwLock for Plain {
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait requires it")]
+    const INIT: Plain = Plain(Numbered::INIT);
+    type SharedGuard = u64;
+    type ExclusiveGuard = u64;
+
+    fn lock_shared(&self) -> u64 {
+        self.0.lock()
+    }
+    fn try_lock_shared(&self) -> Option<u64> {
+        self.0.try_lock()
+    }
+    unsafe fn unlock_shared(&self, guard: u64) {
+        // SAFETY: the caller holds the lock.
+        unsafe { self.0.unlock(guard) };
+    }
+    fn lock_exclusive(&self) -> u64 {
+        self.0.lock()
+    }
+    fn try_lock_exclusive(&self) -> Option<u64> {
+        self.0.try_lock()
+    }
+    unsafe fn unlock_exclusive(&self, guard: u64) {
+        // SAFETY: the caller holds the lock.
+        unsafe { self.0.unlock(guard) };
+    }
+    fn is_locked(&self) -> bool {
+        self.0.is_locked()
+    }
+    fn is_locked_exclusive(&self) -> bool {
+        self.0.is_locked()
+    }
+}
+
+/// Facts of a lock whose guards stay, and whose readers pass writers or do not.
+struct Known<const READERS_FIRST: bool>;
+
+impl<const READERS_FIRST: bool> Facts for Known<READERS_FIRST> {
+    const GUARDS_STAY: bool = true;
+    const READERS_FIRST: Option<bool> = Some(READERS_FIRST);
+}
+
+#[test]
+fn a_lock_is_recorded_with_all_facts_and_with_none() {
+    fn reads_and_writes<F: Facts>() {
+        let lock = api::RwLock::<Recorded<Plain, F>, u8>::new(1);
+        assert_eq!(*lock.read(), 1);
+        assert_eq!(*lock.try_read().unwrap(), 1);
+        *lock.write() += 1;
+        assert_eq!(*lock.try_write().unwrap(), 2);
+    }
+    let _ = librip::Builder::new().slots(64).keep(librip::Keep::Never).create();
+    reads_and_writes::<Unknown>();
+    reads_and_writes::<Known<true>>();
+    reads_and_writes::<Known<false>>();
 }

@@ -24,7 +24,6 @@ pub(super) const WRITE: Flags = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
 /// A readers-writer lock in shared mode.
 pub(super) const READ: Flags = WRITE | SITE_SHARED;
 /// A readers-writer lock in shared mode, whose readers pass waiting writers.
-#[cfg(feature = "lock_api")]
 pub(super) const READ_FIRST: Flags = READ | librip_format::SITE_READERS_FIRST;
 /// A readers-writer lock in shared mode, which may be upgraded.
 pub(super) const UPGRADABLE: Flags = READ | SITE_UPGRADABLE;

@@ -7,8 +7,8 @@
 //! A module for a version has, before it calls [`implement`]:
 //!
 //! * `api`, the crate;
-//! * the macro `version!`, the types of the version, what turns them into an `Option` or a `Result` and back, and
-//!   whether a guard stays on its thread;
+//! * the macro `version!`, the types of the version, what turns them into an `Option` or a `Result` and back, whether a
+//!   guard stays on its thread, and which sites an acquisition has;
 //! * the flags `MUTEX`, `READ`, `WRITE` and `UPGRADABLE`.
 
 /// Evaluates `BODY` with the sites of an acquisition, which know the caller, and whether the guard stays on its thread:
@@ -38,7 +38,7 @@ macro_rules! method {
         fn $name(&self) -> version!(guard $guard) {
             let try_lock = || version!(option self.inner.$try_lock());
             let lock = self.identity.address_in_use();
-            with_sites!($guard, { $flags }, |sites| raw::lock(sites, lock, try_lock, || self.inner.$name()))
+            version!(sites $guard, $flags, |sites| raw::lock(sites, lock, try_lock, || self.inner.$name()))
         }
     };
     (try_lock $name:ident, $guard:ident, $flags:ident) => {
@@ -47,7 +47,7 @@ macro_rules! method {
         fn $name(&self) -> version!(tried $guard) {
             let try_lock = || version!(option self.inner.$name());
             let lock = self.identity.address_in_use();
-            with_sites!($guard, { $flags | SITE_TRY }, |sites| {
+            version!(sites $guard, $flags | SITE_TRY, |sites| {
                 version!(of_option raw::try_lock(sites, lock, try_lock))
             })
         }
@@ -59,7 +59,7 @@ macro_rules! method {
             let try_lock = || version!(option self.inner.$try_lock());
             let wait = || version!(option self.inner.$name(timeout));
             let lock = self.identity.address_in_use();
-            with_sites!($guard, { $flags | SITE_TRY }, |sites| {
+            version!(sites $guard, $flags | SITE_TRY, |sites| {
                 version!(of_option record::lock_in_time(sites, lock, try_lock, wait))
             })
         }
@@ -82,7 +82,7 @@ macro_rules! method {
                 unsafe { self.inner.$name($($given)?) }
             };
             let lock = self.identity.address();
-            with_sites!($from, { $flags }, |sites| raw::downgrade(sites, lock, downgrade))
+            version!(sites $from, $flags, |sites| raw::downgrade(sites, lock, downgrade))
         }
     };
     (upgrade_in_time $name:ident($timeout:ident)[$($given:ident)?]) => {
@@ -112,13 +112,14 @@ macro_rules! method {
 }
 pub(super) use method;
 
-/// Expands to the implementations: `implement!([guard])` for 0.5, `implement!([])` for 0.4.
+/// Expands to the implementations: `implement!([guard] [F])` for 0.5, where `F` are the facts, and `implement!([] [])`
+/// for 0.4.
 macro_rules! implement {
-    ([$($guard:ident)?]) => {
+    ([$($guard:ident)?] [$($facts:ident)?]) => {
         // SAFETY: every method does what the inner lock's method does, as the trait demands. So in all that follow.
-        unsafe impl<R: api::RawMutex> api::RawMutex for Recorded<R> {
+        unsafe impl<R: api::RawMutex $(, $facts: Facts)?> api::RawMutex for Recorded<R $(, $facts)?> {
             #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
-            const INIT: Recorded<R> = Recorded::guarded(R::INIT);
+            const INIT: Self = Recorded::guarded(R::INIT);
 
             version!(types Guard);
             method!(lock lock, try_lock, Guard, MUTEX);
@@ -128,12 +129,12 @@ macro_rules! implement {
         }
 
         // SAFETY: as above.
-        unsafe impl<R: api::RawMutexFair> api::RawMutexFair for Recorded<R> {
+        unsafe impl<R: api::RawMutexFair $(, $facts: Facts)?> api::RawMutexFair for Recorded<R $(, $facts)?> {
             method!(unlock unlock_fair[$($guard)?], Guard, MUTEX);
         }
 
         // SAFETY: as above.
-        unsafe impl<R: api::RawMutexTimed> api::RawMutexTimed for Recorded<R> {
+        unsafe impl<R: api::RawMutexTimed $(, $facts: Facts)?> api::RawMutexTimed for Recorded<R $(, $facts)?> {
             type Duration = R::Duration;
             type Instant = R::Instant;
 
@@ -142,9 +143,9 @@ macro_rules! implement {
         }
 
         // SAFETY: as above.
-        unsafe impl<R: api::RawRwLock> api::RawRwLock for Recorded<R> {
+        unsafe impl<R: api::RawRwLock $(, $facts: Facts)?> api::RawRwLock for Recorded<R $(, $facts)?> {
             #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
-            const INIT: Recorded<R> = Recorded::guarded(R::INIT);
+            const INIT: Self = Recorded::guarded(R::INIT);
 
             version!(types SharedGuard, ExclusiveGuard);
             method!(lock lock_shared, try_lock_shared, SharedGuard, READ);
@@ -158,18 +159,20 @@ macro_rules! implement {
         }
 
         // SAFETY: as above.
-        unsafe impl<R: api::RawRwLockFair> api::RawRwLockFair for Recorded<R> {
+        unsafe impl<R: api::RawRwLockFair $(, $facts: Facts)?> api::RawRwLockFair for Recorded<R $(, $facts)?> {
             method!(unlock unlock_shared_fair[$($guard)?], SharedGuard, READ);
             method!(unlock unlock_exclusive_fair[$($guard)?], ExclusiveGuard, WRITE);
         }
 
         // SAFETY: as above.
-        unsafe impl<R: api::RawRwLockDowngrade> api::RawRwLockDowngrade for Recorded<R> {
+        unsafe impl<R: api::RawRwLockDowngrade $(, $facts: Facts)?> api::RawRwLockDowngrade
+            for Recorded<R $(, $facts)?>
+        {
             method!(downgrade downgrade[$($guard)?], ExclusiveGuard, SharedGuard, READ);
         }
 
         // SAFETY: as above.
-        unsafe impl<R: api::RawRwLockTimed> api::RawRwLockTimed for Recorded<R> {
+        unsafe impl<R: api::RawRwLockTimed $(, $facts: Facts)?> api::RawRwLockTimed for Recorded<R $(, $facts)?> {
             type Duration = R::Duration;
             type Instant = R::Instant;
 
@@ -180,7 +183,7 @@ macro_rules! implement {
         }
 
         // SAFETY: as above.
-        unsafe impl<R: api::RawRwLockUpgrade> api::RawRwLockUpgrade for Recorded<R> {
+        unsafe impl<R: api::RawRwLockUpgrade $(, $facts: Facts)?> api::RawRwLockUpgrade for Recorded<R $(, $facts)?> {
             version!(types UpgradableGuard);
             method!(lock lock_upgradable, try_lock_upgradable, UpgradableGuard, UPGRADABLE);
             method!(try_lock try_lock_upgradable, UpgradableGuard, UPGRADABLE);
@@ -219,12 +222,16 @@ macro_rules! implement {
         }
 
         // SAFETY: as above.
-        unsafe impl<R: api::RawRwLockUpgradeFair> api::RawRwLockUpgradeFair for Recorded<R> {
+        unsafe impl<R: api::RawRwLockUpgradeFair $(, $facts: Facts)?> api::RawRwLockUpgradeFair
+            for Recorded<R $(, $facts)?>
+        {
             method!(unlock unlock_upgradable_fair[$($guard)?], UpgradableGuard, UPGRADABLE);
         }
 
         // SAFETY: as above.
-        unsafe impl<R: api::RawRwLockUpgradeDowngrade> api::RawRwLockUpgradeDowngrade for Recorded<R> {
+        unsafe impl<R: api::RawRwLockUpgradeDowngrade $(, $facts: Facts)?> api::RawRwLockUpgradeDowngrade
+            for Recorded<R $(, $facts)?>
+        {
             method!(downgrade downgrade_upgradable[$($guard)?], UpgradableGuard, SharedGuard, READ);
             method!(
                 downgrade downgrade_to_upgradable[$($guard)?], ExclusiveGuard, UpgradableGuard, UPGRADABLE
@@ -232,7 +239,9 @@ macro_rules! implement {
         }
 
         // SAFETY: as above.
-        unsafe impl<R: api::RawRwLockUpgradeTimed> api::RawRwLockUpgradeTimed for Recorded<R> {
+        unsafe impl<R: api::RawRwLockUpgradeTimed $(, $facts: Facts)?> api::RawRwLockUpgradeTimed
+            for Recorded<R $(, $facts)?>
+        {
             method!(
                 lock_in_time try_lock_upgradable_for(Duration), try_lock_upgradable, UpgradableGuard, UPGRADABLE
             );
@@ -243,7 +252,7 @@ macro_rules! implement {
             method!(upgrade_in_time try_upgrade_until(Instant)[$($guard)?]);
         }
 
-        impl<R: api::RawMutex, T: ?Sized> SetName for api::Mutex<Recorded<R>, T> {
+        impl<R: api::RawMutex $(, $facts: Facts)?, T: ?Sized> SetName for api::Mutex<Recorded<R $(, $facts)?>, T> {
             fn set_name(&self, name: &str) {
                 // SAFETY: it is not unlocked.
                 let raw = unsafe { self.raw() };
@@ -251,7 +260,7 @@ macro_rules! implement {
             }
         }
 
-        impl<R: api::RawRwLock, T: ?Sized> SetName for api::RwLock<Recorded<R>, T> {
+        impl<R: api::RawRwLock $(, $facts: Facts)?, T: ?Sized> SetName for api::RwLock<Recorded<R $(, $facts)?>, T> {
             fn set_name(&self, name: &str) {
                 // SAFETY: it is not unlocked.
                 let raw = unsafe { self.raw() };

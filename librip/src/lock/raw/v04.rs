@@ -23,6 +23,9 @@ macro_rules! version {
     (stays $guard:ident) => {
         stays_on_its_thread::<R::GuardMarker>()
     };
+    (sites $guard:ident, $flags:ident $(| $more:ident)?, |$sites:ident| $body:expr) => {
+        with_sites!($guard, { $flags $(| $more)? }, |$sites| $body)
+    };
     (guard $guard:ident) => {
         ()
     };
@@ -56,7 +59,7 @@ pub(super) const fn stays_on_its_thread<Marker>() -> bool {
     size_of::<Marker>() == size_of::<api::GuardNoSend>()
 }
 
-implement!([]);
+implement!([] []);
 
 // SAFETY: every method does what the inner lock's method does, as the trait demands.
 unsafe impl<R: api::RawRwLockRecursive> api::RawRwLockRecursive for Recorded<R> {

@@ -11,22 +11,37 @@ use core::panic::Location;
 
 use lock_api_05 as api;
 
-use super::record::{self as raw, MUTEX, RawSites, UPGRADABLE, WRITE};
+use super::record::{self as raw, MUTEX, READ as READ_IN_TURN, READ_FIRST, RawSites, UPGRADABLE, WRITE};
 use super::traits::{implement, method, with_sites};
-use super::{Recorded, SetName};
+use super::{Facts, Recorded, SetName};
 use crate::lock::protocol::CondWait;
 use crate::lock::record;
 use crate::lock::site::{Flags, Here, wrapper_site};
 use librip_format::{SITE_OWNED_BY_RULE, SITE_SHARED, SITE_TRY};
 
 /// Shared mode, without the type of readers-writer locks. That type says that readers queue after waiting writers, and
-/// `R` may be a lock whose readers do not (`parking_lot::RawRwLockRecursive`). So `read-rip` must not be sure.
-const READ: u16 = SITE_SHARED;
+/// `R` may be a lock whose readers do not (`parking_lot::RawRwLockRecursive`). So `read-rip` must not be sure, unless
+/// there are facts.
+const READ: Flags = SITE_SHARED;
 
 macro_rules! version {
     (types $($guard:ident),*) => { $(type $guard = R::$guard;)* };
     // A guard can be of any type, and a constant does not say whether that type can be sent.
-    (stays $guard:ident) => { false };
+    (stays $guard:ident) => { F::GUARDS_STAY };
+    (sites $guard:ident, READ $(| $more:ident)?, |$sites:ident| $body:expr) => {
+        if const { matches!(F::READERS_FIRST, Some(true)) } {
+            with_sites!($guard, { READ_FIRST $(| $more)? }, |$sites| $body)
+        } else if const { matches!(F::READERS_FIRST, Some(false)) } {
+            with_sites!($guard, { READ_IN_TURN $(| $more)? }, |$sites| $body)
+        } else {
+            // A call cannot say both that the type is not known and that guards stay.
+            let $sites = RawSites::<{ READ $(| $more)? }>(Location::caller());
+            $body
+        }
+    };
+    (sites $guard:ident, $flags:ident $(| $more:ident)?, |$sites:ident| $body:expr) => {
+        with_sites!($guard, { $flags $(| $more)? }, |$sites| $body)
+    };
     (guard $guard:ident) => { R::$guard };
     (tried $guard:ident) => { Option<R::$guard> };
     (upgraded) => { Result<R::ExclusiveGuard, R::UpgradableGuard> };
@@ -36,7 +51,7 @@ macro_rules! version {
     (of_result $result:expr) => { $result };
 }
 
-implement!([guard]);
+implement!([guard][F]);
 
 /// Waits on a condition variable. `lock_api` 0.5 does not pass its caller on here, so debug information says where that
 /// is. An entry keeps the line of the acquisition.
@@ -51,11 +66,11 @@ fn wait_on_condition<const FLAGS: Flags, T>(lock: u64, condition: u64, wait: imp
 }
 
 // SAFETY: the inner condition variable unlocks and locks the inner mutex.
-unsafe impl<C: api::RawCondvar> api::RawCondvar for Recorded<C> {
+unsafe impl<C: api::RawCondvar, F: Facts> api::RawCondvar for Recorded<C, F> {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
-    const INIT: Recorded<C> = Recorded::guarded(C::INIT);
+    const INIT: Self = Recorded::guarded(C::INIT);
 
-    type RawMutex = Recorded<C::RawMutex>;
+    type RawMutex = Recorded<C::RawMutex, F>;
 
     #[inline(always)]
     unsafe fn wait(&self, mutex: &Self::RawMutex, guard: &mut <C::RawMutex as api::RawMutex>::Guard) {
@@ -78,7 +93,7 @@ unsafe impl<C: api::RawCondvar> api::RawCondvar for Recorded<C> {
 }
 
 // SAFETY: as above.
-unsafe impl<C: api::RawCondvarTimed> api::RawCondvarTimed for Recorded<C>
+unsafe impl<C: api::RawCondvarTimed, F: Facts> api::RawCondvarTimed for Recorded<C, F>
 where
     C::RawMutex: api::RawMutexTimed,
 {
