@@ -59,10 +59,24 @@ implement!([guard][F]);
 fn wait_on_condition<const FLAGS: Flags, T>(lock: u64, condition: u64, wait: impl FnOnce() -> T) -> T {
     let pc = wrapper_site!(KIND_CONDITION_WAIT, FLAGS, [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION]);
     let waiting = CondWait::begin(Here, lock, condition, pc);
-    let result = wait();
     let pc = wrapper_site!(KIND_CONDITION_WOKEN, FLAGS, [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION]);
-    waiting.end(true, pc);
+    let waiting = Waiting(Some(waiting), pc);
+    let result = wait();
+    drop(waiting);
     result
+}
+
+/// A wait that ends when it is dropped, also by a panic: that of a thread that waits with another mutex, for example.
+/// The thread holds the mutex then too.
+struct Waiting(Option<CondWait<Here>>, u64);
+
+impl Drop for Waiting {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(waiting) = self.0.take() {
+            waiting.end(true, self.1);
+        }
+    }
 }
 
 // SAFETY: the inner condition variable unlocks and locks the inner mutex.
