@@ -108,7 +108,8 @@ impl<'s> Ledger<'s> {
             if mark.flags.is_readers_first() {
                 notes.has_passing_readers = true;
             } else if mark.flags.is_shared() && mark.flags.is_wrapper() {
-                notes.has_queueing_readers = true;
+                // A raw lock of unknown type does not say what its readers do.
+                notes.has_queueing_readers |= mark.flags.lock_type() != LockType::Unknown;
             }
         }
         notes.first_seen_at = notes.first_seen_at.or(Some(mark.location));
