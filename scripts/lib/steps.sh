@@ -72,6 +72,8 @@ formatting_steps() {
         step 'formatting of fuzz' cargo fmt --manifest-path tests/fuzz/Cargo.toml --check -- --color never
         step 'formatting of http' cargo fmt --manifest-path librip/tokio/benches/http/Cargo.toml --check -- --color never
         step 'formatting of patched' cargo fmt --manifest-path examples/patched/Cargo.toml --check -- --color never
+        step 'formatting of 0.13' cargo fmt --manifest-path librip/parking_lot_0_13/Cargo.toml --check -- --color never
+        step 'formatting of both' cargo fmt --manifest-path tests/build/patched/one/Cargo.toml --check -- --color never
     else
         skip 'formatting' 'rustfmt is missing; rustup component add rustfmt'
     fi

@@ -7,16 +7,23 @@
 #[cfg(feature = "deadlock_detection")]
 pub use parking_lot_core::deadlock::check_deadlock;
 
-/// The thread holds what others wait for under this key. Without the feature it does nothing.
+/// The thread holds what others wait for under this key.
+///
+/// Without the feature it does nothing, also if another crate turns on that of `parking_lot_core`: the guards may be
+/// sent to another thread then, which would not find what it releases.
 #[inline]
 pub(crate) fn acquire_resource(key: usize) {
-    // SAFETY: the thread holds the lock to which the key belongs, and calls `release_resource` when it releases it.
-    unsafe { parking_lot_core::deadlock::acquire_resource(key) };
+    if cfg!(feature = "deadlock_detection") {
+        // SAFETY: the thread holds the lock to which the key belongs, and calls `release_resource` when it releases it.
+        unsafe { parking_lot_core::deadlock::acquire_resource(key) };
+    }
 }
 
 /// The opposite of [`acquire_resource`].
 #[inline]
 pub(crate) fn release_resource(key: usize) {
-    // SAFETY: as above.
-    unsafe { parking_lot_core::deadlock::release_resource(key) };
+    if cfg!(feature = "deadlock_detection") {
+        // SAFETY: as above.
+        unsafe { parking_lot_core::deadlock::release_resource(key) };
+    }
 }

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::Mutex;
 
-/// The state of a [`Once`].
+/// The state of a [`Once`](crate::Once).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnceState {
     /// No thread has called it yet.
@@ -40,7 +40,14 @@ impl OnceState {
 const NEW: u8 = 0;
 const POISONED: u8 = 1;
 const IN_PROGRESS: u8 = 2;
-const DONE: u8 = 3;
+pub(crate) const DONE: u8 = 3;
+
+/// Panics because a closure has panicked.
+#[cold]
+#[track_caller]
+pub(crate) fn panic_of_poison() -> ! {
+    panic!("Once instance has previously been poisoned");
+}
 
 /// An initialisation that happens once.
 ///
@@ -55,9 +62,9 @@ const DONE: u8 = 3;
 // The lock is the first, so that it has the address, and in `read-rip` the name, of a static.
 #[repr(C)]
 pub struct Once {
-    running: Mutex<()>,
+    pub(crate) running: Mutex<()>,
     /// [`NEW`], [`POISONED`], [`IN_PROGRESS`] or [`DONE`]. Written by the thread that has the lock.
-    state: AtomicU8,
+    pub(crate) state: AtomicU8,
 }
 
 impl Once {
@@ -121,7 +128,7 @@ impl Once {
         };
         if before.poisoned() && !is_forced {
             drop(guard);
-            panic!("Once instance has previously been poisoned");
+            panic_of_poison();
         }
         // ORDERING: relaxed: it says nothing of what the closure does.
         self.state.store(IN_PROGRESS, Relaxed);
