@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use librip_test_kit::oracle::{Holding, Ring, Slot};
 use librip_test_kit::tool::{self, Built, repository, tool};
-use librip_test_kit::victim::{DEADLINE, Plan, torture};
+use librip_test_kit::victim::{DEADLINE, Plan, Remains, torture};
 use regex::Regex;
 
 use crate::{compile_by, directory, fixture, librip, read_rip};
@@ -131,31 +131,31 @@ fn a_once_whose_closure_waits_for_a_thread_that_waits_for_it_is_a_proven_deadloc
     assert!(findings.contains("START (0x"), "a once has the name of its static: {findings}");
 }
 
-/// Builds the example, whose workspace has the patch. `None` if cargo cannot download what it needs.
+/// Builds a package whose workspace has a patch, and returns the directory of its programs. `None` if cargo cannot
+/// download what it needs, or if the compiler is too old.
 ///
 /// It goes to the main target directory, where most is built already.
-fn patched_example() -> Option<PathBuf> {
+fn built_with_patch(package: &str) -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp");
-    let manifest = repository().join("examples/patched/Cargo.toml");
+    let manifest = repository().join(package).join("Cargo.toml");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(&manifest);
     cargo.arg("--target-dir").arg(target).env_remove("CARGO_ENCODED_RUSTFLAGS");
     let built = cargo.output().unwrap();
     let said = String::from_utf8_lossy(&built.stderr);
-    if said.contains("failed to download") {
-        eprintln!("SKIPPED the patched example: {said}");
+    if said.contains("failed to download") || said.contains("requires rustc") {
+        eprintln!("SKIPPED {package}: {said}");
         return None;
     }
-    let next =
-        "if the lock file is old: cargo update --workspace --manifest-path examples/patched/Cargo.toml";
-    assert!(built.status.success(), "{said}\n{next}");
-    Some(target.join("debug/librip-example-patched"))
+    let next = "if the lock file is old: cargo update --workspace --manifest-path";
+    assert!(built.status.success(), "{said}\n{next} {package}/Cargo.toml");
+    Some(target.join("debug"))
 }
 
 #[test]
 fn a_deadlock_with_a_lock_of_an_unchanged_dependency_is_proven_with_the_lines_in_both() {
-    let Some(program) = patched_example() else { return };
-    let findings = findings_of_the_stuck(&program);
+    let Some(programs) = built_with_patch("examples/patched") else { return };
+    let findings = findings_of_the_stuck(&programs.join("librip-example-patched"));
     assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
     for expected in [
         r"waits for lock of registry\.rs:\d+ \(0x\w+\) at registry\.rs:\d+, held shared by .* at registry\.rs:\d+\n",
@@ -165,18 +165,63 @@ fn a_deadlock_with_a_lock_of_an_unchanged_dependency_is_proven_with_the_lines_in
     }
 }
 
+/// The line of the program with two versions of `parking_lot` that ends in `// LINE what`.
+fn line_of_patched(what: &str) -> String {
+    let text = std::fs::read_to_string(repository().join("tests/build/patched/main.rs")).unwrap();
+    let wanted = format!("// LINE {what}");
+    format!("main.rs:{}", text.lines().position(|line| line.ends_with(&wanted)).expect(what) + 1)
+}
+
+#[test]
+fn locks_of_two_versions_of_parking_lot_are_recorded_if_both_are_patched() {
+    let Some(programs) = built_with_patch("tests/build/patched/both") else { return };
+    let remains = stuck(&programs.join("patched-both"), 4);
+    let ring = remains.ring_path();
+    let findings = read_rip(&["check"], &ring);
+    assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
+    for (what, lock) in [("left waits", "NEW"), ("right waits", "OLD")] {
+        let wait = format!(r"waits for patched_both::{lock} \(0x\w+\) at {},", line_of_patched(what));
+        assert!(Regex::new(&wait).unwrap().is_match(&findings), "{wait}: {findings}");
+    }
+    let locks = read_rip(&["locks"], &ring);
+    for (lock, what) in [
+        ("OLD  mutex", format!("held by left[%] at {}", line_of_patched("left holds"))),
+        ("NEW  mutex", format!("held by right[%] at {}", line_of_patched("right holds"))),
+        ("ROUTES  rwlock", format!("held shared by reader[%] at {}", line_of_patched("reads"))),
+        ("ROUTES  rwlock", format!("waits at {}", line_of_patched("main waits"))),
+        ("QUEUE  mutex", format!("idle[%] waits on a condition variable at {}", line_of_patched("idles"))),
+    ] {
+        let what = regex::escape(&what).replace('%', r"\d+");
+        let shown =
+            Regex::new(&format!("(?s)patched_both::{lock} at 0x\\w+\n(  [^\n]*\n)*?  [^\n]*{what}")).unwrap();
+        assert!(shown.is_match(&locks), "{shown}: {locks}");
+    }
+}
+
+#[test]
+fn the_crate_that_stands_in_for_parking_lot_0_13_has_all_of_its_interface() {
+    let Some(programs) = built_with_patch("tests/build/patched/one") else { return };
+    tool(&mut Command::new(programs.join("lot-api-0-13")));
+}
+
 /// What `check` says of a program that was killed when two of its threads waited for locks.
 fn findings_of_the_stuck(program: &Path) -> String {
+    read_rip(&["check"], &stuck(program, 2).ring_path())
+}
+
+/// What is left of a program that was killed when so many of its threads waited for locks or conditions.
+fn stuck(program: &Path, threads: usize) -> Remains {
     let mut victim = Plan::new(program, &[]).start();
     let patience = Instant::now() + DEADLINE;
     let is_stuck = |ring: &Ring| {
-        let waits = |slot: &Slot| slot.held.iter().any(|held| held.state == Holding::Waiting);
-        ring.slots.iter().filter(|slot| waits(slot)).count() == 2
+        let is_wait = |state| matches!(state, Holding::Waiting | Holding::CondWait);
+        let waits = |slot: &Slot| slot.held.iter().any(|held| is_wait(held.state));
+        ring.slots.iter().filter(|slot| waits(slot)).count() == threads
     };
     while !victim.ring_now(&victim.ring_path()).is_ok_and(|ring| is_stuck(&ring)) {
-        assert!(Instant::now() < patience, "both threads wait in the end");
+        assert!(Instant::now() < patience, "all threads wait in the end");
         std::thread::yield_now();
     }
     victim.kill();
-    read_rip(&["check"], &victim.wait().ring_path())
+    victim.wait()
 }

@@ -7,6 +7,7 @@ mod real {
     use ::parking_lot;
 
     include!("lot_api.rs");
+    include!("lot_api_0_12.rs");
 }
 
 /// The crate that stands in for it.
@@ -14,6 +15,7 @@ mod recorded {
     use ::recorded_parking_lot as parking_lot;
 
     include!("lot_api.rs");
+    include!("lot_api_0_12.rs");
 }
 
 #[test]

@@ -1,5 +1,6 @@
-// All of `parking_lot` 0.12's interface, each item used once. `lot.rs` includes this file twice: for the real crate and
-// for the one that stands in for it. The text that it returns says what each call did.
+// What the interfaces of `parking_lot` 0.12 and 0.13 have in common, each item used once. A file for the version has
+// the rest. Both are included twice: for the real crate and for the one that stands in for it. The text that is
+// returned says what each call did.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -7,16 +8,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::lock_api::{
     self, GetThreadId, RawMutex as _, RawMutexFair as _, RawMutexTimed, RawRwLock as _, RawRwLockDowngrade,
-    RawRwLockFair, RawRwLockRecursive, RawRwLockRecursiveTimed, RawRwLockTimed, RawRwLockUpgrade,
-    RawRwLockUpgradeDowngrade, RawRwLockUpgradeFair, RawRwLockUpgradeTimed,
+    RawRwLockFair, RawRwLockTimed, RawRwLockUpgrade, RawRwLockUpgradeDowngrade, RawRwLockUpgradeFair,
+    RawRwLockUpgradeTimed,
 };
 use parking_lot::{
     ArcMutexGuard, ArcReentrantMutexGuard, ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard,
     ArcRwLockWriteGuard, Condvar, FairMutex, FairMutexGuard, MappedFairMutexGuard, MappedMutexGuard,
     MappedReentrantMutexGuard, MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex, MutexGuard, Once,
     OnceState, RawFairMutex, RawMutex, RawRwLock, RawThreadId, ReentrantMutex, ReentrantMutexGuard, RwLock,
-    RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard, WaitTimeoutResult, const_fair_mutex,
-    const_mutex, const_reentrant_mutex, const_rwlock,
+    RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard, WaitTimeoutResult,
 };
 
 /// A time limit that ends nothing here.
@@ -24,10 +24,10 @@ const LONG: Duration = Duration::from_secs(600);
 /// A time limit that is over.
 const OVER: Duration = Duration::ZERO;
 
-static MUTEX: Mutex<(u32, u32)> = const_mutex((1, 2));
-static FAIR: FairMutex<(u32, u32)> = const_fair_mutex((1, 2));
-static REENTRANT: ReentrantMutex<(u32, u32)> = const_reentrant_mutex((1, 2));
-static ROUTES: RwLock<(u32, u32)> = const_rwlock((1, 2));
+static MUTEX: Mutex<(u32, u32)> = Mutex::new((1, 2));
+static FAIR: FairMutex<(u32, u32)> = FairMutex::new((1, 2));
+static REENTRANT: ReentrantMutex<(u32, u32)> = ReentrantMutex::new((1, 2));
+static ROUTES: RwLock<(u32, u32)> = RwLock::new((1, 2));
 static PLAIN: (Mutex<u8>, FairMutex<u8>, ReentrantMutex<u8>, RwLock<u8>) =
     (Mutex::new(0), FairMutex::new(0), ReentrantMutex::new(0), RwLock::new(0));
 static CHANGED: Condvar = Condvar::new();
@@ -43,8 +43,6 @@ fn raw_rwlock<R>()
 where
     R: RawRwLockFair
         + RawRwLockDowngrade
-        + RawRwLockRecursive
-        + RawRwLockRecursiveTimed
         + RawRwLockTimed<Duration = Duration, Instant = Instant>
         + RawRwLockUpgrade
         + RawRwLockUpgradeDowngrade
@@ -78,7 +76,7 @@ pub(super) fn everything() -> String {
     arcs(out);
     conditions(out);
     onces(out);
-    raw(out);
+    of_this_version(out);
     said
 }
 
@@ -99,10 +97,6 @@ fn mutexes(out: &mut String) {
     let guard = MUTEX.try_lock_until(Instant::now() + LONG).expect("free");
     writeln!(out, "{:?}", MutexGuard::try_map(guard, |_| None::<&mut u32>).is_err()).unwrap();
     writeln!(out, "{:?} {}", PLAIN.0, Mutex::<u8>::default().into_inner()).unwrap();
-    std::mem::forget(PLAIN.0.lock());
-    // SAFETY: this thread has just locked it, and nobody has a guard.
-    unsafe { PLAIN.0.force_unlock() };
-    writeln!(out, "{}", PLAIN.0.is_locked()).unwrap();
 }
 
 fn fair_mutexes(out: &mut String) {
@@ -131,8 +125,7 @@ fn reentrant_mutexes(out: &mut String) {
 
 fn rwlocks(out: &mut String) {
     let reader: RwLockReadGuard<'_, _> = ROUTES.read();
-    let others =
-        (ROUTES.try_read().is_some(), ROUTES.read_recursive(), ROUTES.try_read_recursive().is_some());
+    let others = (ROUTES.try_read().is_some(), ROUTES.read());
     writeln!(out, "{ROUTES:?} {reader:?} {others:?} {}", ROUTES.try_write().is_none()).unwrap();
     writeln!(out, "{} {}", ROUTES.is_locked(), ROUTES.is_locked_exclusive()).unwrap();
     writeln!(out, "{}", ROUTES.try_write_for(OVER).is_none()).unwrap();
@@ -147,8 +140,6 @@ fn rwlocks(out: &mut String) {
     writeln!(out, "{writer:?} {}", ROUTES.is_locked_exclusive()).unwrap();
     writeln!(out, "{} {}", ROUTES.try_read().is_none(), ROUTES.try_read_for(OVER).is_none()).unwrap();
     writeln!(out, "{}", ROUTES.try_read_until(Instant::now()).is_none()).unwrap();
-    writeln!(out, "{}", ROUTES.try_read_recursive_for(OVER).is_none()).unwrap();
-    writeln!(out, "{}", ROUTES.try_read_recursive_until(Instant::now()).is_none()).unwrap();
     let reader = RwLockWriteGuard::downgrade(writer);
     writeln!(out, "{}", ROUTES.try_read().is_some()).unwrap();
     RwLockReadGuard::unlock_fair(reader);
@@ -238,27 +229,4 @@ fn onces(out: &mut String) {
     });
     START.call_once(|| unreachable!());
     writeln!(out, "{:?} {:?}", START.state(), Once::default().state()).unwrap();
-}
-
-fn raw(out: &mut String) {
-    let free = RawMutex::INIT;
-    let mutex = Mutex::from_raw(free, 8);
-    // SAFETY: the lock is left as it was.
-    let raw = unsafe { mutex.raw() };
-    raw.lock();
-    writeln!(out, "{} {}", raw.try_lock(), mutex.is_locked()).unwrap();
-    // SAFETY: this thread has locked it.
-    unsafe { raw.unlock_fair() };
-    let routes = RwLock::const_new(RawRwLock::INIT, 9);
-    // SAFETY: the lock is left as it was.
-    let raw = unsafe { routes.raw() };
-    raw.lock_shared();
-    writeln!(out, "{} {}", raw.try_lock_exclusive(), raw.is_locked()).unwrap();
-    // SAFETY: this thread has locked it.
-    unsafe { raw.unlock_shared() };
-    let fair = RawFairMutex::INIT;
-    fair.lock();
-    writeln!(out, "{}", fair.is_locked()).unwrap();
-    // SAFETY: as above.
-    unsafe { fair.unlock() };
 }
