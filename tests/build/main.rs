@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use librip_test_kit::run::{clean, finish};
+use librip_test_kit::run::{Outcome, clean, finish};
 use librip_test_kit::tool::{self, Built, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
@@ -58,7 +58,12 @@ fn run(program: &Path, arguments: &[&str]) -> Remains {
 
 /// What the reader prints about a ring.
 fn read_rip(arguments: &[&str], ring: &Path) -> String {
+    run_reader(arguments, ring).stdout
+}
+
+/// What the reader prints about a ring, and what it says besides.
+fn run_reader(arguments: &[&str], ring: &Path) -> Outcome {
     let mut reader = clean(Command::new(env!("CARGO_BIN_EXE_reader")));
     reader.args(arguments).arg(ring);
-    finish(reader).stdout
+    finish(reader)
 }

@@ -14,7 +14,7 @@ use librip_test_kit::tool::{self, Built, repository, tool};
 use librip_test_kit::victim::{DEADLINE, Plan, Remains, torture};
 use regex::Regex;
 
-use crate::{compile_by, directory, fixture, librip, read_rip};
+use crate::{compile_by, directory, fixture, librip, read_rip, run_reader};
 
 /// Tests that take seconds of processor time, with any implementation: `RIP_TORTURE` runs them too.
 const SLOW: [&str; 2] = ["_one_slot", "new_test_without_timeout_5"];
@@ -177,7 +177,9 @@ fn locks_of_two_versions_of_parking_lot_are_recorded_if_both_are_patched() {
     let Some(programs) = built_with_patch("tests/build/patched/both") else { return };
     let remains = stuck(&programs.join("patched-both"), 4);
     let ring = remains.ring_path();
-    let findings = read_rip(&["check"], &ring);
+    let checked = run_reader(&["check"], &ring);
+    let findings = checked.stdout;
+    assert!(!checked.stderr.contains("parking_lot"), "{}", checked.stderr);
     assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
     for (what, lock) in [("left waits", "NEW"), ("right waits", "OLD")] {
         let wait = format!(r"waits for patched_both::{lock} \(0x\w+\) at {},", line_of_patched(what));
@@ -196,6 +198,15 @@ fn locks_of_two_versions_of_parking_lot_are_recorded_if_both_are_patched() {
             Regex::new(&format!("(?s)patched_both::{lock} at 0x\\w+\n(  [^\n]*\n)*?  [^\n]*{what}")).unwrap();
         assert!(shown.is_match(&locks), "{shown}: {locks}");
     }
+}
+
+#[test]
+fn a_version_of_parking_lot_that_is_not_patched_is_pointed_out() {
+    let Some(programs) = built_with_patch("tests/build/patched/one") else { return };
+    let checked = run_reader(&["check"], &stuck(&programs.join("patched-one"), 1).ring_path());
+    let remark =
+        "The program also has a parking_lot whose locks are not recorded: run \"cargo tree -i parking_lot\"";
+    assert!(checked.stderr.contains(remark), "{}", checked.stderr);
 }
 
 #[test]

@@ -38,6 +38,7 @@ impl Reading {
             lines.push(report::remarks::of_losses(&self.losses));
         }
         lines.extend(report::remarks::of_refused(&self.snapshot));
+        lines.extend(report::remarks::of_unpatched(locations));
         for (_, what, hint) in self.warnings(wanted, locations) {
             lines.push(format!("Warning: {}", printable(&what)));
             if !hint.is_empty() {

@@ -204,6 +204,20 @@ pub fn of_executor(model: &LockModel) -> Option<String> {
     ))
 }
 
+/// That only one of a program's versions of `parking_lot` is recorded.
+///
+/// The crate that stands in for it has the module `word`, and the real one has the others.
+pub fn of_unpatched(locations: &Locations<'_>) -> Option<String> {
+    let has = |path| locations.resolver().has_path(path);
+    let is_unpatched =
+        has("parking_lot::word") && (has("parking_lot::raw_mutex") || has("parking_lot::raw_rwlock"));
+    is_unpatched.then(|| {
+        "The program also has a parking_lot whose locks are not recorded: run \"cargo tree -i parking_lot\", and patch \
+         that version too."
+            .to_owned()
+    })
+}
+
 /// Events and operands that are not shown, because a part of them is missing.
 pub fn of_leftover(leftover: &Leftover) -> Vec<String> {
     let mut remarks = Vec::new();

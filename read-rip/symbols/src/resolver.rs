@@ -135,6 +135,13 @@ impl Resolver {
         loaded.dwarf.as_ref()?.md5(address, file)
     }
 
+    /// Whether a symbol is in this module of Rust, as `parking_lot::word`. Only the symbol tables that were needed for
+    /// answers are looked at.
+    pub fn has_path(&self, path: &str) -> bool {
+        let mut tables = self.files.loaded.iter().filter_map(|loaded| loaded.symbols.as_ref());
+        tables.any(|table| table.has_path(path))
+    }
+
     /// Why frames of the modules that were asked about are missing or incomplete.
     pub fn problems(&self) -> impl Iterator<Item = &ModuleProblem> {
         self.files.loaded.iter().flat_map(|loaded| &loaded.problems)

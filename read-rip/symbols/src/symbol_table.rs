@@ -81,6 +81,15 @@ impl SymbolTable {
         }
     }
 
+    /// Whether a symbol is in this module of Rust, as `parking_lot::word`.
+    ///
+    /// It compares mangled names, in which each part of a path has its length before it. Both manglings of Rust have it
+    /// so.
+    pub(super) fn has_path(&self, path: &str) -> bool {
+        let mangled: String = path.split("::").map(|part| format!("{}{part}", part.len())).collect();
+        memchr::memmem::find(&self.names, mangled.as_bytes()).is_some()
+    }
+
     pub(super) fn has_functions(&self) -> bool {
         !self.functions.is_empty()
     }
@@ -128,4 +137,25 @@ fn containing(symbols: &[Symbol], address: u64) -> Option<Symbol> {
     let end = symbols.partition_point(|symbol| symbol.address <= address);
     let covers = |symbol: &&Symbol| address - symbol.address < symbol.len_bytes;
     symbols[..end].iter().rev().take(NESTED_MAX).find(covers).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_modules_is_found_in_both_manglings() {
+        let names = [
+            "_ZN11parking_lot4word4Word5leave17h0123456789abcdefE",
+            "_RNvMNtCs4KQ_11parking_lot4wordNtB2_4Word5leave",
+        ];
+        for name in names {
+            let table =
+                SymbolTable { names: format!("\0main\0{name}\0").into_bytes(), ..SymbolTable::default() };
+            assert!(
+                table.has_path("parking_lot::word") && !table.has_path("parking_lot::raw_mutex"),
+                "{name}"
+            );
+        }
+    }
 }
