@@ -8,7 +8,8 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use procfs::process::{MMapPath, Process};
+use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process};
+use read_rip_files::{Directory, Links};
 
 use super::children::{Child, children_in, liveness_of_children};
 use super::liveness::{Liveness, liveness};
@@ -55,26 +56,25 @@ pub struct Unreadable {
 
 /// The files of a directory that have the default names of rings, and may not be read.
 pub fn unreadable_in(directory: &Path) -> Vec<Unreadable> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
-    files.filter_map(|entry| unreadable(&entry)).collect()
+    let Ok(directory) = Directory::open(directory) else { return Vec::new() };
+    let names = directory.files().unwrap_or_default();
+    names.into_iter().filter_map(|name| unreadable(&directory, &name)).collect()
 }
 
-fn unreadable(entry: &std::fs::DirEntry) -> Option<Unreadable> {
-    let name = entry.file_name();
+fn unreadable(directory: &Directory, name: &OsStr) -> Option<Unreadable> {
     let FileName { program, pid } = FileName::parse(name.to_str()?)?;
-    let path = entry.path();
+    let path = directory.path().join(name);
     let error = ring::read_header(&path).err()?;
     if !error.is_denied() {
         return None;
     }
-    let metadata = entry.metadata().ok()?;
+    let found = directory.stat(name).ok()?;
     Some(Unreadable {
         path,
-        owner: user_name(metadata.uid()),
+        owner: user_name(found.st_uid),
         program,
         pid,
-        memory_bytes: metadata.blocks() * 512,
+        memory_bytes: found.st_blocks as u64 * 512,
     })
 }
 
@@ -92,7 +92,7 @@ impl Found {
     fn at(path: PathBuf) -> Option<Found> {
         let header = ring::read_header(&path).ok()?;
         let liveness = liveness(&header);
-        let memory_bytes = std::fs::metadata(&path).ok()?.blocks() * 512;
+        let memory_bytes = read_rip_files::open(&path, Links::Refused).ok()?.occupied_bytes();
         Some(Found { path, header, liveness, memory_bytes, children: Vec::new() })
     }
 
@@ -122,10 +122,8 @@ impl Found {
 ///
 /// If the directory cannot be read.
 pub fn rings_in(directory: &Path) -> std::io::Result<Vec<Found>> {
-    let found = std::fs::read_dir(directory)?
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
-        .filter_map(|entry| Found::at(entry.path()));
+    let directory = Directory::open(directory)?;
+    let found = directory.files()?.into_iter().filter_map(|name| Found::at(directory.path().join(name)));
     Ok(newest_first(found.collect()))
 }
 
@@ -140,11 +138,9 @@ pub fn newest_first(mut rings: Vec<Found>) -> Vec<Found> {
 /// The directories where processes may have rings, without those that are `known`: `/dev/shm` as the processes of
 /// containers see it, and where `RIP_RING` of this user's processes leads.
 ///
-/// A hostile container cannot lead anywhere: its `/dev/shm` must be a mounted tmpfs.
+/// A hostile container cannot lead anywhere: its `/dev/shm` must be a tmpfs, and no link leads to it.
 pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
-    let id = |path: &Path| {
-        std::fs::metadata(path).ok().filter(std::fs::Metadata::is_dir).map(|found| (found.dev(), found.ino()))
-    };
+    let id = |path: &Path| Directory::open(path).and_then(|directory| directory.id()).ok();
     let mut ids: HashSet<_> = known.iter().filter_map(|path| id(path)).collect();
     // One of each view of the file system: a mount namespace, and a root directory in it.
     let view = |pid: &str| {
@@ -157,10 +153,10 @@ pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
     for process in procfs::process::all_processes().into_iter().flatten().flatten() {
         let root = PathBuf::from(format!("/proc/{}/root", process.pid));
         let mut candidates = Vec::new();
-        if view(&process.pid.to_string()).is_some_and(|view| views.insert(view))
-            && has_own_memory_directory(&process)
-        {
-            candidates.push(root.join(DEFAULT_DIRECTORY.trim_start_matches('/')));
+        if view(&process.pid.to_string()).is_some_and(|view| views.insert(view)) {
+            let default = root.join(DEFAULT_DIRECTORY.trim_start_matches('/'));
+            let is_in_memory = Directory::open(&default).and_then(|directory| directory.is_in_memory());
+            candidates.extend(is_in_memory.is_ok_and(|is| is).then_some(default));
         }
         if process.uid().is_ok_and(|uid| uid == own_uid)
             && let Some(path) =
@@ -168,7 +164,8 @@ pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
             && let Ok(within) = Path::new(&path).strip_prefix("/")
         {
             let path = root.join(within);
-            candidates.extend(if path.is_dir() { Some(path) } else { path.parent().map(Path::to_owned) });
+            let is_directory = Directory::open(&path).is_ok();
+            candidates.extend(if is_directory { Some(path) } else { path.parent().map(Path::to_owned) });
         }
         found.extend(candidates.into_iter().filter(|path| id(path).is_some_and(|id| ids.insert(id))));
     }
@@ -178,14 +175,6 @@ pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
 /// Whether a process has a slot in a ring.
 fn has_recorded(ring: &Found, pid: u32) -> bool {
     ring::read(&ring.path).is_ok_and(|snapshot| snapshot.slots.iter().any(|slot| slot.pid == pid))
-}
-
-/// Whether a process has a tmpfs mounted where rings are.
-fn has_own_memory_directory(process: &Process) -> bool {
-    let mounts = process.mountinfo().map(|mounts| mounts.0).unwrap_or_default();
-    // The last one hides those before it.
-    let mount = mounts.into_iter().rfind(|mount| mount.mount_point == Path::new(DEFAULT_DIRECTORY));
-    mount.is_some_and(|mount| mount.fs_type == "tmpfs")
 }
 
 /// The rings of a process: those that it has mapped, in any directory, and those in `directories` that it made.
@@ -201,7 +190,11 @@ pub fn rings_of_process(pid: u32, directories: &[PathBuf]) -> Vec<Found> {
     let Ok(maps) = process.maps() else { return found };
     let mut known: HashSet<_> =
         found.iter().filter_map(|ring| ring.header.read_from).map(|file| file.id).collect();
-    for map in maps.into_iter().filter(|map| map.offset == 0) {
+    // A recorder writes to a shared mapping. Other files are not looked at: they may be on a file system that does not
+    // answer.
+    let is_ring_like =
+        |map: &MemoryMap| map.offset == 0 && map.perms.contains(MMPermissions::SHARED | MMPermissions::WRITE);
+    for map in maps.into_iter().filter(is_ring_like) {
         let MMapPath::Path(path) = &map.pathname else { continue };
         // In a container, the process sees another root directory. `map_files` leads to removed files too.
         let within = path.strip_prefix("/").unwrap_or(path);

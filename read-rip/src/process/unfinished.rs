@@ -5,12 +5,13 @@
 //! the file locked until it is complete, and the kernel ends the lock with the maker: what is unfinished and not locked
 //! has no maker any more.
 
-use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::remove::{Locked, Removal, gone, open};
+use read_rip_files::{Directory, Opened};
+
+use super::remove::{Held, Removal};
 use crate::ring::is_unfinished;
 
 /// A file that looks like an unfinished ring.
@@ -28,15 +29,12 @@ pub struct Unfinished {
 ///
 /// If the directory cannot be read.
 pub fn unfinished_in(directory: &Path) -> io::Result<Vec<Unfinished>> {
-    let found = fs::read_dir(directory)?
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
-        .filter_map(|entry| {
-            let path = entry.path();
-            let file = open(&path).ok()?;
-            let owner = file.metadata().ok().filter(fs::Metadata::is_file)?.uid();
-            is_unfinished(&file, &path).ok()?.then_some(Unfinished { path, owner })
-        });
+    let directory = Directory::open(directory)?;
+    let found = directory.files()?.into_iter().filter_map(|name| {
+        let Opened { file, metadata } = directory.file(&name).ok()?;
+        let path = directory.path().join(name);
+        is_unfinished(&file, &path).ok()?.then_some(Unfinished { path, owner: metadata.uid() })
+    });
     let mut found: Vec<Unfinished> = found.collect();
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
@@ -54,15 +52,12 @@ impl Unfinished {
     ///
     /// Those of opening, locking and removing. A file that is gone is none.
     pub fn remove(&self, dry_run: bool) -> io::Result<Removal> {
-        let file = match open(&self.path) {
-            Ok(file) => file,
-            Err(error) => return gone(error),
-        };
-        match Locked::of(&file, &self.path)? {
+        let Some(held) = Held::open(&self.path)? else { return Ok(Removal::Gone) };
+        match held.lock()? {
             // The maker may have finished it since it was found.
-            Ok(_) if !is_unfinished(&file, &self.path)? => Ok(Removal::Gone),
+            Ok(_) if !is_unfinished(held.file(), &self.path)? => Ok(Removal::Gone),
             Ok(_) if dry_run => Ok(Removal::Removed),
-            Ok(locked) => locked.remove(&self.path),
+            Ok(locked) => locked.remove(),
             Err(removal) => Ok(removal),
         }
     }

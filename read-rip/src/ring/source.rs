@@ -6,12 +6,13 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{FileExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lzma_rust2::XzReader;
 use nix::unistd::{Whence, geteuid, lseek};
+use read_rip_files::{Links, OpenError, Opened};
 
 use super::recording::{MAGIC, Recording};
 use super::unpacked::Unpacked;
@@ -72,23 +73,14 @@ impl Source {
     fn open_as(path: &Path, unpacks: bool) -> Result<Source, Error> {
         let open_error = |source| Error::Open { path: path.to_owned(), source };
         let file = if path == Path::new(STANDARD_INPUT) {
-            super::standard_input::open()
+            super::standard_input::open().and_then(Opened::new).map_err(OpenError::Io)
         } else {
-            // Without O_NONBLOCK, opening a FIFO would wait for a writer.
-            File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+            read_rip_files::open(path, Links::Refused)
         };
-        let file = file.map_err(open_error)?;
-        let metadata = file.metadata().map_err(open_error)?;
-        let kind = metadata.file_type();
-        if !kind.is_file() {
-            let found = match () {
-                () if kind.is_dir() => "a directory",
-                () if kind.is_fifo() => "a FIFO",
-                () if kind.is_socket() => "a socket",
-                () => "a device",
-            };
-            return Err(Error::NotRegular { path: path.to_owned(), found });
-        }
+        let Opened { file, metadata } = file.map_err(|error| match error {
+            OpenError::Io(source) => open_error(source),
+            OpenError::NotRegular(found) => Error::NotRegular { path: path.to_owned(), found },
+        })?;
         let mut start = [0; MAGIC.len()];
         let got = read_fully_at(&file, &mut start, 0).map_err(open_error)?;
         if got == 0 {

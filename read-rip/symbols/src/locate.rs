@@ -28,7 +28,7 @@ pub struct Options {
     pub executable: Option<PathBuf>,
     /// Directories with separate debug files, in the layout of `/usr/lib/debug`.
     pub debug_dirs: Vec<PathBuf>,
-    /// The path of the recorded process's root directory, such as `/proc/PID/root`.
+    /// The path of the recorded process's root directory: `/proc/PID/root`.
     pub root: Option<PathBuf>,
     /// The program of a living process as the kernel has it, `/proc/PID/exe`. It is used if the recorded path was
     /// removed or replaced.

@@ -89,7 +89,7 @@ fn anything_but_a_regular_file_is_named_and_not_read() {
         show(&[], &link).fails_with(&format!(" is {found}, not a ring\n"));
         fs::remove_file(link).unwrap();
     }
-    show(&[], &scratch.path("socket")).fails_with("Error: could not open ");
+    show(&[], &scratch.path("socket")).fails_with(" is a socket, not a ring\n");
     let outcome = show(&[], &scratch.path("missing")).fails_with("/missing\nCaused by: No such file");
     assert!(outcome.stderr.contains("Hint: `read-rip list` shows the rings\n"));
 }

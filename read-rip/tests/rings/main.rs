@@ -23,6 +23,7 @@ mod lock_model;
 mod locks;
 mod log;
 mod module_files;
+mod namespaces;
 mod output;
 mod page;
 mod pages;
