@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use support::fixture::{DONE, Fixture, WAITS, lock_sites, pile_up};
+use support::locks;
 use support::run::{Outcome, clean, command, finish, read_rip, show};
-use support::synth::{Ring, Slot, own_pid_namespace};
+use support::synth::{Ring, Site, Slot, own_pid_namespace};
 
 /// Writes a second ring next to the first, of a living process: this one.
 fn with_living_ring(fixture: &Fixture) -> PathBuf {
@@ -398,7 +399,7 @@ fn a_file_of_another_user_is_not_believed_to_be_a_living_processs_ring() {
             return;
         }
         let shown = read_rip(["info".as_ref(), path.as_os_str()]).sound().stdout;
-        let unknown = "the process with its pid belongs to another user than the file, which may be forged";
+        let unknown = "it is foreign: the process with its pid belongs to another user than the file";
         assert!(shown.contains(unknown), "{}: {shown}", path.display());
     }
 }
@@ -464,4 +465,68 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
+}
+
+#[test]
+fn a_foreign_ring_does_not_speak_for_a_process() {
+    let _alone = alone();
+    let fixture = Fixture::of(&deadlock().of_this_process());
+    let forged = fixture.path.clone();
+    // Only root can give a file away.
+    if std::os::unix::fs::chown(&forged, Some(65534), None).is_err() {
+        return println!("skipped: only root may give files away");
+    }
+    let own = std::process::id().to_string();
+    let judged = in_directory(&fixture, &["check", &own]);
+    assert!(!judged.stdout.contains("deadlock"), "the process itself is looked at: {judged:#?}");
+    with_living_ring(&fixture);
+    let judged = in_directory(&fixture, &["check", &own]).sound();
+    assert!(judged.heading().contains(", alive: 2 threads"), "the other one is chosen: {judged:#?}");
+    for judged in [in_directory(&fixture, &["check", "--all"]), show_check(&forged)] {
+        assert!(judged.stdout.contains("unknown: it is foreign: "), "{judged:#?}");
+        assert!(judged.stdout.contains("deadlock") && !judged.stdout.contains("proven"), "{judged:#?}");
+        // It would be proven otherwise.
+        let doubt = "the file belongs to another user than the process, and may be forged";
+        assert!(judged.stdout.contains(doubt), "{judged:#?}");
+    }
+}
+
+/// Two threads that hold what the other one wants. The guards of their locks stay with them.
+fn deadlock() -> Ring {
+    let mutex = 1 << 8 | 4 | 64;
+    let mut ring = Ring::new().with_sites(&[]).with_clock(3);
+    ring.sites = vec![
+        Site::new(locks::TAKES, "src/bank.rs", 35).within("bank").of(6, mutex, &[4, 3]),
+        Site::new(locks::WAIT, "src/bank.rs", 37).within("bank").of(2, mutex, &[4, 3]),
+    ];
+    let transfers = [("saver", 1, locks::A, locks::B), ("spender", 2, locks::B, locks::A)];
+    ring.with_slots(transfers.map(|(name, tid, holds, wants)| locks::transfer(name, tid, holds, wants)))
+}
+
+fn show_check(path: &Path) -> Outcome {
+    read_rip(["check".as_ref(), path.as_os_str()])
+}
+
+#[test]
+fn what_is_no_ring_hides_no_process_of_its_name() {
+    let _alone = alone();
+    let own = std::process::id().to_string();
+    let fixture = Fixture::of(&pile_up());
+    let directory = fixture.directory.path();
+    let in_directory = |arguments: &[&str]| {
+        let mut command = command();
+        command.args(arguments).current_dir(directory);
+        finish(command)
+    };
+    fs::create_dir(directory.join(&own)).unwrap();
+    fs::write(directory.join("choice"), "#!/bin/sh\n").unwrap();
+    let outcome = in_directory(&["check", &own]);
+    assert!(outcome.stdout.contains("choice-"), "{outcome:#?}");
+    // Where there is no process, the file is the answer.
+    let named = in_directory(&["check", "choice"]);
+    named.fails_with("Error: choice ");
+    fs::create_dir(directory.join("nobody")).unwrap();
+    in_directory(&["check", "nobody"]).fails_with("Error: nobody is a directory, not a ring\n");
+    fs::rename(&fixture.path, directory.join("server")).unwrap();
+    assert!(in_directory(&["server"]).sound().result().starts_with("server::cache::? : 3 threads"));
 }

@@ -21,7 +21,7 @@ use crate::core::is_core;
 use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, Suppression, View};
 use crate::locations::{FileNames, Limits, Location, Locations};
 use crate::locks::{self, Input, LockModel};
-use crate::process::Ends;
+use crate::process::{Ends, Liveness};
 use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
 use crate::ring::{Header, Words};
 use crate::standing::Standings;
@@ -83,6 +83,9 @@ pub(super) fn judge(
     let (mut found, limits) = findings::run_bounded(&view);
     if reading.is_copy() {
         findings::doubt_copy(&mut found);
+    }
+    if reading.liveness.as_ref().is_some_and(Liveness::is_foreign) {
+        findings::doubt_foreign(&mut found);
     }
     let mut balance = Balance::of(&view, &found);
     balance.outcome = reading.outcome(balance.outcome);

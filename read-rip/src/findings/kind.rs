@@ -156,6 +156,8 @@ named! {
         MaybeRecursive = "maybe-recursive",
         /// The file is a copy that may have been made while its process ran.
         Copied = "copied",
+        /// The file belongs to another user than the process that it speaks of.
+        Foreign = "foreign",
         /// Another thread may release the lock to let the waiting one continue.
         MaybeGate = "maybe-gate",
         /// Any thread can release the lock: the guard can be sent to another thread.

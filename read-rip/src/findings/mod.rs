@@ -140,9 +140,19 @@ fn sort(found: &mut [Finding]) {
 /// Takes back what a copy cannot prove: if its process ran while the copy was made, each part of the copy shows another
 /// moment.
 pub fn doubt_copy(found: &mut [Finding]) {
+    doubt(found, Doubt::Copied);
+}
+
+/// Takes back what a file proves that somebody may have forged.
+pub fn doubt_foreign(found: &mut [Finding]) {
+    doubt(found, Doubt::Foreign);
+}
+
+/// Nothing is proven, because of a doubt.
+fn doubt(found: &mut [Finding], doubt: Doubt) {
     for finding in found.iter_mut().filter(|finding| finding.confidence == Confidence::Proven) {
         finding.confidence = Confidence::Potential;
-        finding.doubts.push(Doubt::Copied);
+        finding.doubts.push(doubt);
     }
     sort(found);
 }

@@ -181,6 +181,8 @@ fn has_recorded(ring: &Found, pid: u32) -> bool {
 pub fn rings_of_process(pid: u32, directories: &[PathBuf]) -> Vec<Found> {
     let mut found: Vec<Found> =
         directories.iter().flat_map(|directory| rings_in(directory).unwrap_or_default()).collect();
+    // Anybody may make a file that says that it is of this process.
+    found.retain(|ring| !ring.liveness.is_foreign());
     found.retain(|ring| {
         ring.header.pid == pid
             || matches!(ring.liveness, Liveness::Alive { pid: alive, .. } if alive == pid as i32)

@@ -69,6 +69,11 @@ pub enum Activity {
 }
 
 impl Liveness {
+    /// Whether the file belongs to another user than the process that it speaks of, and that process does not use it.
+    pub fn is_foreign(&self) -> bool {
+        *self == Liveness::Unknown { why: FOREIGN }
+    }
+
     /// Whether nothing will be recorded in the ring any more.
     pub fn is_final(&self) -> bool {
         matches!(self, Liveness::Dead | Liveness::Replaced { .. })
@@ -93,7 +98,8 @@ const NO_PROC: &str = "/proc is not mounted";
 pub(super) const HIDDEN: &str = "/proc does not show whether the process with its pid is this one";
 const NO_START: &str = "its start time does not compare with that of the process with its pid";
 const NO_ANSWER: &str = "the kernel does not say whether it exists";
-const FORGED: &str = "the process with its pid belongs to another user than the file, which may be forged";
+const FOREIGN: &str =
+    "it is foreign: the process with its pid belongs to another user than the file, which may be forged";
 pub(super) const OTHER_NAMESPACE: &str =
     "it ran in another PID namespace, and not all processes of that one can be looked at here";
 
@@ -136,12 +142,12 @@ pub(super) fn of_running(header: &Header, pid: i32, running: &Running) -> Livene
     // Anybody may make a file that says what this one says. Root may make one for a process of others.
     let may_be_forged =
         header.read_from.is_some_and(|file| file.owner != 0 && !running.users.contains(&file.owner));
-    // A recorder never unmaps its ring. So the program that it was part of is gone, if the ring is not mapped.
-    let is_mapped = !header.is_copy() && maps(pid, header) != Some(false);
-    if may_be_forged && !is_mapped {
-        return Liveness::Unknown { why: FORGED };
+    let is_mapped = if header.is_copy() { None } else { maps(pid, header) };
+    if may_be_forged && is_mapped != Some(true) {
+        return Liveness::Unknown { why: FOREIGN };
     }
-    if !is_mapped && !header.is_copy() {
+    // A recorder never unmaps its ring. So the program that it was part of is gone, if the ring is not mapped.
+    if is_mapped == Some(false) {
         return Liveness::Replaced { pid };
     }
     let activity = match running.tracer {

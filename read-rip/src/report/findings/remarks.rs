@@ -14,6 +14,7 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
             "the lock is marked by hand: it may be recursive, or a release may have no mark"
         }
         Doubt::Copied => "this file is a copy: its process may have run on while it was made",
+        Doubt::Foreign => "the file belongs to another user than the process, and may be forged",
         Doubt::MaybeGate => "the lock may be a gate: another thread may release it to let this one continue",
         Doubt::MaybeSent => "the guard of a lock can be sent to another thread, which then releases the lock",
         Doubt::TwoHolders => {
