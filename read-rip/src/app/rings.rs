@@ -69,7 +69,7 @@ pub(super) fn choose(args: &RingArgs, wanted: &Common) -> Result<PathBuf, AppErr
         return only(rings, AppError::NoRing { dir: names(wanted).into() });
     };
     let path = PathBuf::from(name);
-    if std::fs::symlink_metadata(&path).is_ok() {
+    if args.is_file() {
         return Ok(path);
     }
     match args.process() {

@@ -8,6 +8,9 @@ use std::path::Path;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
+use crate::core::is_core;
+use crate::ring;
+
 use super::{CheckArgs, Cli, Command, RingArgs, ShowArgs, StopArgs, TimeArgs};
 
 /// More letters than this are no typing error.
@@ -238,8 +241,18 @@ impl Cli {
 impl RingArgs {
     /// The process that the ring is named by, unless a file has that name.
     pub fn process(&self) -> Option<u32> {
-        let name = self.name().filter(|name| std::fs::symlink_metadata(name).is_err())?;
+        let name = self.name().filter(|_| !self.is_file())?;
         name.to_str()?.parse().ok()
+    }
+
+    /// Whether the user named a file. A directory, a program or a text in the present directory hides no process of its
+    /// name.
+    pub fn is_file(&self) -> bool {
+        let Some(path) = self.name().map(Path::new) else { return false };
+        match path.components().count() {
+            1 if !path.has_root() => is_core(path) || ring::may_be_ring(path),
+            _ => path.symlink_metadata().is_ok(),
+        }
     }
 
     /// The ring that the user named.

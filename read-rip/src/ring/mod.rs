@@ -158,6 +158,11 @@ pub fn present_header(source: &Source) -> Result<Header, Error> {
     parse::header(source).map(|(header, _)| header)
 }
 
+/// Whether a file may be a ring, a copy or a recording of one, by its beginning.
+pub fn may_be_ring(path: &Path) -> bool {
+    Source::open_packed(path).is_ok_and(|source| source.may_be_ring() || legacy::is_legacy(&source))
+}
+
 /// Reads only the header of a ring: enough to list it.
 ///
 /// # Errors

@@ -154,6 +154,17 @@ impl Source {
         Ok(got)
     }
 
+    /// Whether it begins as a ring, a recording or a compressed file does. An unfinished ring begins with zeros.
+    pub(super) fn may_be_ring(&self) -> bool {
+        let mut start = [0; MAGIC.len()];
+        let got = self.read_at(&mut start, 0).unwrap_or(0);
+        got == start.len()
+            && (start == librip_format::MAGIC
+                || start == MAGIC
+                || start == [0; MAGIC.len()]
+                || format_of(&start[..4]).is_some())
+    }
+
     /// A part of it: an image in a file that `read-rip save` has written, or one in a core file.
     pub(crate) fn part(&self, begin: u64, len_bytes: u64) -> Source {
         Source {
