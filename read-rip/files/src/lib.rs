@@ -1,8 +1,12 @@
 #![doc = include_str!("../README.md")]
 
 mod below;
+mod content;
 mod directory;
+mod helper;
+mod mounts;
 mod place;
+mod wire;
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -14,7 +18,10 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, fstatfs, openat};
 use rustix::io::{Errno, retry_on_intr};
 
 pub use below::Links;
+pub use content::{Content, FileFacts, ProcessMemory, answers};
 pub use directory::Directory;
+use helper::{Found, is_enabled, reach};
+pub use helper::{PATIENCE, become_helper, is_silence, unanswered};
 use place::Place;
 
 /// A file that was opened for reading.
@@ -87,11 +94,29 @@ pub fn open(path: &Path, links: Links) -> Result<Opened, OpenError> {
     opened(&reached(path, links, OFlags::empty())?)
 }
 
-/// A handle of what a path leads to, by which nothing can be read yet.
-fn reached(path: &Path, links: Links, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+/// A handle of what a path leads to, by which nothing can be read yet. A file below `/proc/PID/root` that may never
+/// answer is refused.
+fn reached(path: &Path, links: Links, flags: OFlags) -> io::Result<OwnedFd> {
+    let device = match Place::of(path) {
+        _ if !is_enabled() => None,
+        Place::Here(_) => None,
+        // It leads to a file that may have no path any more.
+        Place::Mapped => Some(None),
+        Place::Below { .. } => mounts::suspect(path).map(|(mounts, within)| mounts.remote_of(within)),
+    };
+    let Some(device) = device else { return Ok(reached_here(path, links, flags)?) };
+    match reach(path, links, flags, device)? {
+        Found::Local(reached) => Ok(reached),
+        Found::Remote(..) => Err(io::Error::other("its file system may never answer")),
+    }
+}
+
+/// The same, whatever the file system is.
+fn reached_here(path: &Path, links: Links, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
     match Place::of(path) {
         Place::Here(path) => retry_on_intr(|| openat(CWD, path, flags, Mode::empty())),
+        Place::Mapped => retry_on_intr(|| openat(CWD, path, flags, Mode::empty())),
         Place::Below { root, path } => {
             let root_flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let root = retry_on_intr(|| openat(CWD, &root, root_flags, Mode::empty()))?;
@@ -107,14 +132,21 @@ fn opened(reached: &OwnedFd) -> Result<Opened, OpenError> {
             return Err(OpenError::NotRegular("a file of the kernel"));
         }
         FileType::RegularFile => {}
-        FileType::Directory => return Err(OpenError::NotRegular("a directory")),
-        FileType::Fifo => return Err(OpenError::NotRegular("a FIFO")),
-        FileType::Socket => return Err(OpenError::NotRegular("a socket")),
-        FileType::Symlink => return Err(OpenError::NotRegular("a link")),
-        _ => return Err(OpenError::NotRegular("a device")),
+        other => return Err(OpenError::NotRegular(kind(other))),
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(Opened::new(File::from(again(reached, flags)?))?)
+}
+
+/// What a file is that is not regular, for people.
+fn kind(found: FileType) -> &'static str {
+    match found {
+        FileType::Directory => "a directory",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::Symlink => "a link",
+        _ => "a device",
+    }
 }
 
 /// Opens what a handle leads to: that very file, whatever has its name by now.

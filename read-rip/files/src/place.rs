@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) enum Place<'p> {
     /// To a file as this process sees it.
     Here(&'p Path),
+    /// To a file that a process has mapped: it is below `/proc/PID/map_files`.
+    Mapped,
     /// To a file as another process sees it.
     Below {
         /// That process's root directory, `/proc/PID/root`.
@@ -24,11 +26,14 @@ impl Place<'_> {
             Component::RootDir => Some("/"),
             _ => None,
         };
-        let (Some("/"), Some("proc"), Some(process), Some("root")) = (next(), next(), next(), next()) else {
+        let (Some("/"), Some("proc"), Some(process), Some(kind)) = (next(), next(), next(), next()) else {
             return Place::Here(path);
         };
-        if process != "self" && process.parse::<u32>().is_err() {
-            return Place::Here(path);
+        match kind {
+            _ if process != "self" && process.parse::<u32>().is_err() => return Place::Here(path),
+            "root" => {}
+            "map_files" => return Place::Mapped,
+            _ => return Place::Here(path),
         }
         let root = Path::new("/proc").join(process).join("root");
         let path = parts.as_path();
@@ -49,6 +54,7 @@ mod tests {
         assert_eq!(of("/proc/17/root"), below("/proc/17/root", "."));
         assert_eq!(of("/proc/17/root/"), below("/proc/17/root", "."));
         assert_eq!(of("/proc/self/root/x"), below("/proc/self/root", "x"));
+        assert_eq!(of("/proc/17/map_files/1000-2000"), Place::Mapped);
         for here in
             ["/proc/17/rootx", "/proc/x/root/y", "proc/17/root/x", "/proc/17", "/", "", "/tmp/proc/17/root/x"]
         {

@@ -50,11 +50,15 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::cli::{self, Cli, Command};
+use crate::report::remarks::of_silence;
 use error::AppError;
-use output::ERROR;
+use output::{ERROR, remark};
 
 /// Runs the command that the arguments ask for.
 pub fn main() -> ExitCode {
+    if read_rip_files::become_helper() {
+        return ExitCode::SUCCESS;
+    }
     match cli::parse(std::env::args_os()) {
         Ok(cli) => run_command(cli),
         Err(error) => error.exit(),
@@ -91,6 +95,9 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         Some(Command::Completions { shell }) => install::completions(shell),
         Some(Command::Man { command }) => install::man(command.as_deref()),
     };
+    for path in read_rip_files::unanswered() {
+        remark(of_silence(&path, read_rip_files::PATIENCE));
+    }
     match result {
         Ok(status) => ExitCode::from(status),
         // The program that reads the output has closed it. That is not an error.

@@ -3,6 +3,8 @@
 //! Each remark is a sentence. This file decides only whether a remark is needed.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
 
 use read_rip_symbols::ModuleProblem;
 use serde::{Serialize, Serializer};
@@ -116,6 +118,27 @@ fn of_threads(threads: &[Thread<'_>], of_exited: &str) -> String {
         heading += &format!(", {abandoned} disappeared without exiting");
     }
     heading + &of_tasks
+}
+
+/// A file of a process, or what one has mapped, that did not answer within this time. The path is that of
+/// `/proc/PID/root`.
+pub fn of_silence(path: &Path, patience: Duration) -> String {
+    let within = path.strip_prefix("/proc").ok().and_then(|path| {
+        let mut parts = path.components();
+        let process = parts.next()?.as_os_str().to_str()?;
+        Some((process, parts.as_path().strip_prefix("root").ok()?))
+    });
+    let seconds = patience.as_secs();
+    match within {
+        Some((process, path)) => format!(
+            "Warning: process {process}: /{} did not answer within {seconds} s; what is there was left out",
+            printable(&path.to_string_lossy())
+        ),
+        None => format!(
+            "Warning: {} did not answer within {seconds} s; what is there was left out",
+            printable(&path.to_string_lossy())
+        ),
+    }
 }
 
 /// What a heading says of the tasks among these threads; nothing if there are none.

@@ -10,8 +10,7 @@
 //! [`SECTION_MAX_BYTES`], and all that is read of one file together is no larger than [`FILE_READ_MAX_BYTES`].
 
 use std::cell::Cell;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use object::elf;
@@ -20,6 +19,8 @@ use object::read::elf::NoteIterator;
 use object::{Endianness, U32};
 
 use super::compressed;
+use read_rip_files::Content;
+
 use super::path::{from_io, open_regular};
 use super::problem::Problem;
 
@@ -49,7 +50,7 @@ pub(super) struct Image {
     pub(super) machine: elf::Machine,
     /// Empty if there is none.
     pub(super) build_id: Vec<u8>,
-    file: File,
+    file: Content,
     sections: Vec<Section>,
     section_names: Vec<u8>,
     /// How much may still be read, bytes.
@@ -60,20 +61,21 @@ impl Image {
     /// Opens a regular ELF file and reads its headers and build id.
     pub(super) fn open(path: &Path) -> Result<Self, Problem> {
         let opened = open_regular(path)?;
-        if opened.len_bytes > FILE_MAX_BYTES {
-            return Err(Problem::TooLarge { len_bytes: opened.len_bytes, limit_bytes: FILE_MAX_BYTES });
+        let len_bytes = opened.len_bytes();
+        if len_bytes > FILE_MAX_BYTES {
+            return Err(Problem::TooLarge { len_bytes, limit_bytes: FILE_MAX_BYTES });
         }
-        if opened.len_bytes < size_of::<FileHeader>() as u64 {
+        if len_bytes < size_of::<FileHeader>() as u64 {
             return Err(Problem::NotElf("shorter than an ELF header"));
         }
         let mut image = Self {
             path: path.to_owned(),
-            len_bytes: opened.len_bytes,
-            modified_ns: opened.modified_ns,
+            len_bytes,
+            modified_ns: opened.modified_ns(),
             endian: Endianness::Little,
             machine: elf::EM_NONE,
             build_id: Vec::new(),
-            file: opened.file,
+            file: opened,
             sections: Vec::new(),
             section_names: Vec::new(),
             budget_bytes: FILE_READ_MAX_BYTES.into(),
@@ -96,9 +98,8 @@ impl Image {
         let Ok(()) = bytes.try_reserve_exact(len_bytes as usize) else {
             return Err(Problem::Unreadable(format!("no memory for {len_bytes} bytes")));
         };
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(offset)).map_err(|error| from_io(&error))?;
-        file.take(len_bytes).read_to_end(&mut bytes).map_err(|error| from_io(&error))?;
+        let read = self.file.from(offset).take(len_bytes).read_to_end(&mut bytes);
+        read.map_err(|error| from_io(&error))?;
         if bytes.len() as u64 != len_bytes {
             return Err(Problem::Unreadable("it became shorter while it was read".to_owned()));
         }
@@ -298,9 +299,7 @@ impl Image {
 
     /// The CRC-32 of the whole file, as debug links use it.
     pub(super) fn checksum(&self) -> Result<u32, Problem> {
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(0)).map_err(|error| from_io(&error))?;
-        let mut source = flate2::CrcReader::new(file.take(self.len_bytes));
+        let mut source = flate2::CrcReader::new(self.file.from(0).take(self.len_bytes));
         std::io::copy(&mut source, &mut std::io::sink()).map_err(|error| from_io(&error))?;
         Ok(source.crc().sum())
     }

@@ -2,40 +2,23 @@
 //!
 //! It opens regular files only, and reads nothing.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use read_rip_files::{Links, OpenError};
+use read_rip_files::{Content, OpenError};
 
 use super::problem::Problem;
 
 /// The kernel refuses longer paths.
 const PATH_MAX_BYTES: usize = 4096;
 
-/// A regular file, opened for reading.
-pub(super) struct Opened {
-    pub(super) file: File,
-    pub(super) len_bytes: u64,
-    /// ns since 1970, as the recorder writes it.
-    pub(super) modified_ns: u64,
-}
-
 /// Opens a regular file; never a FIFO, device, socket or directory, nor a file that the kernel makes up. Below
 /// `/proc/PID/root`, `..` and links are followed as that process would follow them.
-pub(super) fn open_regular(path: &Path) -> Result<Opened, Problem> {
-    let opened = read_rip_files::open(path, Links::Followed).map_err(|error| match error {
+pub(super) fn open_regular(path: &Path) -> Result<Content, Problem> {
+    Content::open(path).map_err(|error| match error {
         OpenError::NotRegular(_) => Problem::NotRegularFile,
         OpenError::Io(error) => from_io(&error),
-    })?;
-    let metadata = &opened.metadata;
-    let seconds = (metadata.mtime() as u64).wrapping_mul(1_000_000_000);
-    Ok(Opened {
-        len_bytes: metadata.len(),
-        modified_ns: seconds.wrapping_add(metadata.mtime_nsec() as u64),
-        file: opened.file,
     })
 }
 

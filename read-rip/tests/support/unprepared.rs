@@ -98,7 +98,7 @@ impl Stuck {
 }
 
 /// What a thread sleeps in, if it is a futex.
-fn futex(task: &Task) -> Option<Futex> {
+pub(crate) fn futex(task: &Task) -> Option<Futex> {
     match task.sleep {
         Some(Sleep::Call(call)) => call.futex(),
         _ => None,

@@ -1,11 +1,10 @@
 //! The program of a process: its name, the processor that it is for, where it began; and the files of its modules.
 
-use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use object::LittleEndian;
-use object::elf::{ELFCLASS64, ELFMAG, EM_386, EM_AARCH64, EM_ARM, EM_RISCV, EM_X86_64, FileHeader32};
-use object::pod::from_bytes;
-use rustix::fs::{AtFlags, statat};
+use object::elf::ProgramHeader32;
+use read_rip_files::FileFacts;
 
 use super::folder::Folder;
 use crate::target::{Architecture, Mapping};
@@ -36,37 +35,22 @@ impl Executable {
             let name = path.rsplit(|&byte| byte == b'/').next()?;
             (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
         });
-        let mut header = [0; 64];
-        // The file is the process's own, and regular: the kernel runs nothing else.
-        let found = thread.read_into("exe", &mut header).ok().map(architecture);
-        let own = Architecture::own();
-        let (architecture, other_architecture) = match found {
-            Some(Ok(found)) if Some(found) == own => (found, None),
-            Some(Ok(found)) => (found, Some(format!("{found:?}"))),
-            Some(Err(other)) => (OWN, Some(other)),
-            None => (OWN, None),
-        };
-        Executable { name, architecture, other_architecture }
+        // The file itself says it too, and may be on a file system that does not answer.
+        let is_narrow = thread.read("auxv").is_ok_and(|auxv| is_narrow(&auxv));
+        Executable { name, architecture: OWN, other_architecture: is_narrow.then(|| "32-bit".to_owned()) }
     }
 }
 
-/// The processor that an ELF file is for; its name, if this program does not understand it.
-fn architecture(header: &[u8]) -> Result<Architecture, String> {
-    // The fields that are read here are in one place in files of 32 and of 64 bits.
-    let Ok((header, _)) = from_bytes::<FileHeader32<LittleEndian>>(header) else {
-        return Err("unknown".to_owned());
-    };
-    let is_wide = header.e_ident.class == ELFCLASS64;
-    match header.e_machine.get(LittleEndian) {
-        _ if header.e_ident.magic != ELFMAG => Err("unknown".to_owned()),
-        EM_X86_64 if is_wide => Ok(Architecture::X86_64),
-        EM_AARCH64 if is_wide => Ok(Architecture::Aarch64),
-        EM_X86_64 => Err("x32".to_owned()),
-        EM_386 => Err("32-bit x86".to_owned()),
-        EM_ARM => Err("32-bit ARM".to_owned()),
-        EM_RISCV => Err("RISC-V".to_owned()),
-        other => Err(format!("machine {other}")),
-    }
+/// Whether `/proc/PID/auxv` is that of a program of 32 bits: its words have them, and its entries for segments the
+/// length of those in ELF32. The kernel runs programs of 64 bits for its own processor only.
+fn is_narrow(auxv: &[u8]) -> bool {
+    const SEGMENT_BYTES: u32 = size_of::<ProgramHeader32<LittleEndian>>() as u32;
+    let (words, _) = auxv.as_chunks::<4>();
+    let (pairs, _) = words.as_chunks::<2>();
+    pairs
+        .iter()
+        .map(|pair| pair.map(u32::from_le_bytes))
+        .any(|[key, value]| u64::from(key) == libc::AT_PHENT && value == SEGMENT_BYTES)
 }
 
 /// The address at which the program began, from `/proc/PID/auxv`.
@@ -77,14 +61,28 @@ pub(super) fn entry(auxv: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(pair[1]))
 }
 
-/// The length and the modification time (ns since 1970) of a mapped file; `None` if its path leads elsewhere now.
-pub(super) fn file_of(thread: &Folder, mapping: &Mapping) -> Option<(u64, u64)> {
+/// The length and the modification time (ns since 1970) of a file that a process has mapped; `None` if its path leads
+/// elsewhere now.
+pub(super) fn file_of(pid: u32, mapping: &Mapping) -> Option<(u64, u64)> {
     let (_, inode) = mapping.file?;
-    let path = mapping.path.as_ref()?.as_os_str().as_bytes();
-    let path = [b"root", path].concat();
-    let found = statat(thread, path.as_slice(), AtFlags::NO_AUTOMOUNT).ok()?;
+    let within = mapping.path.as_ref()?.strip_prefix("/").ok()?;
+    let found = FileFacts::of(&Path::new(&format!("/proc/{pid}/root")).join(within)).ok()?;
     // FOLKLORE: on btrfs and overlayfs, `stat` and `/proc/PID/maps` have different devices for one file.
-    let modified_ns =
-        (found.st_mtime as u64).wrapping_mul(1_000_000_000).wrapping_add(found.st_mtime_nsec as u64);
-    (found.st_ino == inode).then_some((found.st_size as u64, modified_ns))
+    (found.inode == inode).then_some((found.len_bytes, found.modified_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_32_bits_is_told_by_the_words_that_the_kernel_gave_it() {
+        let wide = std::fs::read("/proc/self/auxv").unwrap();
+        assert!(!is_narrow(&wide));
+        let narrow =
+            [libc::AT_PAGESZ as u32, 4096, libc::AT_PHENT as u32, 32, libc::AT_PHNUM as u32, 9, 0, 0];
+        assert!(is_narrow(&narrow.map(u32::to_le_bytes).concat()));
+        // The lower half of a pointer may be anything, but a key has an upper half that is 0.
+        assert!(!is_narrow(&[]));
+    }
 }

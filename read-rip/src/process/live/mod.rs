@@ -267,7 +267,7 @@ impl LiveTarget {
 
     /// Its memory. Never fails: what cannot be read is said by each read.
     pub fn memory(&self, mappings: &[Mapping]) -> LiveMemory {
-        LiveMemory::new(self.thread.file("mem").ok().map(File::from), mappings)
+        LiveMemory::new(self.pid, self.thread.file("mem").ok().map(File::from), mappings)
     }
 
     /// Its descriptors.
@@ -297,7 +297,7 @@ impl LiveTarget {
         let mut modules = modules_of(mappings, &self.memory(mappings), entry);
         for module in &mut modules {
             let file = mappings.iter().find(|mapping| mapping.path.as_ref() == Some(&module.path));
-            if let Some(found) = file.and_then(|mapping| executable::file_of(&self.thread, mapping)) {
+            if let Some(found) = file.and_then(|mapping| executable::file_of(self.pid, mapping)) {
                 (module.file_len_bytes, module.modified_ns) = found;
             }
         }

@@ -1,0 +1,183 @@
+//! A file whose bytes are read at any offset, also one on a file system that may never answer.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fd::AsFd;
+use rustix::fs::{Dev, FileType, OFlags, fstat};
+
+use super::helper::{Found, Known, Remote, adopt, is_enabled, reach};
+use super::mounts::{Mounts, suspect};
+use super::{Links, OpenError, Opened, kind, opened, reached_here};
+
+/// A regular file, opened for reading.
+#[derive(Debug)]
+pub struct Content {
+    source: Source,
+    path: PathBuf,
+    known: Known,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// This process reads it.
+    Here(File),
+    /// The helper reads it.
+    Remote(Remote),
+}
+
+impl Content {
+    /// Opens a regular file, as [`open`](super::open) does with links. If its file system may never answer, each read
+    /// waits for a limited time: see [`PATIENCE`](super::PATIENCE).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](super::open), and [`is_silence`](super::is_silence) if the file system has not answered.
+    pub fn open(path: &Path) -> Result<Content, OpenError> {
+        let (source, known) = match find(path)? {
+            Found::Local(reached) => {
+                let Opened { file, .. } = opened(&reached)?;
+                let known = Known::of(&fstat(&file)?);
+                (Source::Here(file), known)
+            }
+            Found::Remote(remote, known) => match FileType::from_raw_mode(known.mode) {
+                FileType::RegularFile => (Source::Remote(remote), known),
+                other => return Err(OpenError::NotRegular(kind(other))),
+            },
+        };
+        Ok(Content { source, path: path.to_owned(), known })
+    }
+
+    /// Its length when it was opened, bytes.
+    pub fn len_bytes(&self) -> u64 {
+        self.known.len_bytes
+    }
+
+    /// When it was changed, ns since 1970.
+    pub fn modified_ns(&self) -> u64 {
+        self.known.modified_ns
+    }
+
+    /// Reads once from an offset on, as `pread` does.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system, and [`is_silence`](super::is_silence).
+    pub fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        match &self.source {
+            Source::Here(file) => file.read_at(into, offset),
+            Source::Remote(remote) => remote.read_at(into, offset, &self.path),
+        }
+    }
+
+    /// Its bytes from an offset on, as a stream.
+    pub fn from(&self, offset: u64) -> impl Read + use<'_> {
+        Stream { content: self, offset }
+    }
+}
+
+struct Stream<'c> {
+    content: &'c Content,
+    offset: u64,
+}
+
+impl Read for Stream<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let got = self.content.read_at(into, self.offset)?;
+        self.offset += got as u64;
+        Ok(got)
+    }
+}
+
+/// The memory of another process, by its file `mem` in `/proc`.
+#[derive(Debug)]
+pub struct ProcessMemory {
+    file: File,
+    process: u32,
+    /// The same file, in the helper.
+    remote: Option<Remote>,
+}
+
+impl ProcessMemory {
+    /// The memory of a process that was opened. The pid is for people, and says what the process has mounted.
+    pub fn new(file: File, process: u32) -> ProcessMemory {
+        ProcessMemory { file, process, remote: None }
+    }
+
+    /// Reads once. Everything that is mapped there must be known to answer: see [`answers`].
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn read_at(&self, into: &mut [u8], address: u64) -> io::Result<usize> {
+        self.file.read_at(into, address)
+    }
+
+    /// Reads once from memory that is a part of a file that may never answer.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system, and [`is_silence`](super::is_silence).
+    pub fn read_remote_at(&self, into: &mut [u8], address: u64, path: &Path) -> io::Result<usize> {
+        match &self.remote {
+            Some(remote) => remote.read_at(into, address, path),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// From now on, the helper can read the memory too, as far as files of this device are mapped there.
+    pub fn share(&mut self, device: Option<Dev>) {
+        let path = format!("/proc/{}/mem", self.process);
+        self.remote = self.remote.take().or_else(|| adopt(self.file.as_fd(), device, Path::new(&path)).ok());
+    }
+}
+
+/// What is known of a file that a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Its inode.
+    pub inode: u64,
+    /// Its length, bytes.
+    pub len_bytes: u64,
+    /// When it was changed, ns since 1970.
+    pub modified_ns: u64,
+}
+
+impl FileFacts {
+    /// Those of what a path leads to, as [`Content::open`] finds it. It need not be readable.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system, and [`is_silence`](super::is_silence).
+    pub fn of(path: &Path) -> io::Result<FileFacts> {
+        let known = match find(path)? {
+            Found::Local(reached) => Known::of(&fstat(&reached)?),
+            Found::Remote(_, known) => known,
+        };
+        let Known { inode, len_bytes, modified_ns, .. } = known;
+        Ok(FileFacts { inode, len_bytes, modified_ns })
+    }
+}
+
+/// What a path leads to, links followed.
+fn find(path: &Path) -> io::Result<Found> {
+    match suspect(path).filter(|_| is_enabled()) {
+        None => Ok(Found::Local(reached_here(path, Links::Followed, OFlags::empty())?)),
+        Some((mounts, within)) => reach(path, Links::Followed, OFlags::empty(), mounts.remote_of(within)),
+    }
+}
+
+/// Whether a process's mapping of a file with this device is on a file system that answers. `link` is the mapping's
+/// link in `/proc/PID/map_files`, which is asked if the device is not among those that the process has mounted.
+pub fn answers(process: u32, device: Dev, link: &Path) -> bool {
+    if !is_enabled() {
+        return true;
+    }
+    let mounts = Mounts::of(&process.to_string());
+    mounts.answers(device).unwrap_or_else(|| {
+        // This reader may not be allowed to ask: then it looks into a process of its own user.
+        !matches!(reach(link, Links::Followed, OFlags::empty(), Some(device)), Ok(Found::Remote(..)))
+    })
+}
