@@ -165,7 +165,7 @@ impl FileFacts {
 fn find(path: &Path) -> io::Result<Found> {
     match suspect(path).filter(|_| is_enabled()) {
         None => Ok(Found::Local(reached_here(path, Links::Followed, OFlags::empty())?)),
-        Some((mounts, within)) => reach(path, Links::Followed, OFlags::empty(), mounts.remote_of(within)),
+        Some(device) => reach(path, Links::Followed, OFlags::empty(), device),
     }
 }
 
@@ -175,7 +175,7 @@ pub fn answers(process: u32, device: Dev, link: &Path) -> bool {
     if !is_enabled() {
         return true;
     }
-    let mounts = Mounts::of(&process.to_string());
+    let mounts = Mounts::of(&Path::new("/proc").join(process.to_string()));
     mounts.answers(device).unwrap_or_else(|| {
         // This reader may not be allowed to ask: then it looks into a process of its own user.
         !matches!(reach(link, Links::Followed, OFlags::empty(), Some(device)), Ok(Found::Remote(..)))

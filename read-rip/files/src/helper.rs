@@ -186,7 +186,8 @@ fn ask(
 ) -> io::Result<(u64, Message)> {
     let mut helpers = HELPERS.lock().unwrap_or_else(PoisonError::into_inner);
     let helpers = helpers.get_or_insert_default();
-    if device.is_some_and(|device| helpers.silent.contains(&device)) {
+    let is_silent = device.is_some_and(|device| helpers.silent.contains(&device));
+    if is_silent || helpers.unanswered.iter().any(|known| known == path) {
         return Err(silence());
     }
     if helpers.present.is_none() {
@@ -205,7 +206,7 @@ fn ask(
         Err(error) => {
             helpers.present = None;
             helpers.silent.extend(device);
-            if is_silence(&error) && !helpers.unanswered.iter().any(|known| known == path) {
+            if is_silence(&error) {
                 helpers.unanswered.push(path.to_owned());
             }
             Err(error)

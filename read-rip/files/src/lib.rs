@@ -97,14 +97,9 @@ pub fn open(path: &Path, links: Links) -> Result<Opened, OpenError> {
 /// A handle of what a path leads to, by which nothing can be read yet. A file below `/proc/PID/root` that may never
 /// answer is refused.
 fn reached(path: &Path, links: Links, flags: OFlags) -> io::Result<OwnedFd> {
-    let device = match Place::of(path) {
-        _ if !is_enabled() => None,
-        Place::Here(_) => None,
-        // It leads to a file that may have no path any more.
-        Place::Mapped => Some(None),
-        Place::Below { .. } => mounts::suspect(path).map(|(mounts, within)| mounts.remote_of(within)),
-    };
-    let Some(device) = device else { return Ok(reached_here(path, links, flags)?) };
+    let is_named_by_user = matches!(Place::of(path), Place::Here(_));
+    let device = if is_named_by_user { None } else { mounts::suspect(path) };
+    let Some(device) = device.filter(|_| is_enabled()) else { return Ok(reached_here(path, links, flags)?) };
     match reach(path, links, flags, device)? {
         Found::Local(reached) => Ok(reached),
         Found::Remote(..) => Err(io::Error::other("its file system may never answer")),
@@ -115,8 +110,7 @@ fn reached(path: &Path, links: Links, flags: OFlags) -> io::Result<OwnedFd> {
 fn reached_here(path: &Path, links: Links, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
     match Place::of(path) {
-        Place::Here(path) => retry_on_intr(|| openat(CWD, path, flags, Mode::empty())),
-        Place::Mapped => retry_on_intr(|| openat(CWD, path, flags, Mode::empty())),
+        Place::Here(path) | Place::Mapped(path) => retry_on_intr(|| openat(CWD, path, flags, Mode::empty())),
         Place::Below { root, path } => {
             let root_flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let root = retry_on_intr(|| openat(CWD, &root, root_flags, Mode::empty()))?;

@@ -1,15 +1,17 @@
 //! Which file systems a process has mounted, and which of them may never answer.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Dev, makedev};
+
+use super::place::Place;
 
 /// What was read of a mount namespace counts for this long.
 const VALID: Duration = Duration::from_secs(10);
@@ -63,19 +65,19 @@ pub(crate) struct Mounts {
 }
 
 impl Mounts {
-    /// Those of a process, `PID` or `self`. Nothing if they cannot be read.
-    pub(crate) fn of(process: &str) -> Arc<Mounts> {
+    /// Those of a process or a thread, by its directory in `/proc`. Nothing if they cannot be read.
+    pub(crate) fn of(process: &Path) -> Arc<Mounts> {
         type Known = HashMap<u64, (Instant, Arc<Mounts>)>;
         static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
-        let namespace = fs::metadata(format!("/proc/{process}/ns/mnt")).ok().map(|found| found.ino());
+        let namespace = fs::metadata(process.join("ns/mnt")).ok().map(|found| found.ino());
         if let Some((read, mounts)) = namespace.and_then(|namespace| known.get(&namespace))
             && read.elapsed() < VALID
         {
             return Arc::clone(mounts);
         }
-        let text = fs::read(format!("/proc/{process}/mountinfo")).unwrap_or_default();
+        let text = fs::read(process.join("mountinfo")).unwrap_or_default();
         let mounts = Arc::new(Mounts::parse(&text));
         if let Some(namespace) = namespace {
             known.insert(namespace, (Instant::now(), Arc::clone(&mounts)));
@@ -145,23 +147,15 @@ fn unescaped(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(path))
 }
 
-/// The process and the path in its root directory, if it may have mounted what does not answer.
-pub(crate) fn suspect(path: &Path) -> Option<(Arc<Mounts>, &Path)> {
-    let own = Path::new("/proc");
-    let rest = path.strip_prefix(own).ok();
-    let process = rest.and_then(|rest| rest.components().next()).and_then(|first| first.as_os_str().to_str());
-    let process = process.filter(|process| process.parse::<u32>().is_ok());
-    let mounts = Mounts::of(process.unwrap_or("self"));
-    if mounts.all_answer() {
-        return None;
-    }
-    let root = process.map(|process| own.join(process).join("root"));
-    let within = root.and_then(|root| path.strip_prefix(root).ok()).map_or(path, |within| {
-        // The path in the root directory, with its slash.
-        let start = path.as_os_str().len() - within.as_os_str().len();
-        Path::new(OsStr::from_bytes(&path.as_os_str().as_bytes()[start.saturating_sub(1)..]))
-    });
-    Some((mounts, within))
+/// Whether a path may lead to a file system that does not answer, and to which device, as far as the path says that.
+pub(crate) fn suspect(path: &Path) -> Option<Option<Dev>> {
+    let (mounts, within) = match Place::of(path) {
+        Place::Below { root, path } => (Mounts::of(root.parent()?), Path::new("/").join(path)),
+        Place::Here(path) => (Mounts::of(Path::new("/proc/self")), path.to_owned()),
+        // The file may have no path any more.
+        Place::Mapped(_) => return Some(None),
+    };
+    (!mounts.all_answer()).then(|| mounts.remote_of(&within))
 }
 
 #[cfg(test)]

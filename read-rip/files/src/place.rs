@@ -7,11 +7,11 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) enum Place<'p> {
     /// To a file as this process sees it.
     Here(&'p Path),
-    /// To a file that a process has mapped: it is below `/proc/PID/map_files`.
-    Mapped,
+    /// To a file that a process runs or has mapped: it is `/proc/PID/exe`, or below `/proc/PID/map_files`.
+    Mapped(&'p Path),
     /// To a file as another process sees it.
     Below {
-        /// That process's root directory, `/proc/PID/root`.
+        /// That process's root directory, `/proc/PID/root` or `/proc/PID/task/TID/root`.
         root: PathBuf,
         /// The path in it, without the first slash. `.` is the root directory itself.
         path: &'p Path,
@@ -29,13 +29,17 @@ impl Place<'_> {
         let (Some("/"), Some("proc"), Some(process), Some(kind)) = (next(), next(), next(), next()) else {
             return Place::Here(path);
         };
-        match kind {
+        let root = Path::new("/proc").join(process);
+        let root = match kind {
             _ if process != "self" && process.parse::<u32>().is_err() => return Place::Here(path),
-            "root" => {}
-            "map_files" => return Place::Mapped,
+            "root" => root.join("root"),
+            "task" => match (next(), next()) {
+                (Some(thread), Some("root")) => root.join("task").join(thread).join("root"),
+                _ => return Place::Here(path),
+            },
+            "exe" | "map_files" => return Place::Mapped(path),
             _ => return Place::Here(path),
-        }
-        let root = Path::new("/proc").join(process).join("root");
+        };
         let path = parts.as_path();
         Place::Below { root, path: if path.as_os_str().is_empty() { Path::new(".") } else { path } }
     }
@@ -54,7 +58,11 @@ mod tests {
         assert_eq!(of("/proc/17/root"), below("/proc/17/root", "."));
         assert_eq!(of("/proc/17/root/"), below("/proc/17/root", "."));
         assert_eq!(of("/proc/self/root/x"), below("/proc/self/root", "x"));
-        assert_eq!(of("/proc/17/map_files/1000-2000"), Place::Mapped);
+        assert_eq!(of("/proc/17/task/18/root/x"), below("/proc/17/task/18/root", "x"));
+        assert_eq!(of("/proc/17/task/18/exe"), Place::Here(Path::new("/proc/17/task/18/exe")));
+        for mapped in ["/proc/17/map_files/1000-2000", "/proc/17/exe"] {
+            assert_eq!(of(mapped), Place::Mapped(Path::new(mapped)));
+        }
         for here in
             ["/proc/17/rootx", "/proc/x/root/y", "proc/17/root/x", "/proc/17", "/", "", "/tmp/proc/17/root/x"]
         {

@@ -60,6 +60,8 @@ static void answer_read(int fuse, uint64_t unique, const struct fuse_read_in *in
 /* Answers requests until the pipe says that enough was answered. Then it keeps silent. */
 static void serve(int fuse, int enough) {
     static char request[1 << 17];
+    /* Nobody waits for longer, whatever the reader does. */
+    alarm(60);
     fcntl(fuse, F_SETFL, O_NONBLOCK);
     for (char byte; read(enough, &byte, 1) != 1;) {
         ssize_t got = read(fuse, request, sizeof request);
