@@ -21,7 +21,7 @@ use crate::core::is_core;
 use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, Suppression, View};
 use crate::locations::{FileNames, Limits, Location, Locations};
 use crate::locks::{self, Input, LockModel};
-use crate::process::{Ends, Liveness};
+use crate::process::Ends;
 use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
 use crate::ring::{Header, Words};
 use crate::standing::Standings;
@@ -81,12 +81,7 @@ pub(super) fn judge(
     let before = earlier.as_ref().map(|earlier| &earlier.model);
     let view = View { now: &now, before, locations: &by_id, threshold_ns, memo: Memo::default() };
     let (mut found, limits) = findings::run_bounded(&view);
-    if reading.is_copy() {
-        findings::doubt_copy(&mut found);
-    }
-    if reading.liveness.as_ref().is_some_and(Liveness::is_foreign) {
-        findings::doubt_foreign(&mut found);
-    }
+    reading.doubt(&mut found);
     let mut balance = Balance::of(&view, &found);
     balance.outcome = reading.outcome(balance.outcome);
     let holders: Vec<_> = balance.pools.iter().map(|pool| pool.holder).collect();

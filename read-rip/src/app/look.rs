@@ -15,7 +15,7 @@ use super::reading::Reading;
 use crate::cli::Common;
 use crate::findings::{Outcome, Runtime};
 use crate::locations::Locations;
-use crate::process::live::{LiveMemory, LiveTarget};
+use crate::process::live::{LiveMemory, LiveTarget, root_of};
 use crate::process::{Activity, Liveness, ready_threads, thread_name};
 use crate::report::{ObjectName, SeenNames};
 use crate::ring::{Module, Snapshot};
@@ -88,7 +88,7 @@ pub(super) fn describe(live: &LiveTarget, seen: &mut Standings) {
 pub(super) fn options(pid: u32, wanted: &Common) -> Options {
     let mut options = Options { executable: wanted.exe.clone(), ..Options::default() };
     options.debug_dirs.splice(0..0, wanted.debug_dir.iter().cloned());
-    options.root = Some(PathBuf::from(format!("/proc/{pid}/root")));
+    options.root = Some(root_of(pid));
     options.live_executable = Some(PathBuf::from(format!("/proc/{pid}/exe")));
     options
 }

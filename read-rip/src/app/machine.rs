@@ -134,7 +134,9 @@ fn glance(args: &CheckArgs, looked: &mut Looked) -> Result<Vec<Glance>, AppError
             }
             Err(Error::KernelThread { .. }) => looked.of_kernel += 1,
             Err(Error::Zombie { .. }) => looked.zombies += 1,
-            Err(Error::Invisible { .. } | Error::System { .. }) => looked.hidden += 1,
+            Err(Error::Invisible { .. } | Error::OtherArchitecture { .. } | Error::System { .. }) => {
+                looked.hidden += 1;
+            }
             // It has ended meanwhile.
             Err(Error::NoProcess { .. } | Error::Ended { .. } | Error::Ambiguous { .. }) => {}
         }

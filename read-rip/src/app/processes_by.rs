@@ -8,6 +8,7 @@ use super::error::AppError;
 use super::output::remark;
 use crate::process::live::{Error, LiveTarget, processes, processes_with_pid_in_container};
 use crate::report::{printable, process_name};
+use crate::target::Hidden;
 
 /// No more processes of one name are listed.
 const LISTED_MAX: usize = 20;
@@ -19,6 +20,9 @@ pub(super) fn pid(pid: u32) -> Result<u32, AppError> {
     let inside = processes_with_pid_in_container(pid);
     match (here, inside.as_slice()) {
         (Ok(here), others) => {
+            if let Some(Hidden::OtherArchitecture(found)) = here.hidden() {
+                return Err(AppError::Process(Error::OtherArchitecture { pid, found: found.clone() }));
+            }
             let others: Vec<String> =
                 others.iter().filter(|&&other| other != here.pid()).map(u32::to_string).collect();
             if !others.is_empty() {

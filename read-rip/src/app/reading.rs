@@ -17,8 +17,10 @@ use super::output::now_ns;
 use super::saved::Context;
 use crate::cli::Common;
 use crate::core::{Death, Gap};
+use crate::findings::{self, Finding};
 use crate::locations::{Horizon, Limits};
 use crate::locks::Input;
+use crate::process::live::root_of;
 use crate::process::{self, Ends, Liveness, MappedFiles, is_of_another_boot, living_threads};
 use crate::report::{self, Json};
 use crate::ring::{self, Ending, Module, Saved, Snapshot, Source};
@@ -252,7 +254,7 @@ impl Reading {
         };
         let mut options = Options { executable: wanted.exe.clone(), ..Options::default() };
         options.debug_dirs.splice(0..0, wanted.debug_dir.iter().cloned());
-        options.root = pid.map(|pid| PathBuf::from(format!("/proc/{pid}/root")));
+        options.root = pid.map(|pid| root_of(pid as u32));
         options.live_executable = pid.map(|pid| PathBuf::from(format!("/proc/{pid}/exe")));
         let resolver = Resolver::new(&self.snapshot.modules, options);
         match &self.saved {
@@ -313,6 +315,16 @@ impl Reading {
             return report::standing_heading(seen, self.snapshot.header.is_some()) + &of_tasks;
         }
         report::remarks::heading(&self.snapshot, &program, liveness, threads, of_exited) + &self.saved_when()
+    }
+
+    /// Takes back what this reading cannot prove.
+    pub(super) fn doubt(&self, found: &mut [Finding]) {
+        if self.is_copy() {
+            findings::doubt_copy(found);
+        }
+        if self.liveness.as_ref().is_some_and(Liveness::is_foreign) {
+            findings::doubt_foreign(found);
+        }
     }
 
     /// What a heading says of a saved ring besides.

@@ -21,7 +21,7 @@ impl Reading {
     ) -> Result<u8, AppError> {
         if wanted.json {
             let mut out = output(wanted);
-            for (about, what, hint) in &self.warnings(wanted, locations) {
+            for (about, what, hint) in &self.warnings(wanted, locations, true) {
                 Json(&mut out).problem(about, what, Some(hint))?;
             }
             out.flush()?;
@@ -39,7 +39,7 @@ impl Reading {
         }
         lines.extend(report::remarks::of_refused(&self.snapshot));
         lines.extend(report::remarks::of_unpatched(locations));
-        for (_, what, hint) in self.warnings(wanted, locations) {
+        for (_, what, hint) in self.warnings(wanted, locations, false) {
             lines.push(format!("Warning: {}", printable(&what)));
             if !hint.is_empty() {
                 lines.push(format!("Hint: {hint}"));
@@ -48,8 +48,14 @@ impl Reading {
         lines
     }
 
-    /// What could not be read or named: about which file, what it is, and what to do.
-    fn warnings(&self, wanted: &Common, locations: &Locations<'_>) -> Vec<(String, String, String)> {
+    /// What could not be read or named: about which file, what it is, and what to do. `is_alone`: nothing else says why
+    /// a process may not be looked into.
+    fn warnings(
+        &self,
+        wanted: &Common,
+        locations: &Locations<'_>,
+        is_alone: bool,
+    ) -> Vec<(String, String, String)> {
         let mut warnings: Vec<(String, String, String)> = Vec::new();
         let own = self.path.to_string_lossy().into_owned();
         if self.snapshot.header.is_none() && self.seen.is_none() && wanted.exe.is_none() {
@@ -60,7 +66,10 @@ impl Reading {
             let about = problem.path.to_string_lossy().into_owned();
             warnings.push((about, report::remarks::of_module(problem), problem.hint().to_owned()));
         }
-        if let Some(hidden) = self.seen.as_ref().and_then(|seen| seen.target.hidden.as_ref()) {
+        let is_said = !is_alone && self.bare().is_some();
+        if let Some(hidden) =
+            self.seen.as_ref().and_then(|seen| seen.target.hidden.as_ref()).filter(|_| !is_said)
+        {
             let what = format!("memory, stacks and system calls are not shown: {hidden}");
             warnings.push((own.clone(), what, hidden.remedy().unwrap_or_default().to_owned()));
         }

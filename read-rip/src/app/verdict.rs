@@ -120,19 +120,22 @@ pub(super) fn of_model(
         memo: Memo::default(),
     };
     let (mut found, _) = findings::run_bounded(&view);
-    if reading.is_copy() {
-        findings::doubt_copy(&mut found);
-    }
+    reading.doubt(&mut found);
     let balance = Balance::of(&view, &found);
-    let verdict = sentence(reading.outcome(balance.outcome), &found, names);
-    (balance, verdict.map(|what| format!("check: {what}; next: {command}")))
+    let outcome = reading.outcome(balance.outcome);
+    let verdict = sentence(outcome, &found, names).map(|what| match outcome {
+        // It says what to do.
+        Outcome::Hidden => format!("check: {what}"),
+        _ => format!("check: {what}; next: {command}"),
+    });
+    (balance, verdict)
 }
 
 /// What an analysis says of a process, in a line; `None` if nothing is known that can be judged.
 pub(super) fn sentence(outcome: Outcome, found: &[Finding], names: &LockNames<'_>) -> Option<String> {
     Some(match outcome {
         Outcome::NothingRecorded => return None,
-        Outcome::Hidden => "not judged, because this user may not look into the process".to_owned(),
+        Outcome::Hidden => report::not_judged(names),
         Outcome::OtherLocks => match Runtime::of(names.locations.modules()) {
             Some(Runtime { locks, .. }) => format!("not judged: {locks} are not seen"),
             None => "not judged".to_owned(),

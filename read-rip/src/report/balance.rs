@@ -16,6 +16,7 @@ use super::units::{counted, lasted};
 use crate::findings::{Balance, IdlePool, Outcome, Runtime, TaskBalance, executor};
 use crate::locks::{LockModel, LockName};
 use crate::ring::Module;
+use crate::target::Hidden;
 
 /// What a program brings along whose locks no pthread function takes, and what its locks are called.
 const OTHER_LOCKS: &[(&str, &str)] = &[
@@ -57,7 +58,8 @@ pub(super) fn balance(
             writeln!(out, "nothing to judge: what the threads do is not known ({all})")?
         }
         Outcome::NothingRecorded => writeln!(out, "nothing to judge: no lock is in the record of {all}")?,
-        Outcome::Hidden => writeln!(out, "not judged: this user may not look into the process ({all})")?,
+        // Nothing else is known of the process.
+        Outcome::Hidden => return writeln!(out, "{}", not_judged(names)),
         Outcome::OtherLocks => writeln!(
             out,
             "not judged: {} ({all})",
@@ -123,6 +125,21 @@ pub(super) fn balance(
         writeln!(out, "    {line}")?;
     }
     Ok(())
+}
+
+/// Why a process is not judged that this user may not look into, and what to do.
+pub fn not_judged(names: &LockNames<'_>) -> String {
+    let target = names.seen.map(|seen| &seen.standings.target);
+    let hidden = target.and_then(|target| target.hidden.as_ref());
+    let why = hidden.map_or_else(|| Hidden::Refused.to_string(), Hidden::to_string);
+    let next = match hidden {
+        Some(hidden) if !hidden.root_may() => hidden.remedy().map(str::to_owned),
+        _ => {
+            Some(format!("run: sudo read-rip check {}", target.map_or(names.model.pid, |target| target.pid)))
+        }
+    };
+    let next = next.map(|next| format!("; {next}")).unwrap_or_default();
+    format!("not judged: {why}{next}")
 }
 
 /// What the tasks do, in one line; `None` if there are none.

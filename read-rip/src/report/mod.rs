@@ -46,7 +46,7 @@ mod units;
 
 pub use crate::printable::printable;
 pub use activity::ActivityWords;
-pub use balance::{doing_now, recorded_nothing, tasks_now};
+pub use balance::{doing_now, not_judged, recorded_nothing, tasks_now};
 pub use captures::capture;
 pub use death::death;
 pub use difference::{PlaceChange, difference, place_changes};

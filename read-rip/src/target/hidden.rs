@@ -21,6 +21,11 @@ pub enum Hidden {
 }
 
 impl Hidden {
+    /// Whether root may look.
+    pub fn root_may(&self) -> bool {
+        !matches!(self, Hidden::PtraceScope(3..) | Hidden::OtherArchitecture(_))
+    }
+
     /// What the user can do about it; `None` if nothing would help.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {

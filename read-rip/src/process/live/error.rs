@@ -38,6 +38,13 @@ pub enum Error {
         /// The pid of its parent; 0 if this reader cannot know it.
         parent: u32,
     },
+    /// It runs instructions that this program does not understand.
+    OtherArchitecture {
+        /// The pid.
+        pid: u32,
+        /// Which, for people.
+        found: String,
+    },
     /// It has ended while it was read.
     Ended {
         /// The pid.
@@ -59,7 +66,7 @@ impl Error {
             Error::NoProcess { .. } => Some("`ps -e` lists processes"),
             Error::Ambiguous { .. } => Some("give the pid that the process has here"),
             Error::Invisible { .. } => Some("run read-rip as root: /proc may be mounted with hidepid"),
-            Error::KernelThread { .. } => None,
+            Error::KernelThread { .. } | Error::OtherArchitecture { .. } => None,
             Error::Zombie { .. } => Some("look at its parent, which has not waited for it"),
             Error::Ended { .. } => None,
             Error::System { .. } => Some("is /proc mounted, and are there free file descriptors?"),
@@ -94,6 +101,9 @@ impl fmt::Display for Error {
                     0 => out.write_str(", and its parent has not waited for it yet"),
                     parent => write!(out, ", and its parent {parent} has not waited for it yet"),
                 }
+            }
+            Error::OtherArchitecture { pid, found } => {
+                write!(out, "process {pid} runs {found} code, which is not supported")
             }
             Error::Ended { pid } => write!(out, "process {pid} ended while it was read"),
             Error::System { pid, reason } => write!(out, "process {pid} cannot be read: {reason}"),

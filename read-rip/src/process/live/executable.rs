@@ -1,6 +1,6 @@
 //! The program of a process: its name, the processor that it is for, where it began; and the files of its modules.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use object::LittleEndian;
 use object::elf::ProgramHeader32;
@@ -53,6 +53,17 @@ fn is_narrow(auxv: &[u8]) -> bool {
         .any(|[key, value]| u64::from(key) == libc::AT_PHENT && value == SEGMENT_BYTES)
 }
 
+/// The root directory of a process, as `/proc` has it. Once the first thread has ended, another thread has it.
+pub fn root_of(pid: u32) -> PathBuf {
+    let of_process = PathBuf::from(format!("/proc/{pid}/root"));
+    if of_process.read_link().is_ok() {
+        return of_process;
+    }
+    let threads = Folder::open(&format!("/proc/{pid}/task")).and_then(|tasks| tasks.numbers());
+    let roots = threads.unwrap_or_default().into_iter().map(|tid| format!("/proc/{pid}/task/{tid}/root"));
+    roots.map(PathBuf::from).find(|root| root.read_link().is_ok()).unwrap_or(of_process)
+}
+
 /// The address at which the program began, from `/proc/PID/auxv`.
 pub(super) fn entry(auxv: &[u8]) -> Option<u64> {
     let (words, _) = auxv.as_chunks::<8>();
@@ -66,7 +77,7 @@ pub(super) fn entry(auxv: &[u8]) -> Option<u64> {
 pub(super) fn file_of(pid: u32, mapping: &Mapping) -> Option<(u64, u64)> {
     let (_, inode) = mapping.file?;
     let within = mapping.path.as_ref()?.strip_prefix("/").ok()?;
-    let found = FileFacts::of(&Path::new(&format!("/proc/{pid}/root")).join(within)).ok()?;
+    let found = FileFacts::of(&root_of(pid).join(within)).ok()?;
     // FOLKLORE: on btrfs and overlayfs, `stat` and `/proc/PID/maps` have different devices for one file.
     (found.inode == inode).then_some((found.len_bytes, found.modified_ns))
 }

@@ -42,6 +42,7 @@ mod unix_peers;
 pub use containers::processes_with_pid_in_container;
 pub use descriptors::Descriptors;
 pub use error::Error;
+pub use executable::root_of;
 pub use machine::processes;
 pub use memory::LiveMemory;
 pub use stop::{Visited, resumes, stop_each};
