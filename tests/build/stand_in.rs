@@ -205,7 +205,7 @@ fn a_version_of_parking_lot_that_is_not_patched_is_pointed_out() {
     let Some(programs) = built_with_patch("tests/build/patched/one") else { return };
     let checked = run_reader(&["check"], &stuck(&programs.join("patched-one"), 1).ring_path());
     let remark =
-        "The program also has a parking_lot whose locks are not recorded: run \"cargo tree -i parking_lot\"";
+        "The program also has a parking_lot whose locks are not recorded: run \"cargo tree --duplicates\"";
     assert!(checked.stderr.contains(remark), "{}", checked.stderr);
 }
 

@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fd::AsFd;
 use rustix::fs::{Dev, FileType, OFlags, fstat};
 
-use super::helper::{Found, Known, Remote, adopt, is_enabled, reach};
+use super::helper::is_silence;
+use super::helper::{Found, Known, Remote, is_enabled, reach};
 use super::mounts::{Mounts, suspect};
 use super::{Links, OpenError, Opened, kind, opened, reached_here};
 
@@ -91,49 +91,6 @@ impl Read for Stream<'_> {
     }
 }
 
-/// The memory of another process, by its file `mem` in `/proc`.
-#[derive(Debug)]
-pub struct ProcessMemory {
-    file: File,
-    process: u32,
-    /// The same file, in the helper.
-    remote: Option<Remote>,
-}
-
-impl ProcessMemory {
-    /// The memory of a process that was opened. The pid is for people, and says what the process has mounted.
-    pub fn new(file: File, process: u32) -> ProcessMemory {
-        ProcessMemory { file, process, remote: None }
-    }
-
-    /// Reads once. Everything that is mapped there must be known to answer: see [`answers`].
-    ///
-    /// # Errors
-    ///
-    /// Those of the system.
-    pub fn read_at(&self, into: &mut [u8], address: u64) -> io::Result<usize> {
-        self.file.read_at(into, address)
-    }
-
-    /// Reads once from memory that is a part of a file that may never answer.
-    ///
-    /// # Errors
-    ///
-    /// Those of the system, and [`is_silence`](super::is_silence).
-    pub fn read_remote_at(&self, into: &mut [u8], address: u64, path: &Path) -> io::Result<usize> {
-        match &self.remote {
-            Some(remote) => remote.read_at(into, address, path),
-            None => Err(io::ErrorKind::Unsupported.into()),
-        }
-    }
-
-    /// From now on, the helper can read the memory too, as far as files of this device are mapped there.
-    pub fn share(&mut self, device: Option<Dev>) {
-        let path = format!("/proc/{}/mem", self.process);
-        self.remote = self.remote.take().or_else(|| adopt(self.file.as_fd(), device, Path::new(&path)).ok());
-    }
-}
-
 /// What is known of a file that a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFacts {
@@ -172,12 +129,14 @@ fn find(path: &Path) -> io::Result<Found> {
 /// Whether a process's mapping of a file with this device is on a file system that answers. `link` is the mapping's
 /// link in `/proc/PID/map_files`, which is asked if the device is not among those that the process has mounted.
 pub fn answers(process: u32, device: Dev, link: &Path) -> bool {
-    if !is_enabled() {
-        return true;
-    }
     let mounts = Mounts::of(&Path::new("/proc").join(process.to_string()));
-    mounts.answers(device).unwrap_or_else(|| {
-        // This reader may not be allowed to ask: then it looks into a process of its own user.
-        !matches!(reach(link, Links::Followed, OFlags::empty(), Some(device)), Ok(Found::Remote(..)))
+    mounts.answers(device).unwrap_or_else(|| match is_enabled() {
+        true => match reach(link, Links::Followed, OFlags::empty(), Some(device)) {
+            Ok(Found::Local(_)) => true,
+            Ok(Found::Remote(..)) => false,
+            // This reader may not be allowed to ask: then it looks into a process of its own user.
+            Err(error) => !is_silence(&error),
+        },
+        false => true,
     })
 }

@@ -9,7 +9,6 @@
 //! | request | numbers | data | answer |
 //! |---|---|---|---|
 //! | [`REACH`] | whether links are followed, flags of `open` | a path | a descriptor of a file that is known to answer; or the number of a file, and what is known of it |
-//! | [`ADOPT`] | | with a descriptor | the number of a file |
 //! | [`READ`] | the number of a file, an offset, a length | | bytes |
 //!
 //! The first number of an answer is an error number, or 0.
@@ -40,8 +39,7 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 const ARGUMENT: &str = "answer-for-files";
 
 const REACH: u64 = 1;
-const ADOPT: u64 = 2;
-const READ: u64 = 3;
+const READ: u64 = 2;
 
 /// Whether this program can be its own helper.
 static IS_ENABLED: OnceLock<()> = OnceLock::new();
@@ -123,6 +121,8 @@ struct Helpers {
     silent: Vec<Dev>,
     /// What has not answered, for people.
     unanswered: Vec<PathBuf>,
+    /// What was not asked for, for people.
+    unasked: Vec<PathBuf>,
 }
 
 static HELPERS: Mutex<Option<Helpers>> = Mutex::new(None);
@@ -131,6 +131,21 @@ static HELPERS: Mutex<Option<Helpers>> = Mutex::new(None);
 pub fn unanswered() -> Vec<PathBuf> {
     let helpers = HELPERS.lock().unwrap_or_else(PoisonError::into_inner);
     helpers.as_ref().map(|helpers| helpers.unanswered.clone()).unwrap_or_default()
+}
+
+/// Notes that a part of a file was not asked for, because its file system may not answer.
+pub fn note_unasked(path: &Path) {
+    let mut helpers = HELPERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let unasked = &mut helpers.get_or_insert_default().unasked;
+    if !unasked.iter().any(|known| known == path) {
+        unasked.push(path.to_owned());
+    }
+}
+
+/// The paths that were noted so far: see [`note_unasked`].
+pub fn unasked() -> Vec<PathBuf> {
+    let helpers = HELPERS.lock().unwrap_or_else(PoisonError::into_inner);
+    helpers.as_ref().map(|helpers| helpers.unasked.clone()).unwrap_or_default()
 }
 
 /// The error of what does not answer.
@@ -146,7 +161,7 @@ pub fn is_silence(error: &io::Error) -> bool {
 /// What a path leads to, which may be on this device.
 pub(crate) fn reach(path: &Path, links: Links, flags: OFlags, device: Option<Dev>) -> io::Result<Found> {
     let numbers = [REACH, u64::from(links == Links::Followed), flags.bits().into(), 0, 0, 0, 0, 0, 0, 0];
-    let (helper, answer) = ask(numbers, path.as_os_str().as_bytes(), None, device, path)?;
+    let (helper, answer) = ask(numbers, path.as_os_str().as_bytes(), device, path)?;
     let [_, number, mode, owner, inode, len_bytes, modified_ns, ..] = answer.numbers;
     Ok(match answer.descriptor {
         Some(descriptor) => Found::Local(descriptor),
@@ -157,19 +172,12 @@ pub(crate) fn reach(path: &Path, links: Links, flags: OFlags, device: Option<Dev
     })
 }
 
-/// Gives a file to the helper, which is to be read there. `path` is its name for people.
-pub(crate) fn adopt(file: BorrowedFd<'_>, device: Option<Dev>, path: &Path) -> io::Result<Remote> {
-    let numbers = [ADOPT, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    let (helper, answer) = ask(numbers, &[], Some(file), device, path)?;
-    Ok(Remote { helper, number: answer.numbers[1], device })
-}
-
 impl Remote {
     /// Reads once, as `pread` does. `path` is its name for people.
     pub(crate) fn read_at(&self, into: &mut [u8], offset: u64, path: &Path) -> io::Result<usize> {
         let wanted = into.len().min(DATA_MAX_BYTES);
         let numbers = [READ, self.number, offset, wanted as u64, self.helper, 0, 0, 0, 0, 0];
-        let (_, answer) = ask(numbers, &[], None, self.device, path)?;
+        let (_, answer) = ask(numbers, &[], self.device, path)?;
         let got = answer.data.len().min(into.len());
         into[..got].copy_from_slice(&answer.data[..got]);
         Ok(got)
@@ -177,13 +185,7 @@ impl Remote {
 }
 
 /// Asks the helper, and starts one if there is none. Returns which helper has answered, and what.
-fn ask(
-    numbers: [u64; NUMBERS],
-    data: &[u8],
-    descriptor: Option<BorrowedFd<'_>>,
-    device: Option<Dev>,
-    path: &Path,
-) -> io::Result<(u64, Message)> {
+fn ask(numbers: [u64; NUMBERS], data: &[u8], device: Option<Dev>, path: &Path) -> io::Result<(u64, Message)> {
     let mut helpers = HELPERS.lock().unwrap_or_else(PoisonError::into_inner);
     let helpers = helpers.get_or_insert_default();
     let is_silent = device.is_some_and(|device| helpers.silent.contains(&device));
@@ -199,7 +201,7 @@ fn ask(
         // The file was that of a helper that has not answered.
         return Err(silence());
     }
-    let answer = send(&helper.socket, numbers, data, descriptor).and_then(|()| helper.answer());
+    let answer = send(&helper.socket, numbers, data, None).and_then(|()| helper.answer());
     match answer {
         Ok(answer) if answer.numbers[0] == 0 => Ok((helper.number, answer)),
         Ok(answer) => Err(io::Error::from_raw_os_error(answer.numbers[0] as i32)),
@@ -260,10 +262,6 @@ fn serve(socket: BorrowedFd<'_>) {
                     }
                 })
             }
-            ADOPT => request.descriptor.ok_or(Errno::BADF).map(|file| {
-                numbers[1] = number;
-                files.insert(number, file);
-            }),
             _ => files.get(&first).ok_or(Errno::BADF).and_then(|file| {
                 data = vec![0; (third as usize).min(DATA_MAX_BYTES)];
                 let got = pread(file, &mut data, second)?;

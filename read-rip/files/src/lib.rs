@@ -18,10 +18,10 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, fstatfs, openat};
 use rustix::io::{Errno, retry_on_intr};
 
 pub use below::Links;
-pub use content::{Content, FileFacts, ProcessMemory, answers};
+pub use content::{Content, FileFacts, answers};
 pub use directory::Directory;
 use helper::{Found, is_enabled, reach};
-pub use helper::{PATIENCE, become_helper, is_silence, unanswered};
+pub use helper::{PATIENCE, become_helper, is_silence, note_unasked, unanswered, unasked};
 use place::Place;
 
 /// A file that was opened for reading.

@@ -50,7 +50,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::cli::{self, Cli, Command};
-use crate::report::remarks::of_silence;
+use crate::report::remarks::{of_silence, of_unasked};
 use error::AppError;
 use output::{ERROR, remark};
 
@@ -97,6 +97,9 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
     };
     for path in read_rip_files::unanswered() {
         remark(of_silence(&path, read_rip_files::PATIENCE));
+    }
+    for path in read_rip_files::unasked() {
+        remark(of_unasked(&path));
     }
     match result {
         Ok(status) => ExitCode::from(status),

@@ -8,7 +8,7 @@
 
 use std::io::{self, Write};
 
-use super::doing::doing;
+use super::doing::{agree, doing};
 use super::locks::round;
 use super::names::LockNames;
 use super::remarks::{Checked, looked_at};
@@ -273,15 +273,16 @@ fn unrecorded(of: &Balance, modules: &[Module]) -> Option<String> {
 
 fn histories(checked: &Checked, names: &LockNames<'_>) -> Option<String> {
     let overwritten = checked.balance.overwritten;
-    let noun = if checked.tasks > 0 { "thread or task" } else { "thread" };
+    let (one, several) =
+        if checked.tasks > 0 { ("thread or task", "threads or tasks") } else { ("thread", "threads") };
     // An order takes two locks.
     (overwritten > 0 && names.model.locks.len() > 1).then(|| {
         let keeps_more = checked
             .longer_slot_words
             .map_or_else(String::new, |words| format!("; RIP_WORDS={words} keeps more"));
         format!(
-            "older events of {} were overwritten, so earlier orders of locks are not known{keeps_more}",
-            counted(overwritten as u64, noun)
+            "older events of {overwritten} {} were overwritten, so earlier orders of locks are not known{keeps_more}",
+            agree(overwritten, one, several)
         )
     })
 }

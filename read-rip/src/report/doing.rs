@@ -29,6 +29,7 @@ pub(super) fn doing(what: Doing, count: usize) -> &'static str {
     }
 }
 
-fn agree<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
+/// The word that agrees with a number of things.
+pub(in crate::report) fn agree<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
     if count == 1 { one } else { several }
 }

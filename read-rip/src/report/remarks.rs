@@ -120,24 +120,30 @@ fn of_threads(threads: &[Thread<'_>], of_exited: &str) -> String {
     heading + &of_tasks
 }
 
-/// A file of a process, or what one has mapped, that did not answer within this time. The path is that of
-/// `/proc/PID/root`.
+/// A file that did not answer within this time.
 pub fn of_silence(path: &Path, patience: Duration) -> String {
+    let seconds = patience.as_secs();
+    format!("Warning: {} did not answer within {seconds} s; what is there was left out", whose(path))
+}
+
+/// A mapped file that was not asked for what is not in memory.
+pub fn of_unasked(path: &Path) -> String {
+    format!(
+        "Warning: {} is on a file system that may not answer: what is not in memory was left out",
+        whose(path)
+    )
+}
+
+/// A path, with the process in whose root directory it is.
+fn whose(path: &Path) -> String {
     let within = path.strip_prefix("/proc").ok().and_then(|path| {
         let mut parts = path.components();
         let process = parts.next()?.as_os_str().to_str()?;
         Some((process, parts.as_path().strip_prefix("root").ok()?))
     });
-    let seconds = patience.as_secs();
     match within {
-        Some((process, path)) => format!(
-            "Warning: process {process}: /{} did not answer within {seconds} s; what is there was left out",
-            printable(&path.to_string_lossy())
-        ),
-        None => format!(
-            "Warning: {} did not answer within {seconds} s; what is there was left out",
-            printable(&path.to_string_lossy())
-        ),
+        Some((process, path)) => format!("process {process}: /{}", printable(&path.to_string_lossy())),
+        None => printable(&path.to_string_lossy()).into_owned(),
     }
 }
 
@@ -235,7 +241,7 @@ pub fn of_unpatched(locations: &Locations<'_>) -> Option<String> {
     let is_unpatched =
         has("parking_lot::word") && (has("parking_lot::raw_mutex") || has("parking_lot::raw_rwlock"));
     is_unpatched.then(|| {
-        "The program also has a parking_lot whose locks are not recorded: run \"cargo tree -i parking_lot\", and patch \
+        "The program also has a parking_lot whose locks are not recorded: run \"cargo tree --duplicates\", and patch \
          that version too."
             .to_owned()
     })

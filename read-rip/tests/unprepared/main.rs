@@ -12,7 +12,6 @@ mod java;
 mod live_target;
 mod moving;
 mod peers;
-mod silent;
 mod stacks;
 mod stacks_hostile;
 mod stalls;

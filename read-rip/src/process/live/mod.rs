@@ -268,7 +268,8 @@ impl LiveTarget {
 
     /// Its memory. Never fails: what cannot be read is said by each read.
     pub fn memory(&self, mappings: &[Mapping]) -> LiveMemory {
-        LiveMemory::new(self.pid, self.thread.file("mem").ok().map(File::from), mappings)
+        let file = |name: &str| self.thread.file(name).ok().map(File::from);
+        LiveMemory::new(self.pid, file("mem"), || file("pagemap"), mappings)
     }
 
     /// Its descriptors.

@@ -8,6 +8,7 @@ use crate::findings::{HoldFact, LockHistory, Waiters};
 use crate::locations::LocationId;
 use crate::locks::{HoldState, LockId, LockName, Quantiles, ThreadId};
 use crate::report::activity::ActivityWords;
+pub(super) use crate::report::doing::agree;
 use crate::report::names::{LockNames, Verbs};
 use crate::report::units::{counted, duration};
 use crate::ring::LockType;
@@ -217,11 +218,6 @@ impl<'a> Words<'a> {
 /// A name without the modules before it.
 fn last_part(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
-}
-
-/// The word that agrees with a number of things.
-pub(super) fn agree<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
-    if count == 1 { one } else { several }
 }
 
 /// ` shared` after a verb.
