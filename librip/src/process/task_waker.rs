@@ -95,8 +95,8 @@ impl Wakers {
         }
         let of_poll = OfPoll { slot, executors, wakers: self };
         let data = ptr::from_ref(&of_poll).cast();
-        // SAFETY: the functions of the table take such a pointer. It is valid while the future is polled, and the future
-        // gets a reference to the waker for that long. What they do is safe in any thread.
+        // SAFETY: the functions of the table take such a pointer. It is valid while the future is polled, and the
+        // future gets a reference to the waker for that long. What they do is safe in any thread.
         let waker = ManuallyDrop::new(unsafe { Waker::new(data, &OF_POLL) });
         poll(&waker)
     }
@@ -210,8 +210,8 @@ unsafe fn clone(pointer: *const ()) -> RawWaker {
 }
 
 unsafe fn wake(pointer: *const ()) {
-    // The reference ends here, before the executor learns of the wake: it may poll the task at once, and after that poll this
-    // waker must not count as one that can wake the task.
+    // The reference ends here, before the executor learns of the wake: it may poll the task at once, and after that
+    // poll this waker must not count as one that can wake the task.
     // SAFETY: the waker gives its reference up.
     let executors = unsafe { of_pointer(pointer) }.count();
     executors.wake();

@@ -8,10 +8,11 @@
 //!
 //! | request | numbers | data | answer |
 //! |---|---|---|---|
-//! | [`REACH`] | whether links are followed, flags of `open` | a path | a descriptor of a file that is known to answer; or the number of a file, and what is known of it |
+//! | [`REACH`] | whether links are followed, flags of `open` | a path | a descriptor, or a file's number and facts |
 //! | [`READ`] | the number of a file, an offset, a length | | bytes |
 //!
-//! The first number of an answer is an error number, or 0.
+//! The first number of an answer is an error number, or 0. A descriptor is that of a file that is known to answer. Any
+//! other file stays with the helper, and has a number.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -88,8 +88,8 @@ impl From<OpenError> for io::Error {
 ///
 /// # Errors
 ///
-/// [`OpenError::NotRegular`] if it is a device, a FIFO, a socket, a directory, or a file that the kernel makes up: then it
-/// is never opened, because to open a device can have effects, and to read one can take something away.
+/// [`OpenError::NotRegular`] if it is a device, a FIFO, a socket, a directory, or a file that the kernel makes up: then
+/// it is never opened, because to open a device can have effects, and to read one can take something away.
 pub fn open(path: &Path, links: Links) -> Result<Opened, OpenError> {
     opened(&reached(path, links, OFlags::empty())?)
 }

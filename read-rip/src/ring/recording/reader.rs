@@ -1,8 +1,8 @@
 //! What a reader makes of a recording.
 //!
 //! The last image is the ring. Its slots get the recorded words that come directly before their own, so that every view
-//! of a thread goes as far back as the record does, and those that they lack. Other words, those of threads that have lost their slots meanwhile
-//! included, become histories: `log` and `spans` show them.
+//! of a thread goes as far back as the record does, and those that they lack. Other words, those of threads that have
+//! lost their slots meanwhile included, become histories: `log` and `spans` show them.
 //!
 //! The file may have any length. Its blocks are read one by one, and of the words the newest are kept.
 
