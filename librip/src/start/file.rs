@@ -22,6 +22,10 @@ use super::identity::start_time_ticks;
 use crate::sys;
 use crate::sys::file::{self, Errno, File, FileId, Terminated};
 
+/// Rings of earlier runs that a start looks at. Anybody may leave files with such names, and a later start looks at
+/// those that are left.
+const EARLIER_MAX: usize = 256;
+
 /// At most this many numbered names are tried. If all of these files exist, there is no ring.
 const NAMES_TRIED: u32 = 100;
 
@@ -112,6 +116,7 @@ impl Place {
                     let may_be_former = name.starts_with(b"rip.") && name.ends_with(suffix.as_bytes());
                     if !(may_be_former && remove_if_former(&entry.path()))
                         && name.starts_with(prefix.as_bytes())
+                        && earlier.len() < EARLIER_MAX
                     {
                         earlier.push(entry.path());
                     }
