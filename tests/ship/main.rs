@@ -156,3 +156,34 @@ fn the_reader_and_the_format_have_no_unsafe_code() {
         assert!(files > 3, "{directory} has {files} files");
     }
 }
+
+/// The names in the parentheses after each sentence of the page, and the sources that may have them.
+#[test]
+fn each_sentence_of_the_security_page_names_tests_that_exist() {
+    let page = std::fs::read_to_string(repository().join("read-rip/docs/security.md")).unwrap();
+    let page = page.split("## What is not promised").next().unwrap();
+    let mut sources = String::new();
+    let mut files: Vec<String> = Vec::new();
+    let mut pending = ["read-rip/src", "read-rip/tests", "read-rip/files", "tests"]
+        .map(|path| repository().join(path))
+        .to_vec();
+    while let Some(path) = pending.pop() {
+        if path.is_dir() {
+            pending.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path.file_stem().unwrap().to_string_lossy().into_owned());
+            sources += &std::fs::read_to_string(path).unwrap();
+        }
+    }
+    let mut named = 0;
+    for sentence in page.split("\n* ").skip(1) {
+        let (_, tests) = sentence.rsplit_once('(').unwrap_or_else(|| panic!("no test: {sentence}"));
+        for name in tests.split('`').skip(1).step_by(2).filter(|name| !name.contains('-')) {
+            let last = name.rsplit("::").next().unwrap();
+            let exists = sources.contains(&format!("fn {last}()")) || files.iter().any(|file| file == last);
+            assert!(exists, "{name}");
+            named += 1;
+        }
+    }
+    assert!(named > 15, "{named}");
+}
