@@ -115,7 +115,9 @@ fn a_stuck_process_is_found_among_all_and_an_idle_one_is_not() {
     assert!(line.starts_with(&expected), "{line}");
     assert_eq!(lines_of(&outcome, idle.pid()), [""; 0], "{outcome:#?}");
     assert!(outcome.stdout.contains("\nLooked at "), "{outcome:#?}");
-    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    // Another test may damage a ring at this moment, and that is an error.
+    let has_damage = outcome.stderr.contains("Damaged: ");
+    assert_eq!(outcome.status, if has_damage { 2 } else { 1 }, "{outcome:#?}");
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use read_rip::process::live::{Error, LiveTarget, processes_with_pid_in_container};
 use read_rip::target::{CallKind, DescriptorKind, Hidden, Memory, RunState, Sleep, Target, Task, Unreadable};
 
+use crate::support::run::read_rip;
+
 /// A machine under load may take long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -225,6 +227,9 @@ fn a_process_whose_first_thread_has_ended_still_has_memory_and_descriptors() {
     assert_eq!(live.memory(&target.mappings).read(sp, &mut bytes), Ok(()));
     let input = live.descriptors().get(0).expect("its input");
     assert!(matches!(input.kind, DescriptorKind::Pipe { .. }), "{input:?}");
+    // Its program is found through the root directory of the other thread.
+    let shown = read_rip(["stacks", &pid.to_string()]).stdout;
+    assert!(shown.contains("rest"), "{shown}");
 }
 
 #[test]
