@@ -2,8 +2,8 @@
 //!
 //! A ring names paths, and anybody can make a ring. So a file is opened only if it is a regular file of bounded size
 //! with the ending of a source file, and so is the file that links lead to. The paths in a ring of another user are not
-//! opened at all, nor those in a copy of it: then the user says with `--source-dir` where sources are. Of the paths in
-//! the user's own ring, only files are opened that are the user's own, or that everybody may read. A file counts as the
+//! opened at all, nor those in a copy of it: then the user says with `--source-dir` where sources are. A path in
+//! the user's own ring is opened if the file is the user's own, or if everybody may read it. A file counts as the
 //! compiled one if it has the MD5 that debug information gives (clang), or was not changed after the module was built.
 //! It formats nothing.
 

@@ -168,8 +168,8 @@ impl Header {
         self.read_from = Some(OpenedFile { id: self.file, owner });
     }
 
-    /// The user whose process says what is in the ring: the owner of its file. Of a copy that nobody saved with its
-    /// owner, it is only known what the ring says.
+    /// The user whose process says what is in the ring: the owner of its file. If a copy was not saved with its
+    /// owner, this is the user that the ring names.
     pub fn owner(&self) -> u32 {
         self.read_from.filter(|opened| opened.id == self.file).map_or(self.uid, |opened| opened.owner)
     }

@@ -178,7 +178,7 @@ fn an_event_that_was_half_written_when_the_image_was_made_is_whole() {
 
 #[test]
 fn words_that_were_overwritten_while_the_image_was_made_are_taken_from_the_record() {
-    // Of the sixteen words before the fortieth, the image has the last two.
+    // The image has two of the sixteen words before the fortieth, the last ones.
     let slot = Slot::thread("worker", 5).at(38).marks([0x10, 0x20]);
     let fixture = Fixture::of(&Ring { slot_words: 16, ..Ring::new() }.with_slots([slot]));
     let source = Source::open(&fixture.path).unwrap();

@@ -77,8 +77,8 @@ impl LiveMemory {
         }
     }
 
-    /// How much can be read from an address on without a question to a file system that may never answer. Of the parts
-    /// of its files, that is a page that is in memory.
+    /// How much can be read from an address on without a question to a file system that may never answer. Pages of its
+    /// files are read one by one, if they are in memory.
     ///
     /// The kernel would hold the lock of the process's memory while it waits for the answer, and nothing ends that: the
     /// process itself could not map memory any more.
