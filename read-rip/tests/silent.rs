@@ -10,7 +10,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use read_rip::process::live::LiveTarget;
 use support::run::read_rip;
-
 use support::unprepared::{compile, contains, futex};
 
 /// A process with a thread whose stack is on such a file system.

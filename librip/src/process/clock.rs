@@ -375,6 +375,7 @@ mod tests {
         let measured_ns = u128::from(ticks) * 1_000_000_000_000 / u128::from(measured.rate);
         assert!(measured_ns.abs_diff(elapsed_ns) < elapsed_ns / 100, "{measured_ns} ns for {elapsed_ns}");
     }
+
     #[test]
     fn the_time_of_a_task_is_that_of_the_system() {
         install(&Calibration::measure(Clock::All));

@@ -235,20 +235,20 @@ static OF_POLL: RawWakerVTable =
 ///
 /// # Safety
 ///
-/// It is that of a waker with the table [`OF_POLL`], which is still to be had.
+/// It is that of a waker with the table [`OF_POLL`], which has not been dropped.
 unsafe fn of_poll<'a>(pointer: *const ()) -> &'a OfPoll<'a> {
     // SAFETY: the caller's promise.
     unsafe { &*pointer.cast() }
 }
 
 unsafe fn clone_of_poll(pointer: *const ()) -> RawWaker {
-    // SAFETY: the waker is cloned, so it is to be had.
+    // SAFETY: somebody clones the waker, so it has not been dropped.
     let clone = ManuallyDrop::new(unsafe { of_poll(pointer) }.clone_waker());
     RawWaker::new(clone.data(), clone.vtable())
 }
 
 unsafe fn wake_of_poll(pointer: *const ()) {
-    // SAFETY: the waker is used, so it is to be had.
+    // SAFETY: somebody uses the waker, so it has not been dropped.
     unsafe { of_poll(pointer) }.wake();
 }
 

@@ -5,10 +5,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dev, FileType, OFlags, fstat};
+use rustix::fs::{Dev, FileType, OFlags, Stat, fstat};
 
-use super::helper::is_silence;
-use super::helper::{Found, Known, Remote, is_enabled, reach};
+use super::helper::{Found, Remote, is_enabled, is_silence, reach};
 use super::mounts::{Mounts, suspect};
 use super::{Links, OpenError, Opened, kind, opened, reached_here};
 
@@ -17,7 +16,7 @@ use super::{Links, OpenError, Opened, kind, opened, reached_here};
 pub struct Content {
     source: Source,
     path: PathBuf,
-    known: Known,
+    facts: FileFacts,
 }
 
 #[derive(Debug)]
@@ -36,28 +35,28 @@ impl Content {
     ///
     /// Those of [`open`](super::open), and [`is_silence`](super::is_silence) if the file system has not answered.
     pub fn open(path: &Path) -> Result<Content, OpenError> {
-        let (source, known) = match find(path)? {
+        let (source, facts) = match find(path)? {
             Found::Local(reached) => {
                 let Opened { file, .. } = opened(&reached)?;
-                let known = Known::of(&fstat(&file)?);
-                (Source::Here(file), known)
+                let facts = FileFacts::of_stat(&fstat(&file)?);
+                (Source::Here(file), facts)
             }
-            Found::Remote(remote, known) => match FileType::from_raw_mode(known.mode) {
-                FileType::RegularFile => (Source::Remote(remote), known),
+            Found::Remote(remote, facts) => match FileType::from_raw_mode(facts.mode) {
+                FileType::RegularFile => (Source::Remote(remote), facts),
                 other => return Err(OpenError::NotRegular(kind(other))),
             },
         };
-        Ok(Content { source, path: path.to_owned(), known })
+        Ok(Content { source, path: path.to_owned(), facts })
     }
 
     /// Its length when it was opened, bytes.
     pub fn len_bytes(&self) -> u64 {
-        self.known.len_bytes
+        self.facts.len_bytes
     }
 
     /// When it was changed, ns since 1970.
     pub fn modified_ns(&self) -> u64 {
-        self.known.modified_ns
+        self.facts.modified_ns
     }
 
     /// Reads once from an offset on, as `pread` does.
@@ -94,6 +93,8 @@ impl Read for Stream<'_> {
 /// What is known of a file that a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFacts {
+    /// Its type and permissions.
+    pub(crate) mode: u32,
     /// Its inode.
     pub inode: u64,
     /// Its length, bytes.
@@ -109,12 +110,20 @@ impl FileFacts {
     ///
     /// Those of the system, and [`is_silence`](super::is_silence).
     pub fn of(path: &Path) -> io::Result<FileFacts> {
-        let known = match find(path)? {
-            Found::Local(reached) => Known::of(&fstat(&reached)?),
-            Found::Remote(_, known) => known,
-        };
-        let Known { inode, len_bytes, modified_ns, .. } = known;
-        Ok(FileFacts { inode, len_bytes, modified_ns })
+        Ok(match find(path)? {
+            Found::Local(reached) => FileFacts::of_stat(&fstat(&reached)?),
+            Found::Remote(_, facts) => facts,
+        })
+    }
+
+    pub(crate) fn of_stat(stat: &Stat) -> FileFacts {
+        let seconds_ns = (stat.st_mtime as u64).wrapping_mul(1_000_000_000);
+        FileFacts {
+            mode: stat.st_mode,
+            inode: stat.st_ino,
+            len_bytes: stat.st_size as u64,
+            modified_ns: seconds_ns.wrapping_add(stat.st_mtime_nsec),
+        }
     }
 }
 
@@ -130,13 +139,16 @@ fn find(path: &Path) -> io::Result<Found> {
 /// link in `/proc/PID/map_files`, which is asked if the device is not among those that the process has mounted.
 pub fn answers(process: u32, device: Dev, link: &Path) -> bool {
     let mounts = Mounts::of(&Path::new("/proc").join(process.to_string()));
-    mounts.answers(device).unwrap_or_else(|| match is_enabled() {
-        true => match reach(link, Links::Followed, OFlags::empty(), Some(device)) {
-            Ok(Found::Local(_)) => true,
-            Ok(Found::Remote(..)) => false,
-            // This reader may not be allowed to ask: then it looks into a process of its own user.
-            Err(error) => !is_silence(&error),
-        },
-        false => true,
-    })
+    if let Some(answers) = mounts.answers(device) {
+        return answers;
+    }
+    if !is_enabled() {
+        return true;
+    }
+    match reach(link, Links::Followed, OFlags::empty(), Some(device)) {
+        Ok(Found::Local(_)) => true,
+        Ok(Found::Remote(..)) => false,
+        // This reader may not be allowed to ask: then it looks into a process of its own user.
+        Err(error) => !is_silence(&error),
+    }
 }

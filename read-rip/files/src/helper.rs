@@ -25,13 +25,14 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Dev, FileType, OFlags, Stat, fstat};
+use rustix::fs::{Dev, FileType, OFlags, fstat};
 use rustix::io::{Errno, pread};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+use super::content::FileFacts;
 use super::mounts::is_remote_magic;
 use super::wire::{DATA_MAX_BYTES, Message, NUMBERS, receive, send};
-use super::{Links, again, magic, reached_here};
+use super::{FOR_READING, Links, again, magic, reached_here};
 
 /// A file system has this long to answer.
 pub const PATIENCE: Duration = Duration::from_secs(2);
@@ -80,30 +81,7 @@ pub(crate) enum Found {
     /// A file that is known to answer.
     Local(OwnedFd),
     /// A file that the helper has, and what is known of it.
-    Remote(Remote, Known),
-}
-
-/// What is known of a file that the helper has.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
-    pub(crate) mode: u32,
-    pub(crate) owner: u32,
-    pub(crate) inode: u64,
-    pub(crate) len_bytes: u64,
-    pub(crate) modified_ns: u64,
-}
-
-impl Known {
-    pub(crate) fn of(stat: &Stat) -> Known {
-        let seconds = (stat.st_mtime as u64).wrapping_mul(1_000_000_000);
-        Known {
-            mode: stat.st_mode,
-            owner: stat.st_uid,
-            inode: stat.st_ino,
-            len_bytes: stat.st_size as u64,
-            modified_ns: seconds.wrapping_add(stat.st_mtime_nsec),
-        }
-    }
+    Remote(Remote, FileFacts),
 }
 
 /// A helper that answers.
@@ -161,14 +139,14 @@ pub fn is_silence(error: &io::Error) -> bool {
 
 /// What a path leads to, which may be on this device.
 pub(crate) fn reach(path: &Path, links: Links, flags: OFlags, device: Option<Dev>) -> io::Result<Found> {
-    let numbers = [REACH, u64::from(links == Links::Followed), flags.bits().into(), 0, 0, 0, 0, 0, 0, 0];
+    let numbers = [REACH, u64::from(links == Links::Followed), flags.bits().into(), 0, 0, 0];
     let (helper, answer) = ask(numbers, path.as_os_str().as_bytes(), device, path)?;
-    let [_, number, mode, owner, inode, len_bytes, modified_ns, ..] = answer.numbers;
+    let [_, number, mode, inode, len_bytes, modified_ns] = answer.numbers;
     Ok(match answer.descriptor {
         Some(descriptor) => Found::Local(descriptor),
         None => {
-            let known = Known { mode: mode as u32, owner: owner as u32, inode, len_bytes, modified_ns };
-            Found::Remote(Remote { helper, number, device }, known)
+            let facts = FileFacts { mode: mode as u32, inode, len_bytes, modified_ns };
+            Found::Remote(Remote { helper, number, device }, facts)
         }
     })
 }
@@ -177,7 +155,7 @@ impl Remote {
     /// Reads once, as `pread` does. `path` is its name for people.
     pub(crate) fn read_at(&self, into: &mut [u8], offset: u64, path: &Path) -> io::Result<usize> {
         let wanted = into.len().min(DATA_MAX_BYTES);
-        let numbers = [READ, self.number, offset, wanted as u64, self.helper, 0, 0, 0, 0, 0];
+        let numbers = [READ, self.number, offset, wanted as u64, self.helper, 0];
         let (_, answer) = ask(numbers, &[], self.device, path)?;
         let got = answer.data.len().min(into.len());
         into[..got].copy_from_slice(&answer.data[..got]);
@@ -255,10 +233,8 @@ fn serve(socket: BorrowedFd<'_>) {
                 let flags = OFlags::from_bits_retain(second as u32);
                 inspect(Path::new(OsStr::from_bytes(&request.data)), links, flags).map(|found| match found {
                     Inspected::Local(found) => descriptor = Some(found),
-                    Inspected::Remote(file, known) => {
-                        let Known { mode, owner, inode, len_bytes, modified_ns } = known;
-                        numbers =
-                            [0, number, mode.into(), owner.into(), inode, len_bytes, modified_ns, 0, 0, 0];
+                    Inspected::Remote(file, FileFacts { mode, inode, len_bytes, modified_ns }) => {
+                        numbers = [0, number, mode.into(), inode, len_bytes, modified_ns];
                         files.insert(number, file);
                     }
                 })
@@ -271,7 +247,7 @@ fn serve(socket: BorrowedFd<'_>) {
             }),
         };
         if let Err(errno) = done {
-            numbers = [errno.raw_os_error() as u64, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            numbers = [errno.raw_os_error() as u64, 0, 0, 0, 0, 0];
             data.clear();
         }
         if send(socket, numbers, &data, descriptor.as_ref().map(AsFd::as_fd)).is_err() {
@@ -284,7 +260,7 @@ fn serve(socket: BorrowedFd<'_>) {
 enum Inspected {
     Local(OwnedFd),
     /// A file that is open for reading if it is a regular one.
-    Remote(OwnedFd, Known),
+    Remote(OwnedFd, FileFacts),
 }
 
 fn inspect(path: &Path, links: Links, flags: OFlags) -> rustix::io::Result<Inspected> {
@@ -294,10 +270,8 @@ fn inspect(path: &Path, links: Links, flags: OFlags) -> rustix::io::Result<Inspe
     }
     let found = fstat(&reached)?;
     let file = match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile => {
-            again(&reached, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC)?
-        }
+        FileType::RegularFile => again(&reached, FOR_READING)?,
         _ => reached,
     };
-    Ok(Inspected::Remote(file, Known::of(&found)))
+    Ok(Inspected::Remote(file, FileFacts::of_stat(&found)))
 }

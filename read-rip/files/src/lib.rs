@@ -119,6 +119,10 @@ fn reached_here(path: &Path, links: Links, flags: OFlags) -> rustix::io::Result<
     }
 }
 
+/// The flags that a regular file is opened with.
+const FOR_READING: OFlags =
+    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
 /// Opens what a handle leads to, if it is a regular file.
 fn opened(reached: &OwnedFd) -> Result<Opened, OpenError> {
     match FileType::from_raw_mode(fstat(reached)?.st_mode) {
@@ -128,8 +132,7 @@ fn opened(reached: &OwnedFd) -> Result<Opened, OpenError> {
         FileType::RegularFile => {}
         other => return Err(OpenError::NotRegular(kind(other))),
     }
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    Ok(Opened::new(File::from(again(reached, flags)?))?)
+    Ok(Opened::new(File::from(again(reached, FOR_READING)?))?)
 }
 
 /// What a file is that is not regular, for people.

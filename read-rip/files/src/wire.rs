@@ -14,7 +14,7 @@ use rustix::net::{
 /// A message has no more bytes than this after its numbers.
 pub(crate) const DATA_MAX_BYTES: usize = 64 << 10;
 /// The numbers of a message.
-pub(crate) const NUMBERS: usize = 10;
+pub(crate) const NUMBERS: usize = 6;
 /// Their length, bytes.
 const NUMBERS_BYTES: usize = 8 * NUMBERS;
 
