@@ -36,7 +36,7 @@ use crate::arch::{self, ModuleState, Settings, ThreadBlock};
 use crate::process::exit::RingFile;
 use crate::process::instance::{self, ANCHOR_ABI, Anchor};
 use crate::process::loader::{self, Detail, FoundModule};
-use crate::process::{channels::Channels, clock, current, exit, fork, image, sampled, sigbus, state, thread};
+use crate::process::{channels::Channels, clock, current, exit, fork, image, sampled, sigbus, thread};
 use crate::ring::Ring;
 use crate::ring::module_registry::{self, LoadedModule};
 use crate::start::config::Builder;
@@ -346,7 +346,7 @@ unsafe fn others(module: &FoundModule) -> impl Iterator<Item = &'static Anchor> 
 }
 
 extern "C" fn attach(block: &ThreadBlock) {
-    thread::attach(block);
+    sys::with_room(|| thread::attach(block));
 }
 
 extern "C" fn join(owner: &'static Anchor) {
@@ -380,7 +380,7 @@ fn pin_here() -> bool {
 }
 
 extern "C" fn refresh() {
-    if state::avoids_system_calls() {
+    if sys::avoids_calls() {
         return;
     }
     let modules = loader::keep_new();

@@ -17,10 +17,10 @@
 //! | when | calls | why it cannot hurt |
 //! |---|---|---|
 //! | a mark, an event, a lock that is free, a wait, a poll | none | |
-//! | a lock that is named, destroyed while held, released by a thread that does not hold it; the first wait at a place; a first event in a channel | `rt_sigprocmask` | each new thread makes it in the C library |
+//! | a lock that is named, destroyed while held, released by a thread that does not hold it; the first wait at a place; a first event in a channel | `rt_sigprocmask`; if the tables of other threads are searched, `sigaltstack`, `mmap` and `munmap` as below | each new thread makes the first in the C library; not the others under a filter |
 //! | the clock without a vDSO | `clock_gettime` | a program on such a kernel makes it itself |
 //! | two threads that make the ring, or register modules, at a time | `nanosleep` | not under a filter: the ring is made before, and modules are not registered |
-//! | a thread's first mark | `rt_sigprocmask`, `prctl(PR_GET_NAME)`, `madvise(MADV_POPULATE_WRITE)`, `futex(FUTEX_WAKE_OP)` where the kernel does not populate; `getpid`, `gettid`; `kill` and `tgkill` with signal 0 if the ring is full | refused under a filter: the thread records nowhere and is counted |
+//! | a thread's first mark | `rt_sigprocmask`, `sigaltstack`, and `mmap` and `munmap` on an alternate stack with little room; `prctl(PR_GET_NAME)`, `madvise(MADV_POPULATE_WRITE)`, `futex(FUTEX_WAKE_OP)` where the kernel does not populate; `getpid`, `gettid`; `kill` and `tgkill` with signal 0 if the ring is full | refused under a filter: the thread records nowhere and is counted |
 //! | the first mark of a forked child | `newfstatat` of its PID namespace | as above |
 //! | a fork | `rt_sigprocmask` | the C library makes it at each fork; the child's id is that of its thread |
 //! | the initialisation of a lock in memory that looks like a lock in use | `getpid`, `tgkill` with signal 0 | not under a filter; signal 0 is not sent |
@@ -53,12 +53,16 @@ pub(crate) mod file;
 mod of_process;
 pub(crate) mod raw;
 mod reserve;
+mod stack;
 pub(crate) mod symbols;
 mod vdso;
 pub(crate) mod written;
 
-pub(crate) use of_process::{OF_PROCESS, note_pid, note_pid_of_child, pid, pid_by_call};
+pub(crate) use of_process::{
+    OF_PROCESS, avoid_calls, avoids_calls, note_pid, note_pid_of_child, pid, pid_by_call,
+};
 pub(crate) use reserve::{Unreserved, reserve};
+pub(crate) use stack::with_room;
 
 /// Looks for what the other functions use if it is there. To be called once, before threads record.
 pub(crate) fn prepare() {

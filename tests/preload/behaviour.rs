@@ -37,6 +37,23 @@ fn a_cancelled_thread_cleans_up_with_the_mutex_locked() {
 }
 
 #[test]
+fn a_handler_locks_on_an_alternate_stack_of_the_least_length() {
+    // Calls are resolved at the start: to resolve one in the handler would need more than such a stack has.
+    let program = compile("small_stack", &["-Wl,-z,now"]);
+    for first in ["0", "1", "2"] {
+        let without = plan(&program, &[first], &[]).run();
+        assert_eq!(without.stdout, "the handler has returned two times\n", "{without:?}");
+        let with = plan(&program, &[first], &[preload()]).env("RIP_KEEP", "always").run();
+        expect_same(&with, &without);
+        let ring = with.ring();
+        assert!(
+            ring.slots.iter().any(|slot| slot.tid != slot.pid),
+            "{first}: the thread has recorded: {ring:?}"
+        );
+    }
+}
+
+#[test]
 fn signals_forks_and_exits_behave_as_without_the_interposer() {
     let program = compile("trouble", &[]);
     for what in

@@ -28,7 +28,6 @@ use crate::lock::stack::Waiter;
 use crate::lock::table::{Entry, FastEntry, Slot};
 
 use crate::process::instance::{self, Request};
-use crate::process::state;
 use crate::sys;
 use librip_format::{
     HELD_MAX, HELD_PROCESS_SHARED, HELD_SHARED, LOCK_TYPE_BARRIER, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE,
@@ -452,7 +451,7 @@ fn may_live(tid: u32) -> bool {
     /// Linux gives threads no larger id.
     const TID_MAX: u32 = 1 << 22;
     // Most numbers are no id, and the kernel need not be asked.
-    tid <= TID_MAX && !state::avoids_system_calls() && !sys::thread_is_gone(sys::pid_by_call(), tid)
+    tid <= TID_MAX && !sys::avoids_calls() && !sys::thread_is_gone(sys::pid_by_call(), tid)
 }
 
 /// A lock was initialised. Nobody holds it, whatever the tables say of an earlier lock at its address.

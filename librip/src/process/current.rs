@@ -82,7 +82,7 @@ pub(crate) fn ring_for_mark() -> Option<&'static Ring> {
         match STATE.compare_exchange(PLANNED, BEGUN, Acquire, Acquire) {
             Ok(_) => {
                 fence(SeqCst);
-                let ring = MAKER.get().and_then(|make| make());
+                let ring = MAKER.get().and_then(sys::with_room);
                 // SAFETY: `STATE` lets one thread come here, once, with signals blocked.
                 let ring = ring.map(|ring| unsafe { RING.set(ring) });
                 STATE.store(ENDED, Release);

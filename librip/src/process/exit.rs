@@ -99,7 +99,7 @@ pub(crate) fn open_ring_file() -> Option<File> {
 #[unsafe(link_section = ".text_of_forks")]
 pub(crate) fn process_ends(status: c_int) {
     let (Some(ring), Some(file)) = (current::ring(), FILE.get()) else { return };
-    let may_call = !state::avoids_system_calls();
+    let may_call = !sys::avoids_calls();
     if state::is_forked_child() {
         child_ends(ring, file, status, may_call);
         return;
@@ -150,7 +150,7 @@ pub(crate) fn process_goes_on() {
 pub(crate) fn exec_begins() -> Option<File> {
     let (ring, file) = (current::ring()?, FILE.get()?);
     if state::is_forked_child()
-        || state::avoids_system_calls()
+        || sys::avoids_calls()
         || sys::pid_by_call() != file.pid
         || file.keep == Keep::Always
         || !sys::has_one_thread()

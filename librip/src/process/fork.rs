@@ -71,7 +71,7 @@ unsafe extern "C" fn forked() {
     restore_mask();
     // Not while SIGBUS is blocked: somebody may have truncated the file at this moment.
     if let Some(ring) = current::ring()
-        && !state::avoids_system_calls()
+        && !sys::avoids_calls()
     {
         // Without a number, another thread has made the ring since `before_fork`.
         children::note(ring, number.map_or_else(|| children::announce(ring), |number| number as u32));

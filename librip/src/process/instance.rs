@@ -16,7 +16,6 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use super::channels::Channels;
 use super::current;
 use super::loader;
-use super::state;
 use super::task_slot::{FuturePlace, TaskSlot, Turn};
 use crate::arch::{self, Settings, ThreadBlock};
 use crate::ring::Ring;
@@ -309,7 +308,7 @@ pub(crate) fn avoid_system_calls() {
         arch::enter();
     }
     // This instance makes calls of its own, also if another one has made the ring.
-    state::avoid_system_calls();
+    sys::avoid_calls();
     request(Request::AVOID_SYSTEM_CALLS, 0);
 }
 

@@ -1,11 +1,7 @@
-//! Facts about this process: its PID namespace, whether it is a forked child, the locks that its thread inherits, and
-//! whether the recorder may make system calls.
+//! Facts about this process: its PID namespace, whether it is a forked child, and the locks that its thread inherits.
 //!
 //! It decides nothing: `fork` and the interposer write it, and `thread` and `exit` read it.
 
-#![allow(unsafe_code, reason = "a section for a static")]
-
-use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::arch;
@@ -14,9 +10,6 @@ use crate::sys::{self, OF_PROCESS};
 
 /// In place of a PID namespace: it cannot be known.
 const UNKNOWN: u64 = u64::MAX;
-/// Whether the program may be killed for system calls that are not its own.
-#[unsafe(link_section = ".data_of_forks")]
-static AVOIDS_SYSTEM_CALLS: AtomicBool = AtomicBool::new(false);
 
 /// Inode of this process's PID namespace; 0 if it is not known.
 ///
@@ -62,18 +55,4 @@ pub(super) fn keep_held(locks: HeldCopy) {
 /// Takes the locks that were kept.
 pub(super) fn take_held() -> HeldCopy {
     arch::fork_block().held.replace(NONE_HELD)
-}
-
-/// From now on the recorder makes no system call that a program with threads does not make anyway. Threads without a
-/// slot get none. Of use in the instance that owns the ring.
-pub(crate) fn avoid_system_calls() {
-    // ORDERING: relaxed: threads that begin later see it, and others have made their calls.
-    AVOIDS_SYSTEM_CALLS.store(true, Relaxed);
-}
-
-/// See `avoid_system_calls`. Inlined, because another page of code costs a forked child a page fault.
-#[inline(always)]
-pub(crate) fn avoids_system_calls() -> bool {
-    // ORDERING: relaxed, as above.
-    AVOIDS_SYSTEM_CALLS.load(Relaxed)
 }

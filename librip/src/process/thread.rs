@@ -236,7 +236,7 @@ fn is_id(returned: u32) -> bool {
 /// Claims a slot for the calling thread, and arranges for the thread's exit to be noticed. Returns its cursor. The
 /// process's first mark makes the ring, if it is not there yet.
 fn first_mark(own: &ThreadBlock) -> Option<*mut u64> {
-    if state::avoids_system_calls() {
+    if sys::avoids_calls() {
         if let Some(ring) = current::ring() {
             // ORDERING: relaxed, a statistic.
             ring.header().threads_refused_filter.fetch_add(1, Relaxed);

@@ -116,6 +116,17 @@ fn search_in(
     is_wanted: impl Fn(u32) -> bool,
     change: impl Fn(u64) -> Option<u64>,
 ) -> Option<u64> {
+    sys::with_room(|| search_here(ring, lock, is_wanted, change))
+}
+
+/// See [`search_in`]. Not inlined, so that its frame is on the stack that the caller has chosen.
+#[inline(never)]
+fn search_here(
+    ring: &Ring,
+    lock: u64,
+    is_wanted: impl Fn(u32) -> bool,
+    change: impl Fn(u64) -> Option<u64>,
+) -> Option<u64> {
     let begin_ns = sys::boottime_ns();
     // ORDERING: relaxed throughout: hints.
     // It begins with the last holder: locks that are handed over often have the same few holders.

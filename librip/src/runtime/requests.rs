@@ -4,10 +4,11 @@
 
 use crate::process::instance::{Request, TaskCalls};
 use crate::process::task_slot::{FuturePlace, TaskSlot, Turn};
-use crate::process::{clock, current, futures, state, task, thread};
+use crate::process::{clock, current, futures, task, thread};
 use crate::ring::calls::{self, CallPlace};
 use crate::ring::process_sites::{self, NewSite};
 use crate::ring::{histories, incidents, lock_names, remote_tables, strings};
+use crate::sys;
 use librip_format::{AwaitEntry, HeldLock};
 
 pub(super) extern "C" fn request(request: Request, lock: u64) {
@@ -20,7 +21,7 @@ pub(super) extern "C" fn request(request: Request, lock: u64) {
         Request::LOCK_WITHOUT_GUARD => remote_tables::without_guard(ring, lock),
         Request::LOCK_INITIALISED => remote_tables::initialised(ring, lock),
         Request::CAPTURE => thread::capture(ring, lock),
-        Request::AVOID_SYSTEM_CALLS => state::avoid_system_calls(),
+        Request::AVOID_SYSTEM_CALLS => sys::avoid_calls(),
         Request::RECALIBRATE_CLOCK => clock::recalibrate(ring.header()),
         count => count.count_in(ring.header()),
     }

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::process::{kin, state, thread};
+use crate::process::{kin, thread};
 use crate::ring::slots::Position;
 use crate::sys;
 
@@ -68,7 +68,7 @@ impl Starting {
         if let Some(creator) = self.creator {
             kin::created_at(creator);
         }
-        let tid = if state::avoids_system_calls() { 0 } else { sys::tid() };
+        let tid = if sys::avoids_calls() { 0 } else { sys::tid() };
         // SAFETY: it returns a number, and has no condition.
         let pthread = unsafe { libc::pthread_self() } as usize;
         // It is set once: a thread begins once.
