@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use support::fixture::{DONE, Fixture, WAITS, lock_sites, pile_up};
 use support::locks;
 use support::run::{Outcome, clean, command, finish, read_rip, show};
-use support::synth::{Ring, Site, Slot, own_pid_namespace};
+use support::synth::{Ring, Slot, own_pid_namespace};
 
 /// Writes a second ring next to the first, of a living process: this one.
 fn with_living_ring(fixture: &Fixture) -> PathBuf {
@@ -190,6 +190,34 @@ fn a_ring_is_found_by_the_pid_of_its_process_living_or_dead() {
     assert!(outcome.result().starts_with("server::cache::? : 3 threads"));
     let outcome = in_directory(&fixture, &["4000000000"]);
     outcome.fails_with("Error: no readable ring of process 4000000000 (it does not exist; searched ");
+}
+
+#[test]
+fn a_copy_does_not_compete_with_the_ring_of_a_process() {
+    let _alone = alone();
+    let fixture = Fixture::of(&pile_up());
+    let living = with_living_ring(&fixture);
+    fs::copy(&living, fixture.directory.path().join("copy")).unwrap();
+    let judged = in_directory(&fixture, &["check", &std::process::id().to_string()]).sound();
+    assert!(judged.heading().contains(", alive: 2 threads"), "{judged:#?}");
+    assert!(!judged.stderr.contains("rings"), "{judged:#?}");
+    // A copy alone is better than nothing.
+    fs::copy(&fixture.path, fixture.directory.path().join("other")).unwrap();
+    fs::remove_file(&fixture.path).unwrap();
+    let shown = in_directory(&fixture, &["4321"]).sound();
+    assert!(shown.result().starts_with("server::cache::? : 3 threads"), "{shown:#?}");
+}
+
+#[test]
+fn the_newest_ring_is_chosen_of_dead_processes_that_had_the_same_pid() {
+    let fixture = Fixture::of(&pile_up());
+    let newest = fixture.directory.path().join("newest");
+    let mut ring = pile_up();
+    ring.created_realtime_ns += 1;
+    ring.build().write(&newest);
+    let shown = in_directory(&fixture, &["4321"]).sound();
+    let chosen = format!("Chosen: {}, the newest of 2 rings\n", newest.display());
+    assert!(shown.stderr.starts_with(&chosen), "{shown:#?}");
 }
 
 #[test]
@@ -478,7 +506,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 #[test]
 fn a_foreign_ring_does_not_speak_for_a_process() {
     let _alone = alone();
-    let fixture = Fixture::of(&deadlock().of_this_process());
+    let fixture = Fixture::of(&locks::deadlock().of_this_process());
     let forged = fixture.path.clone();
     // Only root can give a file away.
     if std::os::unix::fs::chown(&forged, Some(65534), None).is_err() {
@@ -497,18 +525,6 @@ fn a_foreign_ring_does_not_speak_for_a_process() {
         let doubt = "the file belongs to another user than the process, and may be forged";
         assert!(judged.stdout.contains(doubt), "{judged:#?}");
     }
-}
-
-/// Two threads that hold what the other one wants. The guards of their locks stay with them.
-fn deadlock() -> Ring {
-    let mutex = 1 << 8 | 4 | 64;
-    let mut ring = Ring::new().with_sites(&[]).with_clock(3);
-    ring.sites = vec![
-        Site::new(locks::TAKES, "src/bank.rs", 35).within("bank").of(6, mutex, &[4, 3]),
-        Site::new(locks::WAIT, "src/bank.rs", 37).within("bank").of(2, mutex, &[4, 3]),
-    ];
-    let transfers = [("saver", 1, locks::A, locks::B), ("spender", 2, locks::B, locks::A)];
-    ring.with_slots(transfers.map(|(name, tid, holds, wants)| locks::transfer(name, tid, holds, wants)))
 }
 
 fn show_check(path: &Path) -> Outcome {

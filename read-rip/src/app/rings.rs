@@ -100,7 +100,30 @@ fn of_process(pid: u32, wanted: &Common) -> Result<PathBuf, AppError> {
         }
     }
     let none = AppError::NoRingOf { pid, is_alive, dir: names(wanted).into(), owner };
-    only(rings, none)
+    let rings = newest_first(originals(rings));
+    match rings.first() {
+        // Several processes have had this pid.
+        Some(newest) if rings.iter().all(|ring| ring.liveness.is_final()) => {
+            Ok(newest_of(newest, rings.len()))
+        }
+        _ => only(rings, none),
+    }
+}
+
+/// The rings that are no copies; all of them if there are only copies. A copy says what its original said, or what
+/// somebody has made of it.
+fn originals(rings: Vec<Found>) -> Vec<Found> {
+    let (copies, originals) = rings.into_iter().partition::<Vec<_>, _>(|ring| ring.header.is_copy());
+    if originals.is_empty() { copies } else { originals }
+}
+
+/// The path of the newest of so many rings of dead processes. The user is told that there are others.
+fn newest_of(newest: &Found, count: usize) -> PathBuf {
+    if count > 1 {
+        let shown = newest.path.to_string_lossy();
+        remark(format_args!("Chosen: {}, the newest of {count} rings", printable(&shown)));
+    }
+    newest.path.clone()
 }
 
 /// The ring of a program with this name: that of a living process, or else the newest.
@@ -117,15 +140,12 @@ fn of_program(name: &OsStr, wanted: &Common) -> Result<Option<PathBuf>, AppError
     {
         return Ok(Some(path_of(pid)));
     }
-    let Some(newest) = rings.first().map(|ring| ring.path.clone()) else { return Ok(None) };
+    let rings = originals(rings);
+    let Some(newest) = rings.first() else { return Ok(None) };
     if rings.iter().any(|ring| !ring.liveness.is_final()) {
         return only(rings, AppError::NoRing { dir: names(wanted).into() }).map(Some);
     }
-    if rings.len() > 1 {
-        let newest = newest.to_string_lossy();
-        remark(format_args!("Chosen: {}, the newest of {} rings", printable(&newest), rings.len()));
-    }
-    Ok(Some(newest))
+    Ok(Some(newest_of(newest, rings.len())))
 }
 
 /// Whether the program that made a ring has this name, or was started by it.
@@ -135,7 +155,8 @@ pub(super) fn is_of_program(ring: &Found, name: &OsStr) -> bool {
 }
 
 /// The only ring, or the only one whose process may be alive. Several are listed.
-fn only(mut rings: Vec<Found>, none: AppError) -> Result<PathBuf, AppError> {
+fn only(rings: Vec<Found>, none: AppError) -> Result<PathBuf, AppError> {
+    let mut rings = originals(rings);
     let count = rings.len();
     let mut living: Vec<usize> = (0..count).filter(|&at| !rings[at].liveness.is_final()).collect();
     if living.len() != 1 && count == 1 {

@@ -67,3 +67,15 @@ pub(crate) fn transfer(name: &str, tid: u32, holds: u64, waits_for: u64) -> Slot
         .has(Held { sequence: 2, ..Held::new(HELD, holds, TAKES).since(at(3.0)) })
         .has(Held { sequence: 8, ..Held::new(WAITING, waits_for, WAIT).since(at(4.0)) })
 }
+
+/// Two threads that hold what the other one wants. The guards of their locks stay with them.
+pub(crate) fn deadlock() -> Ring {
+    let mutex = 1 << 8 | 4 | 64;
+    let mut ring = Ring::new().with_sites(&[]).with_clock(3);
+    ring.sites = vec![
+        Site::new(TAKES, "src/bank.rs", 35).within("bank").of(6, mutex, &[4, 3]),
+        Site::new(WAIT, "src/bank.rs", 37).within("bank").of(2, mutex, &[4, 3]),
+    ];
+    let transfers = [("saver", 1, A, B), ("spender", 2, B, A)];
+    ring.with_slots(transfers.map(|(name, tid, holds, wants)| transfer(name, tid, holds, wants)))
+}
