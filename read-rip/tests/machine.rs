@@ -9,8 +9,13 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use librip_test_kit::victim::is_root;
+use nix::errno::Errno;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use support::compiled::module_of;
+use support::locks;
 use support::run::{Outcome, clean, finish, read_rip};
 use support::sleepers::Sleepers;
+use support::synth::{Module, Ring};
 
 const READER: &str = env!("CARGO_BIN_EXE_read-rip");
 
@@ -158,6 +163,63 @@ fn the_most_certain_finding_comes_first_and_json_has_the_usual_lines() {
     let looked = &lines[6]["data"];
     assert_eq!((&looked["processes"], &looked["stuck"]), (&4.into(), &2.into()), "{outcome:#?}");
     assert_eq!(outcome.status, 1, "{outcome:#?}");
+}
+
+/// A ring of a dead process whose threads are in a deadlock. Its program is this file.
+fn ring_of_dead(program: &Path) -> Ring {
+    let read_rip::ring::Module { path, build_id, file_len_bytes, modified_ns, .. } = module_of(program);
+    let path = path.into_os_string().into_encoded_bytes();
+    let module = Module { path, build_id, file_len: file_len_bytes, modified_ns, ..Module::program() };
+    Ring { modules: vec![module], ..locks::deadlock() }
+}
+
+/// How often a file was opened since the watch began.
+fn opened(watch: &Inotify) -> usize {
+    match watch.read_events() {
+        Ok(events) => events.len(),
+        Err(Errno::EAGAIN) => 0,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn the_living_come_first_and_a_program_that_many_rings_name_is_opened_once() {
+    if !is_root("the_living_come_first_and_a_program_that_many_rings_name_is_opened_once") {
+        return;
+    }
+    let (program, named) = (Program::new("bank"), Program::new("server"));
+    let ring = ring_of_dead(&named.path);
+    let rings = tempfile::tempdir().unwrap();
+    for at in 0..30 {
+        let ring = Ring { created_realtime_ns: ring.created_realtime_ns + at, ..ring.clone() };
+        ring.build().write(&rings.path().join(format!("rip.server.{at}.0")));
+    }
+    let watch = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+    watch.add_watch(&named.path, AddWatchFlags::IN_OPEN).unwrap();
+    let script = format!(
+        "cp {}/* /dev/shm\n\
+         $PROGRAM >/dev/null &\n\
+         asleep 1\n\
+         exec $READER check --all",
+        rings.path().display()
+    );
+    let outcome = program.machine(&script);
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    assert!(lines[0].starts_with("proven deadlock: bank["), "{outcome:#?}");
+    let newest_first = (0..30).rev().map(|at| format!("; next: read-rip check /dev/shm/rip.server.{at}.0"));
+    for (line, next) in lines[1..].iter().zip(newest_first) {
+        assert!(line.contains(" deadlock: server[4321], dead: ") && line.ends_with(&next), "{line}");
+    }
+    assert!(lines[31].contains(", and at 30 rings: 31 have findings."), "{outcome:#?}");
+    assert_eq!(opened(&watch), 1);
+    // And if each has its full report.
+    let outcome = read_rip(["check".as_ref(), "--all".as_ref(), "--dir".as_ref(), rings.path().as_os_str()]);
+    assert_eq!(
+        outcome.stdout.matches(" deadlock: 2 threads wait for one another").count(),
+        30,
+        "{outcome:#?}"
+    );
+    assert_eq!(opened(&watch), 1);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use read_rip_symbols::{Options, Resolver};
+use read_rip_symbols::{OpenedFiles, Options, Resolver};
 
 use super::error::AppError;
 use super::look::{Look, process_of};
@@ -33,22 +33,6 @@ const RULE_HINT: &str = "each line is KIND or KIND:REGEX; a line that begins wit
 pub(super) type Show<'a> =
     dyn FnMut(&[Finding], &Checked, &LockNames<'_>, &Reading) -> Result<(), AppError> + 'a;
 
-/// Reads and analyses a ring, shows the findings and writes the remarks. Returns the exit status.
-///
-/// `ends` says when processes ended. If `is_brief`, nothing is shown or written about a sound ring without findings.
-pub(super) fn examine(
-    path: &Path,
-    args: &CheckArgs,
-    ends: &Ends,
-    suppressions: &[Suppression],
-    wanted: &Common,
-    is_brief: bool,
-    show: &mut Show<'_>,
-) -> Result<u8, AppError> {
-    let manner = if is_brief { Manner::IfNeeded } else { Manner::Full };
-    judge(Readings::of(path, args, ends, wanted)?, args, suppressions, wanted, manner, show)
-}
-
 /// What is said of a ring or a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
@@ -62,7 +46,7 @@ pub(super) enum Manner {
     Screen,
 }
 
-/// As `examine`, of what was read before.
+/// Analyses a ring, shows the findings and writes the remarks. Returns the exit status.
 pub(super) fn judge(
     mut readings: Readings,
     args: &CheckArgs,
@@ -218,6 +202,12 @@ impl Readings {
     /// One reading, where nobody compares.
     pub(super) fn one(reading: Reading) -> Readings {
         Readings { earlier: None, reading, one_reading: None }
+    }
+
+    /// The same, with files of modules that other readings use too.
+    pub(super) fn sharing(mut self, opened: &OpenedFiles) -> Readings {
+        self.reading.opened = opened.clone();
+        self
     }
 
     /// A core file, a process without a ring, or a ring, with what the kernel says of a living process.

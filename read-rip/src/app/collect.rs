@@ -6,7 +6,9 @@ use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use super::check::{examine, show, suppressions};
+use read_rip_symbols::OpenedFiles;
+
+use super::check::{Manner, Readings, judge, show, suppressions};
 use super::error::AppError;
 use super::output::{ERROR, FINDINGS, SOUND, UNJUDGED};
 use super::rings::{self, program_of_ring};
@@ -36,6 +38,8 @@ pub(super) struct Collection<'a> {
     pub(super) wanted: &'a Common,
     /// Whether rings without findings are passed over in silence.
     is_brief: bool,
+    /// Many rings may name one program.
+    opened: OpenedFiles,
     cases: Vec<Case>,
     rings: usize,
     /// `None` before the first ring.
@@ -73,7 +77,16 @@ impl Severity {
 
 impl<'a> Collection<'a> {
     pub(super) fn new(args: &'a CheckArgs, rules: &'a [Suppression], wanted: &'a Common) -> Collection<'a> {
-        Collection { args, rules, wanted, is_brief: false, cases: Vec::new(), rings: 0, status: None }
+        Collection {
+            args,
+            rules,
+            wanted,
+            is_brief: false,
+            opened: OpenedFiles::default(),
+            cases: Vec::new(),
+            rings: 0,
+            status: None,
+        }
     }
 
     /// Passes over rings without findings in silence.
@@ -92,19 +105,15 @@ impl<'a> Collection<'a> {
             error: None,
         };
         let wanted = self.wanted;
-        let checked = examine(
-            path,
-            self.args,
-            ends,
-            self.rules,
-            wanted,
-            self.is_brief,
-            &mut |found, checked, names, reading| {
+        let manner = if self.is_brief { Manner::IfNeeded } else { Manner::Full };
+        let checked = Readings::of(path, self.args, ends, wanted).and_then(|readings| {
+            let readings = readings.sharing(&self.opened);
+            judge(readings, self.args, self.rules, wanted, manner, &mut |found, checked, names, reading| {
                 (case.program, case.pid) = (reading.program(), reading.pid());
                 case.findings = found.iter().map(|finding| CaseFinding::of(finding, names)).collect();
                 show(found, checked, names, reading, &self.args.source, wanted)
-            },
-        );
+            })
+        });
         if case.program.is_empty() {
             case.program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         }

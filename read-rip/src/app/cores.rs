@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use read_rip_symbols::{FunctionNames, Options};
+use read_rip_symbols::{FunctionNames, OpenedFiles, Options};
 
 use super::error::AppError;
 use super::reading::{CoreRest, Reading};
@@ -75,6 +75,7 @@ impl Reading {
             seen: None,
             core: None,
             saved: None,
+            opened: OpenedFiles::default(),
         }
     }
 }

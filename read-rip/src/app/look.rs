@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use read_rip_symbols::{FunctionNames, Options};
+use read_rip_symbols::{FunctionNames, OpenedFiles, Options};
 
 use super::error::AppError;
 use super::exact::Exact;
@@ -122,6 +122,7 @@ impl Reading {
             seen: Some(seen),
             core: None,
             saved: None,
+            opened: OpenedFiles::default(),
         }
     }
 

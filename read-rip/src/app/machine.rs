@@ -1,8 +1,9 @@
 //! `check --all`: which processes of this machine are stuck, in one line each.
 //!
-//! All processes have one window. First each process and each ring is read once; after the window only what may be
-//! stuck is read again: see `glance`. So a machine with hundreds of healthy processes takes little more than the
-//! window.
+//! All processes have one window. First each process, and each ring whose process may live, is read once; after the
+//! window only what may be stuck is read again: see `glance`. So a machine with hundreds of healthy processes takes
+//! little more than the window. The rings of dead processes are read afterwards, one after another. There may be
+//! thousands, and anybody may have put them there: what was found before them is shown first.
 //!
 //! It analyses nothing itself.
 
@@ -13,18 +14,21 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
+use read_rip_symbols::OpenedFiles;
+
 use super::check::{Begun, First, Manner, Readings, judge, suppressions, write_json};
 use super::collect::Collection;
 use super::error::AppError;
 use super::glance::Glance;
 use super::look::path_of;
 use super::output::{UNJUDGED, prose, remark};
+use super::progress::Progress;
 use super::reading::Reading;
 use super::rings::look_everywhere;
 use crate::cli::{CheckArgs, Common};
 use crate::findings::Confidence;
 use crate::process::live::{Error, LiveTarget, processes};
-use crate::process::{Ends, Liveness};
+use crate::process::{Ends, Found, Liveness};
 use crate::report::ci::{Case, CaseFinding};
 use crate::report::{self, Json, Looked};
 use crate::standing::Standings;
@@ -39,22 +43,34 @@ struct Stuck {
     text: Vec<u8>,
 }
 
-/// `read-rip check --all`.
+/// `read-rip check --all`: first the living, the worst on top, and then the rings of the dead, one after another.
 pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     let rules = suppressions(&args.suppress)?;
     let mut collection = Collection::new(args, &rules, wanted);
-    let mut looked = Looked::default();
+    let mut machine = Machine { args, wanted, opened: OpenedFiles::default(), looked: Looked::default() };
     let mut stuck = Vec::new();
-    read(args, wanted, &mut looked, &mut |path, pid, readings| {
+    let dead = machine.read_living(&mut |path, pid, readings| {
         stuck.extend(add(&mut collection, path, pid, readings)?);
         Ok(())
     })?;
     stuck.sort_by_key(|found| std::cmp::Reverse(found.rank));
-    looked.stuck = stuck.len();
     let mut out = prose(wanted);
     for found in &stuck {
         out.write_all(&found.text)?;
     }
+    out.flush()?;
+    let mut stuck = stuck.len();
+    let progress = Progress::of_rings(dead.len());
+    for ring in dead {
+        let (path, pid, readings) = machine.read_dead(ring);
+        if let Some(found) = add(&mut collection, path, pid, readings)? {
+            stuck += 1;
+            progress.hidden(|| out.write_all(&found.text).and_then(|()| out.flush()))?;
+        }
+        progress.next();
+    }
+    drop(progress);
+    let looked = Looked { stuck, ..machine.looked };
     match wanted.json {
         true => Json(&mut out).looked(&looked)?,
         false => report::looked(&mut out, &looked)?,
@@ -73,38 +89,68 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
 pub(super) type Each<'a> =
     dyn FnMut(PathBuf, Option<u32>, Result<Readings, AppError>) -> Result<(), AppError> + 'a;
 
-/// Reads all rings and processes of this machine. `looked` counts them, but for those that are stuck.
-pub(super) fn read(
-    args: &CheckArgs,
-    wanted: &Common,
-    looked: &mut Looked,
-    each: &mut Each<'_>,
-) -> Result<(), AppError> {
-    let glances = glance(args, looked)?;
-    let rings = rings(args, wanted, &glances, each)?;
-    thread::sleep(args.window);
+/// The processes and rings of this machine, while they are read.
+pub(super) struct Machine<'a> {
+    pub(super) args: &'a CheckArgs,
+    pub(super) wanted: &'a Common,
+    /// Many rings may name one program.
+    pub(super) opened: OpenedFiles,
+    /// Counts what was read, but for what is stuck.
+    pub(super) looked: Looked,
+}
 
-    let recorded: HashSet<u32> = rings.iter().filter_map(Ring::process).collect();
-    let mut seen: Vec<Option<Standings>> = in_parallel(&glances, |glance| {
-        let is_recorded = recorded.contains(&glance.pid);
-        (is_recorded || glance.may_wait()).then(|| glance.second(is_recorded, wanted)).flatten()
-    });
-    looked.rings = rings.len();
-    for ring in rings {
-        let at = ring.process().and_then(|pid| glances.iter().position(|glance| glance.pid == pid));
-        let of_process = at.and_then(|at| seen[at].take());
-        let (path, readings) = match ring {
-            Ring { path, begun: Begun::Complete(readings) } => (path, Ok(*readings)),
-            Ring { path, begun: Begun::First(first) } => (path, first.end(of_process, wanted)),
+impl Machine<'_> {
+    /// Reads all processes, and the rings of those that may live. Returns the other rings, the newest first.
+    pub(super) fn read_living(&mut self, each: &mut Each<'_>) -> Result<Vec<Found>, AppError> {
+        let Machine { args, wanted, .. } = *self;
+        let glances = glance(args, &mut self.looked)?;
+        // A forked child may record in the ring of a process that is dead.
+        let is_dead = |ring: &Found| ring.liveness.is_final() && ring.header.forks == 0;
+        let (mut dead, living) = look_everywhere(wanted)?.into_iter().partition::<Vec<_>, _>(is_dead);
+        if args.cgroup.is_some() {
+            dead.clear();
+        }
+        let rings = rings(args, wanted, living, &glances, each)?;
+        thread::sleep(args.window);
+
+        let recorded: HashSet<u32> = rings.iter().filter_map(Ring::process).collect();
+        let mut seen: Vec<Option<Standings>> = in_parallel(&glances, |glance| {
+            let is_recorded = recorded.contains(&glance.pid);
+            (is_recorded || glance.may_wait()).then(|| glance.second(is_recorded, wanted)).flatten()
+        });
+        self.looked.rings += rings.len();
+        for ring in rings {
+            let at = ring.process().and_then(|pid| glances.iter().position(|glance| glance.pid == pid));
+            let of_process = at.and_then(|at| seen[at].take());
+            let (path, readings) = match ring {
+                Ring { path, begun: Begun::Complete(readings) } => (path, Ok(*readings)),
+                Ring { path, begun: Begun::First(first) } => (path, first.end(of_process, wanted)),
+            };
+            each(path, None, readings.map(|readings| readings.sharing(&self.opened)))?;
+        }
+        for seen in seen.into_iter().flatten().filter(|seen| !recorded.contains(&seen.target.pid)) {
+            let path = path_of(seen.target.pid);
+            let readings = Readings::one(Reading::of_process(&path, seen)).sharing(&self.opened);
+            each(path, None, Ok(readings))?;
+        }
+        Ok(dead)
+    }
+
+    /// Reads the ring of a process that is dead. Returns what an [`Each`] gets.
+    pub(super) fn read_dead(&mut self, ring: Found) -> (PathBuf, Option<u32>, Result<Readings, AppError>) {
+        self.looked.rings += 1;
+        let readings = match Readings::begin(&ring.path, &Ends::default(), self.wanted) {
+            Ok(Begun::Complete(readings)) => Ok(*readings),
+            // It says one thing in the header and another one behind it.
+            Ok(Begun::First(first)) => {
+                thread::sleep(self.args.window);
+                first.end(None, self.wanted)
+            }
+            Err(error) => Err(error),
         };
-        each(path, None, readings)?;
+        let pid = readings.is_err().then_some(ring.header.pid);
+        (ring.path, pid, readings.map(|readings| readings.sharing(&self.opened)))
     }
-    for seen in seen.into_iter().flatten().filter(|seen| !recorded.contains(&seen.target.pid)) {
-        let path = path_of(seen.target.pid);
-        let readings = Readings::one(Reading::of_process(&path, seen));
-        each(path, None, Ok(readings))?;
-    }
-    Ok(())
 }
 
 /// Reads all processes for the first time.
@@ -163,15 +209,16 @@ impl Ring {
     }
 }
 
-/// Reads all rings for the first time. Of a control group, only the rings of its living processes.
+/// Reads rings for the first time. Of a control group, only the rings of its living processes.
 fn rings(
     args: &CheckArgs,
     wanted: &Common,
+    found: Vec<Found>,
     glances: &[Glance],
     each: &mut Each<'_>,
 ) -> Result<Vec<Ring>, AppError> {
     let mut rings = Vec::new();
-    for found in look_everywhere(wanted)? {
+    for found in found {
         let begun = match Readings::begin(&found.path, &Ends::default(), wanted) {
             Ok(begun) => begun,
             Err(error) => {

@@ -1,4 +1,4 @@
-//! How far a long export is, on a terminal.
+//! How far a long export is, or a look at many rings, on a terminal.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// How often the line is drawn.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A line on standard error that says how long the program works and what it has written. Dropped, it disappears.
+/// A line on standard error that says how long the program works and how far it is. Dropped, it disappears.
 pub(super) struct Progress {
     bar: ProgressBar,
     /// Dropped, it ends the thread.
@@ -22,10 +22,20 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// Says how many bytes of a file were written.
+    pub(super) fn of_file() -> Progress {
+        Progress::begin(None, "{spinner} {elapsed}, {binary_bytes} written")
+    }
+
+    /// Says how many of these rings were read.
+    pub(super) fn of_rings(count: usize) -> Progress {
+        Progress::begin(Some(count as u64), "{spinner} {elapsed}, {pos} of {len} rings of dead processes")
+    }
+
     /// Shows the line after a while, if standard error is a terminal.
-    pub(super) fn begin() -> Progress {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let style = ProgressStyle::with_template("{spinner} {elapsed}, {binary_bytes} written");
+    fn begin(count: Option<u64>, template: &str) -> Progress {
+        let bar = ProgressBar::with_draw_target(count, ProgressDrawTarget::hidden());
+        let style = ProgressStyle::with_template(template);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         let (end, ended) = channel();
         let shown = bar.clone();
@@ -38,6 +48,16 @@ impl Progress {
         // Without a thread, nothing is shown.
         let thread = thread::Builder::new().name("progress".into()).spawn(show).ok();
         Progress { bar, end: Some(end), thread }
+    }
+
+    /// One more ring was read.
+    pub(super) fn next(&self) {
+        self.bar.inc(1);
+    }
+
+    /// Writes to the terminal while the line is not there.
+    pub(super) fn hidden<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
     }
 
     /// A file whose bytes are counted.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
-use read_rip_symbols::{Options, Resolver};
+use read_rip_symbols::{OpenedFiles, Options, Resolver};
 
 use super::error::AppError;
 use super::output::now_ns;
@@ -56,6 +56,8 @@ pub(super) struct Reading {
     pub(super) core: Option<CoreRest>,
     /// What a saved ring has besides.
     pub(super) saved: Option<SavedRest>,
+    /// The files of modules that other readings have opened, too.
+    pub(super) opened: OpenedFiles,
 }
 
 /// What a core file says besides its threads and its memory.
@@ -114,6 +116,7 @@ impl Reading {
             seen: None,
             core: None,
             saved: None,
+            opened: OpenedFiles::default(),
         };
         reading.apply_names(&context.names);
         Ok(reading)
@@ -196,6 +199,7 @@ impl Reading {
             seen: None,
             core: None,
             saved: None,
+            opened: OpenedFiles::default(),
         })
     }
 
@@ -256,7 +260,7 @@ impl Reading {
         options.debug_dirs.splice(0..0, wanted.debug_dir.iter().cloned());
         options.root = pid.map(|pid| root_of(pid as u32));
         options.live_executable = pid.map(|pid| PathBuf::from(format!("/proc/{pid}/exe")));
-        let resolver = Resolver::new(&self.snapshot.modules, options);
+        let resolver = Resolver::new(&self.snapshot.modules, options).sharing(&self.opened);
         match &self.saved {
             Some(saved) => resolver.with_answers(saved.context.answers.clone()),
             None => resolver,

@@ -64,7 +64,7 @@ impl Reading {
         }
         for problem in locations.resolver().problems() {
             let about = problem.path.to_string_lossy().into_owned();
-            warnings.push((about, report::remarks::of_module(problem), problem.hint().to_owned()));
+            warnings.push((about, report::remarks::of_module(&problem), problem.hint().to_owned()));
         }
         let is_said = !is_alone && self.bare().is_some();
         if let Some(hidden) =

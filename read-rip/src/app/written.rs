@@ -162,7 +162,7 @@ impl Writing {
         let removable = Removable::default();
         let failed = |source| AppError::Export { path: target.to_owned(), source };
         removable.watch().map_err(failed)?;
-        Ok(Writing { target: target.to_owned(), removable, progress: Progress::begin() })
+        Ok(Writing { target: target.to_owned(), removable, progress: Progress::of_file() })
     }
 
     /// Writes a file. It replaces an earlier one.

@@ -20,6 +20,8 @@
 //! | `direct_call` | which function does a call instruction call? |
 //! | `unwind_index`, `unwind_sections` | which bytes say how a stack is unwound? |
 //! | `function_names` | which function has the address, by symbol tables alone? |
+//! | `loaded` | all of these for the files of one module |
+//! | `opened` | which files do several resolvers share? |
 //! | `resolver` | all of these for the modules of a ring |
 
 mod answers;
@@ -34,8 +36,10 @@ mod elf;
 mod frame;
 mod function_names;
 mod line_budget;
+mod loaded;
 mod locate;
 mod module;
+mod opened;
 mod path;
 mod problem;
 mod resolver;
@@ -51,6 +55,7 @@ pub use frame::Frame;
 pub use function_names::FunctionNames;
 pub use locate::Options;
 pub use module::Module;
+pub use opened::OpenedFiles;
 pub use problem::{ModuleProblem, Problem};
 pub use resolver::Resolver;
 pub use unwind_index::{Placed, UnwindIndex};

@@ -22,7 +22,7 @@ use super::problem::Problem;
 use crate::Module;
 
 /// How files are found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
     /// The file to use for the program itself, instead of the recorded path. It may be relative.
     pub executable: Option<PathBuf>,

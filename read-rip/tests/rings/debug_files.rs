@@ -173,7 +173,7 @@ fn without_its_split_debug_information_a_program_still_has_lines_and_outer_funct
         let [frame] = &frames[..] else { panic!("{frames:?}") };
         assert_eq!(frame.function.as_deref(), Some("outermost"));
         assert_eq!(frame.line, Some(fixture.line("innermost")));
-        let [problem] = &resolver.problems().collect::<Vec<_>>()[..] else { panic!() };
+        let [problem] = &resolver.problems()[..] else { panic!() };
         assert_eq!(problem.what, Problem::MissingSplit);
         assert!(problem.path.ends_with("prog-fixture.dwo"), "{problem:?}");
     }

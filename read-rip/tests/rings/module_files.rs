@@ -12,7 +12,7 @@ use crate::support::compiled::{Fixture, address, bare, check_c, problems};
 use librip_test_kit::victim::torture;
 use object::{Object, ObjectSection};
 use read_rip::ring::Module;
-use read_rip::symbols::{ModuleProblem, Options, Problem, Resolver};
+use read_rip::symbols::{Options, Problem, Resolver};
 
 #[test]
 fn a_program_of_another_build_is_refused_even_if_the_user_names_it() {
@@ -120,7 +120,7 @@ fn a_path_that_is_not_a_regular_file_is_answered_promptly() {
         let mut resolver = Resolver::new(&[module], bare());
         assert_eq!(resolver.resolve(0, 0x1000), []);
         assert_eq!(resolver.static_at(0, 0x1000), None);
-        let found: Vec<&ModuleProblem> = resolver.problems().collect();
+        let found = resolver.problems();
         assert!(found.len() == 1 && is_expected(&found[0].what), "{path:?}: {found:?}");
         assert_eq!((found[0].module, &*found[0].path), (0, path));
         assert!(start.elapsed() < Duration::from_secs(1), "{path:?}");
@@ -194,7 +194,7 @@ fn ask(path: &Path, addresses: &[u64]) -> usize {
     let mut resolver = Resolver::new(&[module], options);
     let frames = addresses.iter().map(|&address| resolver.resolve(0, address).len()).sum();
     addresses.iter().for_each(|&address| drop(resolver.static_at(0, address)));
-    resolver.problems().for_each(|problem| drop((problem.what.to_string(), problem.hint())));
+    resolver.problems().iter().for_each(|problem| drop((problem.what.to_string(), problem.hint())));
     frames
 }
 

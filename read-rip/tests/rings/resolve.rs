@@ -99,7 +99,7 @@ fn a_fully_stripped_program_has_no_frames_and_says_why() {
     let mut resolver = fixture.resolver("prog");
     assert_eq!(problems(&resolver), [], "no file is opened before an address is looked up");
     assert_eq!(resolver.resolve(0, mark), []);
-    let [problem] = &resolver.problems().collect::<Vec<_>>()[..] else { panic!() };
+    let [problem] = &resolver.problems()[..] else { panic!() };
     assert_eq!(problem.what, Problem::NoDebugInfo { functions_from_symbols: false });
     assert_eq!(problem.what.to_string(), "no debug information and no symbol table");
     assert!(problem.hint().contains("--debug-dir"));

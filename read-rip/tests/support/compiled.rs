@@ -158,7 +158,7 @@ pub(crate) fn bare() -> Options {
 }
 
 pub(crate) fn problems(resolver: &Resolver) -> Vec<Problem> {
-    resolver.problems().map(|problem| problem.what.clone()).collect()
+    resolver.problems().into_iter().map(|problem| problem.what).collect()
 }
 
 pub(crate) fn build_id_name(build_id: &[u8]) -> String {

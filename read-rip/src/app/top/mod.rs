@@ -23,6 +23,7 @@ use super::signals::Signals;
 use crate::cli::{Common, RingArgs, TopArgs};
 use crate::top::{Request, State, View};
 use reader::{Ask, Found, Reader};
+use survey::Survey;
 use terminal::{Event, Terminal};
 
 /// How long it waits for a key before it looks for what was read.
@@ -41,8 +42,12 @@ pub(super) fn top(args: &TopArgs, wanted: &Common) -> Result<u8, AppError> {
     let signals = Signals::catch()?;
     let (ask, asked) = channel();
     let (send, found) = channel();
-    let reader = Reader { wanted: wanted.clone(), asked, found: send, path };
-    thread::Builder::new().spawn(|| reader.run())?;
+    let wanted_by_reader = wanted.clone();
+    // Files that are open cannot change threads, so the reader is made where it reads.
+    let read = move || {
+        Reader { wanted: wanted_by_reader, asked, found: send, path, survey: Survey::default() }.run()
+    };
+    thread::Builder::new().spawn(read)?;
     let mut screen = Screen { state, ask, found, wanted };
     let mut terminal = Terminal::start(signals, !args.no_mouse, wanted.color)?;
     let ended = screen.run(&mut terminal);

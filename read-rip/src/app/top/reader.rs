@@ -2,6 +2,7 @@
 //!
 //! After each reading it rests until all that this program has used of a processor since it began is an eighth of the
 //! time since then. So a process of many threads is read more rarely, and never more often than four times a second.
+//! The rings of dead processes are read once, without such a rest.
 //! Between two readings it looks at the record alone (`pulse`), which takes a hundredth of the time. A thread, a copy
 //! or a page that the user asks for is read at once, and makes the rest longer.
 
@@ -14,7 +15,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::detail;
 use super::picture::picture;
 use super::pulse::Watch;
-use super::survey::survey;
+use super::survey::Survey;
 use crate::app::check::{Manner, Readings};
 use crate::app::error::AppError;
 use crate::app::look::process_of;
@@ -62,6 +63,16 @@ pub(super) enum Found {
     Ended(String),
 }
 
+/// When it reads again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// What was read does not change any more.
+    Never,
+    Later,
+    /// There is more to read.
+    AtOnce,
+}
+
 /// Reads until nobody listens.
 pub(super) struct Reader {
     pub(super) wanted: Common,
@@ -69,31 +80,34 @@ pub(super) struct Reader {
     pub(super) found: Sender<Found>,
     /// The ring or process that is read; `None`: all of this machine.
     pub(super) path: Option<PathBuf>,
+    pub(super) survey: Survey,
 }
 
 impl Reader {
     pub(super) fn run(mut self) {
         loop {
             let (began, used) = (Instant::now(), processor_time());
-            let (goes_on, period) = match self.path.clone() {
+            let (next, period) = match self.path.clone() {
                 Some(path) => (self.read(&path), PERIOD),
                 None => (self.survey(), SURVEY_PERIOD),
             };
-            let Some(goes_on) = goes_on else { return };
+            let Some(next) = next else { return };
             // Between two readings.
             let mut watch = self
                 .path
                 .as_deref()
-                .filter(|_| goes_on)
+                .filter(|_| next != Next::Never)
                 .and_then(|path| Watch::of(path, self.wanted.process));
             // Requests are served while it rests.
             loop {
                 let rest = processor_time().saturating_sub(used) * SHARE;
-                let left = rest.max(period).saturating_sub(began.elapsed());
-                let asked = match goes_on {
-                    true if left.is_zero() => break,
-                    true => self.asked.recv_timeout(left.min(PERIOD)),
-                    false => self.asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                let left = match next {
+                    Next::AtOnce => Duration::ZERO,
+                    _ => rest.max(period).saturating_sub(began.elapsed()),
+                };
+                let asked = match next {
+                    Next::Never => self.asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                    _ => self.asked.recv_timeout(left.min(PERIOD)),
                 };
                 match asked {
                     Ok(Ask::Process(path)) => {
@@ -122,8 +136,8 @@ impl Reader {
         }
     }
 
-    /// Reads a process once. Returns whether it may change; `None`: nobody listens.
-    fn read(&self, path: &Path) -> Option<bool> {
+    /// Reads a process once. `None`: nobody listens.
+    fn read(&self, path: &Path) -> Option<Next> {
         let args = CheckArgs { window: WINDOW, ..CheckArgs::of(RingArgs::default()) };
         let read = Readings::of(path, &args, &Ends::default(), &self.wanted);
         let made = read.and_then(|readings| picture(readings, &args, &self.wanted));
@@ -131,22 +145,26 @@ impl Reader {
         let exists = process_of(path).map_or(Ok(()), |pid| LiveTarget::open(pid).map(drop));
         match exists.map_err(AppError::Process).and(made) {
             Ok(picture) => {
-                let goes_on = !picture.is_final;
+                let next = if picture.is_final { Next::Never } else { Next::Later };
                 self.found.send(Found::Picture(Box::new(picture))).ok()?;
-                Some(goes_on)
+                Some(next)
             }
             Err(error) => {
                 self.found.send(Found::Ended(error.sentence())).ok()?;
-                Some(false)
+                Some(Next::Never)
             }
         }
     }
 
-    fn survey(&self) -> Option<bool> {
-        let found = survey(&self.wanted, WINDOW)
-            .map_or_else(|error| Found::Message(error.sentence()), Found::Machine);
+    /// Looks at all processes once. `None`: nobody listens.
+    fn survey(&mut self) -> Option<Next> {
+        let (found, next) = match self.survey.look(&self.wanted, WINDOW) {
+            Ok((machine, 0)) => (Found::Machine(machine), Next::Later),
+            Ok((machine, _)) => (Found::Machine(machine), Next::AtOnce),
+            Err(error) => (Found::Message(error.sentence()), Next::Later),
+        };
         self.found.send(found).ok()?;
-        Some(true)
+        Some(next)
     }
 
     fn answer(&self, ask: Ask) -> Option<()> {
