@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::ring::UnpackLimit;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 pub use diff::DiffArgs;
@@ -19,6 +20,7 @@ pub use export::{ExportArgs, ExportFormat};
 pub use log::{
     CapturesArgs, LogArgs, MinLevel, Moment, RefusedTimeArgs, SetArgs, Setting, SpansArgs, TimeArgs,
 };
+use record::size;
 pub use record::{RecordArgs, RotationArgs};
 pub use report::ReportArgs;
 pub use top::TopArgs;
@@ -27,7 +29,7 @@ pub use typed::{parse, similar_command};
 const EXAMPLES: &str = "\
 Examples:
   read-rip                          where threads pile up, by function (if there is only one ring)
-  read-rip 1234                     the ring of process 1234, alive or dead; without a ring, where its
+  read-rip 1234                     the ring of process 1234, alive or dead; without one, where its
                                     threads stand and what they wait for
   read-rip stacks 1234              the stacks of its threads, grouped
   read-rip core.1234                why a process died, and the same from its core file
@@ -151,6 +153,10 @@ pub struct Common {
     /// With a core file: the ring of the same process, if it is not where the process had it
     #[arg(id = "core_ring", long = "ring", value_name = "FILE", global = true)]
     pub core_ring: Option<PathBuf>,
+    /// How much memory a compressed file may take, as in 8G; without this, 64 times its length, at least
+    /// 256M and at most 4G
+    #[arg(long, value_name = "SIZE", value_parser = size, global = true)]
+    pub unpack_limit: Option<u64>,
     /// Write JSON, one object per line
     #[arg(long, global = true)]
     pub json: bool,
@@ -166,6 +172,11 @@ pub struct Common {
 }
 
 impl Common {
+    /// How much memory a compressed file may take.
+    pub fn unpack_limit(&self) -> UnpackLimit {
+        UnpackLimit(self.unpack_limit)
+    }
+
     /// Whether the user names no directory.
     pub fn is_default_dir(&self) -> bool {
         self.dir == Path::new(crate::ring::DEFAULT_DIRECTORY)

@@ -1,7 +1,10 @@
 //! The command `read-rip`. The library of the same name does the work.
 
+mod no_memory;
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    no_memory::end_with_an_error();
     read_rip::app::main()
 }

@@ -31,7 +31,7 @@ fn options(wanted: &Common) -> Options {
 impl Reading {
     /// Reads a core file, and the ring of its process.
     pub(super) fn of_core(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
-        let core = Core::open(path).map_err(AppError::Core)?;
+        let core = Core::open(path, wanted.unpack_limit()).map_err(AppError::Core)?;
         let target = core.target(options(wanted));
         let memory = core.memory(&target.modules, options(wanted));
         let mut unwinder = Unwinder::new(&target, &memory, options(wanted));

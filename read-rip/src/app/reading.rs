@@ -75,7 +75,7 @@ pub(super) struct SavedRest {
 
 impl Reading {
     pub(super) fn of(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
-        let source = Source::open(path)?;
+        let source = Source::open_within(path, wanted.unpack_limit())?;
         if let Some(saved) = Saved::of(&source) {
             return Reading::of_saved(saved, wanted);
         }

@@ -35,7 +35,7 @@ pub(super) fn save(args: &SaveArgs, wanted: &Common) -> Result<u8, AppError> {
     if is_core(&path) {
         return Err(AppError::NotForCores { path });
     }
-    let source = Source::open(&path)?;
+    let source = Source::open_within(&path, wanted.unpack_limit())?;
     if Saved::of(&source).is_some() {
         return Err(AppError::AlreadySaved { path });
     }

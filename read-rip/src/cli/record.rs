@@ -55,7 +55,7 @@ impl RotationArgs {
 }
 
 /// Parses a number and a unit.
-fn size(text: &str) -> Result<u64, String> {
+pub(super) fn size(text: &str) -> Result<u64, String> {
     let wrong = || "expected a number above 0 and a unit, K, M or G, as in 100M".to_owned();
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let shift = match unit {

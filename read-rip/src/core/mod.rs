@@ -43,7 +43,7 @@ use header::{Header, Segment};
 use notes::Notes;
 use read_rip_symbols::Options;
 
-use crate::ring::{Module, Source};
+use crate::ring::{Module, Source, UnpackLimit};
 use crate::target::{Memory, Target, modules_of};
 
 /// `AT_SYSINFO_EHDR`: where the kernel's own library is.
@@ -65,13 +65,13 @@ pub fn is_core(path: &Path) -> bool {
 }
 
 impl Core {
-    /// Opens a core file, and reads its notes.
+    /// Opens a core file, and reads its notes. `limit` is what a compressed one may take.
     ///
     /// # Errors
     ///
     /// If it cannot be read, if it is none, or if it is of a processor that this program does not know.
-    pub fn open(path: &Path) -> Result<Core, Error> {
-        let source = Source::open(path).map_err(Error::Open)?;
+    pub fn open(path: &Path, limit: UnpackLimit) -> Result<Core, Error> {
+        let source = Source::open_within(path, limit).map_err(Error::Open)?;
         Core::of(source)
     }
 

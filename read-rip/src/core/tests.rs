@@ -105,7 +105,7 @@ impl Files {
     fn open(&self, bytes: &[u8]) -> Result<Core, Error> {
         let path = self.0.path().join("core");
         fs::write(&path, bytes).unwrap();
-        Core::open(&path)
+        Core::open(&path, UnpackLimit::default())
     }
 }
 
@@ -198,6 +198,6 @@ fn notes_of_zeros_end_at_once() {
     let path = files.0.path().join("core");
     fs::write(&path, &bytes).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
-    let core = Core::open(&path).unwrap();
+    let core = Core::open(&path, UnpackLimit::default()).unwrap();
     assert!(core.gaps().contains(&Gap::Notes), "{:?}", core.gaps());
 }

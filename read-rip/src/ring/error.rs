@@ -72,6 +72,7 @@ impl Error {
             Error::Open { .. } => "check the path",
             Error::NotRegular { .. } => "name a ring file; `read-rip list` shows them",
             Error::Empty { .. } => "the copy failed, or the file is not a ring: copy it again",
+            Error::Decompress { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => UNPACK_HINT,
             Error::Decompress { .. } => "make the compressed copy again",
             Error::NotARing { .. } => {
                 "name a ring made by librip; a ring in the legacy format has a multiple of 320 bytes"
@@ -129,6 +130,26 @@ impl std::error::Error for Error {
     }
 }
 
+/// Why not all of a compressed file could be unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Its end is missing or damaged.
+    Damaged,
+    /// It takes more memory than it may.
+    TooLong {
+        /// The limit, bytes.
+        limit_bytes: u64,
+    },
+}
+
+/// What to do about data that takes more memory than it may.
+pub(super) const UNPACK_HINT: &str = "if you trust the file, let it take more memory: --unpack-limit SIZE";
+
+/// Says that data takes more memory than it may.
+pub(super) fn too_long(limit_bytes: u64) -> String {
+    format!("unpacks to more than {} MiB", limit_bytes >> 20)
+}
+
 /// A part of a ring that could not be read. The rest was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -137,7 +158,7 @@ pub enum Defect {
     /// The file is shorter than it was made: it was truncated, or a copy is incomplete.
     Truncated { found_bytes: u64, expected_bytes: u64 },
     /// The end of compressed data is missing or damaged, or there is too much of it.
-    DecompressedPart { format: &'static str, why: &'static str, bytes: u64 },
+    DecompressedPart { format: &'static str, cut: Cut, bytes: u64 },
     /// Blocks of a recording are damaged.
     Recording { blocks: u64 },
     /// The offset or size of a region is impossible.
@@ -163,7 +184,8 @@ impl Defect {
             Defect::Truncated { .. } => {
                 "if it is a copy, copy the ring again; otherwise another program truncated it"
             }
-            Defect::DecompressedPart { .. } => "make the compressed copy again",
+            Defect::DecompressedPart { cut: Cut::Damaged, .. } => "make the compressed copy again",
+            Defect::DecompressedPart { cut: Cut::TooLong { .. }, .. } => UNPACK_HINT,
             Defect::Recording { .. } => "if it is a copy, copy the recording again",
             Defect::Region { .. }
             | Defect::HeaderChecksum
@@ -199,7 +221,11 @@ impl fmt::Display for Defect {
                 f,
                 "the file was truncated: it has {found_bytes} of {expected_bytes} bytes, and the rest is lost"
             ),
-            Defect::DecompressedPart { format, why, bytes } => {
+            Defect::DecompressedPart { format, cut, bytes } => {
+                let why = match cut {
+                    Cut::Damaged => "is damaged or was cut".to_owned(),
+                    Cut::TooLong { limit_bytes } => too_long(*limit_bytes),
+                };
                 write!(f, "the {format} data {why}: only the first {bytes} bytes were read")
             }
             Defect::Recording { blocks } => {

@@ -59,7 +59,7 @@ mod words;
 
 pub use call::{CopiedCall, call_flags, call_is_try, call_location, call_lock};
 pub use clock::{Clock, ClockLevel, ClockSource};
-pub use error::{Defect, Error};
+pub use error::{Cut, Defect, Error};
 pub use file_name::{FileName, program_name};
 pub use follow::{Follower, NewWords};
 pub use glance::{Glimpse, glance};
@@ -82,6 +82,7 @@ pub use source::{STANDARD_INPUT, Source};
 pub use span::OpenSpan;
 pub use static_text::{StaticText, StaticTexts};
 pub use task::{AwaitFuture, EntryTurn, FUTURES_LEFT_OUT_MAX, FUTURES_MAX, Runtime, TaskKind, TaskState};
+pub use unpacked::UnpackLimit;
 pub use value::{Value, Values, shape_words};
 pub use word::{SequenceBits, Word};
 pub use words::Words;

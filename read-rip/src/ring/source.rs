@@ -15,14 +15,11 @@ use nix::unistd::{Whence, geteuid, lseek};
 use read_rip_files::{Links, OpenError, Opened};
 
 use super::recording::{MAGIC, Recording};
-use super::unpacked::Unpacked;
-use super::{Defect, Error, OpenedFile};
+use super::unpacked::{TooLong, UnpackLimit, Unpacked};
+use super::{Cut, Defect, Error, OpenedFile};
 
 /// The name of standard input. A file of this name is `./-`.
 pub const STANDARD_INPUT: &str = "-";
-
-/// No more than this is unpacked from compressed data, bytes.
-const UNPACKED_MAX_BYTES: u64 = 4 << 30;
 
 /// A file says how much memory its unpacking takes. The strongest level of `xz` needs 65 MiB.
 const XZ_MEMORY_MAX_KIB: u32 = 128 << 10;
@@ -40,7 +37,7 @@ pub struct Source {
     /// The file; none if its data was unpacked.
     opened: Option<OpenedFile>,
     /// Set if not all of the compressed data could be unpacked: its format, and why.
-    cut: Option<(&'static str, &'static str)>,
+    cut: Option<(&'static str, Cut)>,
     /// What a recording has besides an image of the ring.
     recording: Option<Arc<Recording>>,
 }
@@ -58,7 +55,16 @@ impl Source {
     ///
     /// [`Error::Open`], [`Error::NotRegular`], [`Error::Empty`], [`Error::Decompress`].
     pub fn open(path: &Path) -> Result<Source, Error> {
-        Source::open_as(path, true)
+        Source::open_within(path, UnpackLimit::default())
+    }
+
+    /// The same, with a limit for what it unpacks to.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Source::open`].
+    pub fn open_within(path: &Path, limit: UnpackLimit) -> Result<Source, Error> {
+        Source::open_as(path, Some(limit))
     }
 
     /// Opens a file as it is, compressed or not.
@@ -67,10 +73,11 @@ impl Source {
     ///
     /// Those of [`Source::open`].
     pub fn open_packed(path: &Path) -> Result<Source, Error> {
-        Source::open_as(path, false)
+        Source::open_as(path, None)
     }
 
-    fn open_as(path: &Path, unpacks: bool) -> Result<Source, Error> {
+    /// Unpacks it if there is a limit for that.
+    fn open_as(path: &Path, limit: Option<UnpackLimit>) -> Result<Source, Error> {
         let open_error = |source| Error::Open { path: path.to_owned(), source };
         let file = if path == Path::new(STANDARD_INPUT) {
             super::standard_input::open().and_then(Opened::new).map_err(OpenError::Io)
@@ -86,19 +93,19 @@ impl Source {
         if got == 0 {
             return Err(Error::Empty { path: path.to_owned() });
         }
-        if unpacks && start == MAGIC {
-            return Source::of_recording(path, file);
+        if let Some(limit) = limit
+            && start == MAGIC
+        {
+            return Source::of_recording(path, file, limit);
         }
-        let (data, opened, len_bytes, cut) = match format_of(&start[..got.min(4)]).filter(|_| unpacks) {
+        let (data, opened, len_bytes, cut) = match limit.zip(format_of(&start[..got.min(4)])) {
             None => (Data::File(file), Some(OpenedFile::from(&metadata)), metadata.len(), None),
-            Some(format) => {
-                let (bytes, cut) = unpack(file, format).map_err(|source| Error::Decompress {
-                    path: path.to_owned(),
-                    format,
-                    source,
-                })?;
+            Some((limit, format)) => {
+                let unpacked = unpack(file, metadata.len(), format, limit);
+                let (bytes, cut) =
+                    unpacked.map_err(|source| Error::Decompress { path: path.to_owned(), format, source })?;
                 let len = bytes.len_bytes();
-                (Data::Memory(bytes), None, len, cut.map(|why| (format, why)))
+                (Data::Memory(bytes), None, len, cut.map(|cut| (format, cut)))
             }
         };
         let data = Arc::new(data);
@@ -114,8 +121,8 @@ impl Source {
         })
     }
 
-    fn of_recording(path: &Path, file: File) -> Result<Source, Error> {
-        let read = Recording::read(&file);
+    fn of_recording(path: &Path, file: File, limit: UnpackLimit) -> Result<Source, Error> {
+        let read = Recording::read(&file, limit);
         let (image, recording) =
             read.map_err(|source| Error::Decompress { path: path.to_owned(), format: "recorded", source })?;
         Ok(Source {
@@ -215,7 +222,7 @@ impl Source {
 
     /// The defect of a compressed copy of which not all could be unpacked.
     pub fn cut(&self) -> Option<Defect> {
-        self.cut.map(|(format, why)| Defect::DecompressedPart { format, why, bytes: self.len_bytes })
+        self.cut.map(|(format, cut)| Defect::DecompressedPart { format, cut, bytes: self.len_bytes })
     }
 
     /// Whether a process may write to it while it is read.
@@ -305,16 +312,21 @@ fn format_of(start: &[u8]) -> Option<&'static str> {
 /// # Errors
 ///
 /// If not a single byte could be unpacked.
-fn unpack(file: File, format: &'static str) -> io::Result<(Unpacked, Option<&'static str>)> {
+fn unpack(
+    file: File,
+    packed_bytes: u64,
+    format: &'static str,
+    limit: UnpackLimit,
+) -> io::Result<(Unpacked, Option<Cut>)> {
     let mut bytes = Unpacked::default();
-    let limit = UNPACKED_MAX_BYTES;
-    let result = decoder(file, format).and_then(|decoder| bytes.append(decoder, limit));
+    let limits = limit.of(packed_bytes);
+    let result = decoder(file, format).and_then(|decoder| bytes.append(decoder, limits));
     match result {
-        Ok(_) if bytes.len_bytes() == 0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        Ok(true) => Ok((bytes, None)),
-        Ok(false) => Ok((bytes, Some("unpacks to more than 4 GiB"))),
+        Ok(Err(TooLong(limit_bytes))) => Ok((bytes, Some(Cut::TooLong { limit_bytes }))),
+        Ok(Ok(())) if bytes.len_bytes() == 0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(Ok(())) => Ok((bytes, None)),
         Err(error) if bytes.len_bytes() == 0 => Err(error),
-        Err(_) => Ok((bytes, Some("is damaged or was cut"))),
+        Err(_) => Ok((bytes, Some(Cut::Damaged))),
     }
 }
 

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -273,8 +273,42 @@ fn a_copy_that_decompresses_to_gigabytes_of_zeros_takes_no_memory() {
     show_within(512 << 20, &bomb("zeros", b"\0")).fails_with(" is not a ring\n");
     // A copy that starts with a sound ring.
     let outcome = show_within(512 << 20, &bomb("ring", &sound_ring().build().bytes));
-    let outcome = outcome.fails_with("more than 4 GiB");
+    let outcome = outcome.fails_with("unpacks to more than 4096 MiB");
     assert!(outcome.stdout.starts_with(ONE));
+}
+
+/// A ring, and then this many bytes that are no zeros, compressed.
+fn dense(scratch: &Scratch, bytes: usize) -> PathBuf {
+    let mut ring = sound_ring().build();
+    ring.bytes.resize(ring.file_len, 0);
+    let member = gzip(&vec![7; 1 << 20]);
+    let members = (0..bytes >> 20).flat_map(|_| member.clone());
+    scratch.file("dense", &gzip(&ring.bytes).into_iter().chain(members).collect::<Vec<u8>>())
+}
+
+#[test]
+fn a_small_copy_that_unpacks_to_much_is_read_up_to_a_limit_that_the_user_can_set() {
+    let scratch = Scratch::new();
+    let path = dense(&scratch, 300 << 20);
+    let limited = show(&["-t"], &path).fails_with("the gzip data unpacks to more than 256 MiB: only the first ");
+    assert!(limited.stdout.contains(ONE), "{limited:#?}");
+    let hint = "if you trust the file, let it take more memory: --unpack-limit SIZE";
+    assert!(limited.stderr.contains(hint), "{limited:#?}");
+    let whole = show(&["-t", "--unpack-limit", "1G"], &path);
+    assert!(whole.stdout.contains(ONE) && !whole.stderr.contains("unpacks to"), "{whole:#?}");
+    let less = show(&["-t", "--unpack-limit", "1M"], &path).fails_with("the gzip data unpacks to more than 1 MiB");
+    assert!(less.stdout.contains(ONE), "{less:#?}");
+}
+
+#[test]
+fn what_takes_more_memory_than_there_is_is_said_and_ends_in_no_signal() {
+    let scratch = Scratch::new();
+    let path = dense(&scratch, 300 << 20);
+    let mut command = Command::new("/bin/sh");
+    let script = "ulimit -d 65536; exec \"$0\" --unpack-limit 1G \"$1\"";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_read-rip")]).arg(&path);
+    let outcome = finish(clean(command)).fails_with("Error: there is no memory for ");
+    assert!(outcome.stderr.contains("\nHint: "), "{outcome:#?}");
 }
 
 #[test]

@@ -189,7 +189,7 @@ fn copy(path: &Path, wanted: &Common) -> Result<String, AppError> {
     let target = save::default_target(path);
     let args =
         SaveArgs { ring: RingArgs::default(), output: None, stop: StopArgs::default(), window: WINDOW };
-    let bytes = save::write(&Source::open(path)?, &target, &args, wanted)?;
+    let bytes = save::write(&Source::open_within(path, wanted.unpack_limit())?, &target, &args, wanted)?;
     Ok(format!("Saved to {}, {} KiB", printable(&target.to_string_lossy()), bytes / 1024))
 }
 

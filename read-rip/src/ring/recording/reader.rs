@@ -14,7 +14,8 @@ use std::os::unix::fs::FileExt;
 use super::blocks::{self, Block, Found};
 use super::{ENTRY_LEN, IMAGE, START_LEN, VERSION, WORDS};
 use crate::ring::bytes::Bytes;
-use crate::ring::unpacked::Unpacked;
+use crate::ring::error::too_long;
+use crate::ring::unpacked::{Limits, TooLong, UnpackLimit, Unpacked};
 use crate::ring::{SequenceBits, Slot, SlotKind, SlotState, Snapshot, Word, Words};
 
 /// Of a recording, so many words are read at most, the newest ones: a gigabyte.
@@ -61,7 +62,7 @@ impl Recording {
     /// # Errors
     ///
     /// Those of reading, and if there is no image.
-    pub(in crate::ring) fn read(file: &File) -> io::Result<(Unpacked, Recording)> {
+    pub(in crate::ring) fn read(file: &File, limit: UnpackLimit) -> io::Result<(Unpacked, Recording)> {
         let len = file.metadata()?.len();
         let mut start = [0; START_LEN];
         let is_known = file.read_exact_at(&mut start, 0).is_ok() && Bytes(&start).u32(8) == VERSION;
@@ -71,8 +72,11 @@ impl Recording {
         let Found { blocks, damaged } = blocks::find(file, START_LEN as u64, len)?;
         let mut recording = Recording { damaged, room: READ_WORDS_MAX, ..Recording::default() };
         let of_kind = |kind| blocks.iter().filter(move |block| block.kind == kind);
-        let image = of_kind(IMAGE).rev().find_map(|block| recording.image(block.body(file)));
-        let image = image.ok_or_else(|| io::Error::other("no image of the ring in it is complete"))?;
+        let limits = limit.of(len);
+        let image =
+            of_kind(IMAGE).rev().find_map(|block| recording.image(block.body(file), limits).transpose());
+        let image =
+            image.unwrap_or_else(|| Err(io::Error::other("no image of the ring in it is complete")))?;
         let mut words: Vec<&Block> = of_kind(WORDS).collect();
         let counts: Vec<u32> = words.iter().map(|block| block.words).collect();
         let newest = words.split_off(first_read(&counts));
@@ -85,13 +89,13 @@ impl Recording {
         Ok((image, recording))
     }
 
-    /// An image in a block.
-    fn image(&mut self, body: impl Read) -> Option<Unpacked> {
-        let image = unpack_image(body);
+    /// An image in a block; `None` if it is damaged.
+    fn image(&mut self, body: impl Read, limits: Limits) -> io::Result<Option<Unpacked>> {
+        let image = unpack_image(body, limits).transpose()?;
         if image.is_none() {
             self.damaged += 1;
         }
-        image
+        Ok(image)
     }
 
     /// Adds the entries of a block of words.
@@ -242,7 +246,7 @@ fn fill(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-fn unpack_image(mut body: impl Read) -> Option<Unpacked> {
+fn unpack_image(mut body: impl Read, limits: Limits) -> Option<io::Result<Unpacked>> {
     let mut len = [0; 8];
     body.read_exact(&mut len).ok()?;
     let len = Some(u64::from_le_bytes(len)).filter(|&len| len <= IMAGE_MAX_BYTES)?;
@@ -254,12 +258,14 @@ fn unpack_image(mut body: impl Read) -> Option<Unpacked> {
         while left > 0 {
             let piece = &mut piece[..left.min(PIECE_BYTES as u64) as usize];
             body.read_exact(piece).ok()?;
-            image.set(offset, piece);
+            if let Err(TooLong(limit_bytes)) = image.set(offset, piece, limits) {
+                return Some(Err(io::Error::new(ErrorKind::FileTooLarge, too_long(limit_bytes))));
+            }
             offset = offset.checked_add(piece.len() as u64)?;
             left -= piece.len() as u64;
         }
     }
-    Some(image)
+    Some(Ok(image))
 }
 
 fn channel(head: &Bytes<'_>) -> Option<usize> {

@@ -1,0 +1,97 @@
+//! What happens when there is no memory: an error of the usual form and exit status 2, and no signal.
+//!
+//! Rust's collections abort the process when an allocation fails, and stable Rust has no hook for that. So the allocator
+//! remembers that it failed, and a handler of SIGABRT writes the error. Code that asks whether there is memory
+//! (`try_reserve`) still gets its answer.
+
+#![allow(unsafe_code, reason = "an allocator, and a signal handler")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fmt::Write;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
+
+/// The system's allocator.
+struct Remembering;
+
+#[global_allocator]
+static ALLOCATOR: Remembering = Remembering;
+
+/// The length of the last allocation that failed, bytes; 0 if none has failed.
+static FAILED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+fn remembered(allocated: *mut u8, bytes: usize) -> *mut u8 {
+    if allocated.is_null() {
+        // ORDERING: relaxed: the thread that fails reads it itself.
+        FAILED_BYTES.store(bytes, Relaxed);
+    }
+    allocated
+}
+
+// SAFETY: the system's allocator does the work, and keeps the contract.
+unsafe impl GlobalAlloc for Remembering {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        remembered(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        remembered(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        remembered(unsafe { System.realloc(pointer, layout, new_size) }, new_size)
+    }
+}
+
+/// From now on, an allocation that fails ends the program with an error.
+pub(crate) fn end_with_an_error() {
+    let action = SigAction::new(SigHandler::Handler(aborted), SaFlags::SA_RESETHAND, SigSet::empty());
+    // SAFETY: the handler calls functions that are safe in a signal handler.
+    let _ = unsafe { sigaction(Signal::SIGABRT, &action) };
+}
+
+extern "C" fn aborted(_: i32) {
+    // ORDERING: relaxed: this thread has written it.
+    let bytes = FAILED_BYTES.load(Relaxed);
+    if bytes == 0 {
+        // Another reason. The action is the default one again.
+        let _ = raise(Signal::SIGABRT);
+        return;
+    }
+    let mut text = Text { bytes: [0; 256], len: 0 };
+    let _ = writeln!(
+        text,
+        "Error: there is no memory for {bytes} bytes more\nHint: raise the limit of memory (ulimit, or the control \
+         group), or read the file on another machine"
+    );
+    // SAFETY: the text is readable.
+    unsafe { libc::write(libc::STDERR_FILENO, text.bytes.as_ptr().cast(), text.len) };
+    // SAFETY: it ends the process, and runs nothing of this program.
+    unsafe { libc::_exit(2) };
+}
+
+/// A text that takes no memory. What does not fit is cut.
+struct Text {
+    bytes: [u8; 256],
+    len: usize,
+}
+
+impl Write for Text {
+    fn write_str(&mut self, part: &str) -> std::fmt::Result {
+        let room = &mut self.bytes[self.len..];
+        let count = part.len().min(room.len());
+        room[..count].copy_from_slice(&part.as_bytes()[..count]);
+        self.len += count;
+        Ok(())
+    }
+}
