@@ -53,6 +53,7 @@ pub mod locations;
 pub mod locks;
 pub mod log;
 pub mod page;
+pub mod patience;
 pub mod printable;
 pub mod process;
 pub mod report;

@@ -2,6 +2,8 @@
 
 use std::thread::{Builder, available_parallelism, scope};
 
+use crate::patience::{Member, group};
+
 /// More processors than this would wait for the locks of the target's process.
 const PROCESSORS_MAX: usize = 8;
 /// Fewer items than this are not worth a thread.
@@ -15,9 +17,13 @@ pub(crate) fn in_shares<T: Sync, R: Send>(items: &[T], work: impl Fn(&[T]) -> Ve
         return work(items);
     }
     let work = &work;
+    let group = &group();
     scope(|scope| {
         let workers = items.chunks(share).map(|share| {
-            let worker = Builder::new().spawn_scoped(scope, move || work(share));
+            let worker = Builder::new().spawn_scoped(scope, move || {
+                let _member = group.clone().map(Member::of);
+                work(share)
+            });
             (share, worker)
         });
         let workers: Vec<_> = workers.collect();

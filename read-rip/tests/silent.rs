@@ -9,10 +9,22 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use read_rip::process::live::LiveTarget;
+use read_rip::target::Task;
 use support::run::read_rip;
 use support::unprepared::{compile, contains, futex};
 
-/// A process with a thread whose stack is on such a file system.
+/// What such a process has on such a file system.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The stack of a thread.
+    Stack,
+    /// The stack of a thread, and its program.
+    Program,
+    /// A page that a thread waits for, while it keeps the memory of the process locked.
+    Locked,
+}
+
+/// A process that uses such a file system.
 struct Silent {
     process: Child,
     server: i32,
@@ -21,14 +33,19 @@ struct Silent {
 }
 
 impl Silent {
-    /// `None` if this machine does not allow it. Its program is on the file system too if the process is a copy.
-    fn start(is_copy: bool) -> Option<Silent> {
+    /// `None` if this machine does not allow it.
+    fn start(kind: Kind) -> Option<Silent> {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let program = compile("silent_files.c", "silent_files", "cc", &["-O1", "-g", "-pthread"])?;
         let directory = tempfile::tempdir().unwrap();
         let mut command = Command::new(&program);
-        command.arg(directory.path()).args(is_copy.then_some(&program)).stdout(Stdio::piped());
+        command.arg(directory.path()).stdout(Stdio::piped());
+        match kind {
+            Kind::Stack => {}
+            Kind::Program => drop(command.arg(&program)),
+            Kind::Locked => drop(command.arg("locked")),
+        }
         let mut process = command.spawn().unwrap();
         let mut said = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut said).unwrap();
@@ -38,7 +55,8 @@ impl Silent {
             return None;
         };
         let live = LiveTarget::open(process.id()).unwrap();
-        while !live.tasks().unwrap().iter().any(|task| futex(task).is_some()) {
+        let is_ready = |task: &Task| kind == Kind::Locked || futex(task).is_some();
+        while !live.tasks().unwrap().iter().any(is_ready) {
             std::thread::yield_now();
         }
         Some(Silent {
@@ -65,7 +83,7 @@ impl Drop for Silent {
 
 #[test]
 fn a_stack_on_a_file_system_that_does_not_answer_holds_up_nobody() {
-    let Some(silent) = Silent::start(false) else { return };
+    let Some(silent) = Silent::start(Kind::Stack) else { return };
     let pid = silent.pid();
     let shown = [&["stacks", &*pid][..], &["check", &pid], &["check", "--all"]].map(|command| {
         let outcome = read_rip(command);
@@ -80,7 +98,7 @@ fn a_stack_on_a_file_system_that_does_not_answer_holds_up_nobody() {
 
 #[test]
 fn a_program_on_a_file_system_that_does_not_answer_is_shown_without_its_symbols() {
-    let Some(silent) = Silent::start(true) else { return };
+    let Some(silent) = Silent::start(Kind::Program) else { return };
     let pid = silent.pid();
     let outcome = read_rip([&*pid]);
     let said = format!("Warning: process {pid}: ");
@@ -90,8 +108,27 @@ fn a_program_on_a_file_system_that_does_not_answer_is_shown_without_its_symbols(
 
 #[test]
 fn a_ring_may_be_looked_for_where_a_file_system_does_not_answer() {
-    let Some(_silent) = Silent::start(false) else { return };
+    let Some(_silent) = Silent::start(Kind::Stack) else { return };
     // Nothing that is listed is on it.
     let outcome = read_rip(["list"]).sound();
     assert!(!outcome.stderr.contains("did not answer"), "{outcome:#?}");
+}
+
+#[test]
+fn a_process_that_keeps_its_memory_locked_holds_up_nobody() {
+    let Some(silent) = Silent::start(Kind::Locked) else { return };
+    let pid = silent.pid();
+    let said = format!("Warning: process {pid} did not answer within 2 s");
+    for command in [&["list"][..], &["check", "--all"], &["check", &pid], &[&pid]] {
+        let outcome = read_rip(command);
+        contains(&outcome.stderr, &[&said]);
+        if command.contains(&&*pid) {
+            contains(&outcome.stdout, &["silent_files[", "3 threads"]);
+        }
+        if command.contains(&"--all") {
+            contains(&outcome.stdout, &["that did not answer within 2 s"]);
+        }
+    }
+    let shown = read_rip([&*pid]);
+    contains(&shown.stdout, &["1 thread, in disk sleep (state D), in mmap"]);
 }

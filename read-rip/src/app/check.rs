@@ -22,6 +22,7 @@ use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, 
 use crate::locations::{FileNames, Limits, Location, Locations};
 use crate::locks::{self, Input, LockModel};
 use crate::process::Ends;
+use crate::process::live::Error;
 use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
 use crate::ring::{Header, Words};
 use crate::standing::Standings;
@@ -257,10 +258,17 @@ impl Readings {
             return Ok(Readings::one(Reading::of_core(path, wanted)?));
         }
         if let Some(pid) = process_of(path) {
-            let look = Look::begin(pid, wanted)?;
-            std::thread::sleep(args.window);
-            let reading = Reading::of_process(path, look.end());
-            return Ok(Readings::one(reading));
+            let looked = || -> Result<Option<Standings>, AppError> {
+                let look = Look::begin(pid, wanted)?;
+                std::thread::sleep(args.window);
+                Ok(look.end())
+            };
+            let seen = match looked()? {
+                Some(seen) => seen,
+                // It does not answer any more. What is left is known without its memory.
+                None => looked()?.ok_or_else(|| AppError::Process(Error::silent(pid)))?,
+            };
+            return Ok(Readings::one(Reading::of_process(path, seen)));
         }
         let first = match Readings::begin(path, ends, wanted)? {
             Begun::Complete(readings) => return Ok(*readings),
@@ -269,7 +277,7 @@ impl Readings {
         // Without rights to look at the process, the record alone has to do.
         let look = first.process().and_then(|pid| Look::begin(pid, wanted).ok());
         std::thread::sleep(args.window);
-        first.end(look.map(Look::end), wanted)
+        first.end(look.and_then(Look::end), wanted)
     }
 
     /// Reads a ring for the first time.

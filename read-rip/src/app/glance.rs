@@ -23,6 +23,8 @@ use crate::waits::Owner;
 /// A living process, after the first of two readings.
 pub(super) struct Glance {
     pub(super) pid: u32,
+    /// Whether its memory cannot be read.
+    pub(super) is_hidden: bool,
     tasks: Vec<Task>,
     /// The moment, ns since boot.
     taken_ns: Option<u64>,
@@ -33,7 +35,8 @@ impl Glance {
     /// Reads the threads of a process.
     pub(super) fn first(live: &LiveTarget) -> Result<Glance, live::Error> {
         let (taken_ns, taken) = (live::boottime_ns(), Instant::now());
-        Ok(Glance { pid: live.pid(), tasks: live.tasks()?, taken_ns, taken })
+        let is_hidden = live.hidden().is_some();
+        Ok(Glance { pid: live.pid(), is_hidden, tasks: live.tasks()?, taken_ns, taken })
     }
 
     /// How many threads the process has.

@@ -15,13 +15,14 @@ use super::reading::Reading;
 use crate::cli::Common;
 use crate::findings::{Outcome, Runtime};
 use crate::locations::Locations;
+use crate::patience::patiently;
 use crate::process::live::{LiveMemory, LiveTarget, root_of};
 use crate::process::{Activity, Liveness, ready_threads, thread_name};
 use crate::report::{ObjectName, SeenNames};
 use crate::ring::{Module, Snapshot};
 use crate::stacks;
 use crate::standing::{Load, Standings, WINDOW_MIN_NS};
-use crate::target::Sleep;
+use crate::target::{Hidden, Sleep};
 use crate::threads::Losses;
 
 /// The time between two looks where no finding depends on it: a shorter one would not tell a thread that gets no
@@ -39,8 +40,17 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Reads a process for the first time.
+    /// Reads a process for the first time. If it does not answer, what is known without its memory.
     pub(super) fn begin(pid: u32, wanted: &Common) -> Result<Look, AppError> {
+        if wanted.stop {
+            // Whoever has stopped a thread must let it run again.
+            return Look::begin_here(pid, wanted);
+        }
+        let own = wanted.clone();
+        patiently(pid, move || Look::begin_here(pid, &own)).unwrap_or_else(|| Look::begin_here(pid, wanted))
+    }
+
+    fn begin_here(pid: u32, wanted: &Common) -> Result<Look, AppError> {
         let live = LiveTarget::open(pid).map_err(AppError::Process)?;
         let options = options(pid, wanted);
         let exact = if wanted.stop { Exact::of(&live, &options) } else { Exact::default() };
@@ -59,8 +69,15 @@ impl Look {
         Ok(Look { live, memory, seen, taken: Instant::now() })
     }
 
-    /// Reads it again, and compares.
-    pub(super) fn end(self) -> Standings {
+    /// Reads it again, and compares. `None` if it does not answer any more.
+    pub(super) fn end(self) -> Option<Standings> {
+        match self.live.hidden() {
+            Some(Hidden::Silent) => Some(self.end_here()),
+            _ => patiently(self.live.pid(), || self.end_here()),
+        }
+    }
+
+    fn end_here(self) -> Standings {
         let Look { live, memory, mut seen, taken } = self;
         let window_ns = u64::try_from(taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_again(&seen.target.tasks), &memory, window_ns);
@@ -137,7 +154,7 @@ impl Reading {
         // A program that ends well removes its ring.
         let Ok(mut reading) = Reading::of(path, wanted) else { return Ok(reading) };
         if reading.process().is_some() {
-            reading.add_seen(look.end());
+            look.end().into_iter().for_each(|seen| reading.add_seen(seen));
         }
         Ok(reading)
     }

@@ -10,8 +10,8 @@
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use read_rip_symbols::OpenedFiles;
@@ -27,6 +27,7 @@ use super::reading::Reading;
 use super::rings::look_everywhere;
 use crate::cli::{CheckArgs, Common};
 use crate::findings::Confidence;
+use crate::patience::{is_silent, patiently};
 use crate::process::live::{Error, LiveTarget, processes};
 use crate::process::{Ends, Found, Liveness};
 use crate::report::ci::{Case, CaseFinding};
@@ -116,8 +117,11 @@ impl Machine<'_> {
         let recorded: HashSet<u32> = rings.iter().filter_map(Ring::process).collect();
         let mut seen: Vec<Option<Standings>> = in_parallel(&glances, |glance| {
             let is_recorded = recorded.contains(&glance.pid);
-            (is_recorded || glance.may_wait()).then(|| glance.second(is_recorded, wanted)).flatten()
+            let (pid, own, wanted) = (glance.pid, Arc::clone(glance), wanted.clone());
+            let second = move || own.second(is_recorded, &wanted);
+            (is_recorded || glance.may_wait()).then(|| patiently(pid, second)).flatten().flatten()
         });
+        count(&glances, &mut self.looked);
         self.looked.rings += rings.len();
         for ring in rings {
             let at = ring.process().and_then(|pid| glances.iter().position(|glance| glance.pid == pid));
@@ -154,30 +158,25 @@ impl Machine<'_> {
 }
 
 /// Reads all processes for the first time.
-fn glance(args: &CheckArgs, looked: &mut Looked) -> Result<Vec<Glance>, AppError> {
+fn glance(args: &CheckArgs, looked: &mut Looked) -> Result<Vec<Arc<Glance>>, AppError> {
     let found = in_parallel(&processes(), |&pid| {
-        let live = match LiveTarget::open_here(pid) {
-            Ok(live) => live,
-            Err(error) => return Some(Err(error)),
+        let group = args.cgroup.clone();
+        let first = move || {
+            let live = match LiveTarget::open_here(pid) {
+                Ok(live) => live,
+                Err(error) => return Some(Err(error)),
+            };
+            if group.is_some_and(|group| !live.is_in_group(&group)) {
+                return None;
+            }
+            Some(Glance::first(&live))
         };
-        if args.cgroup.as_ref().is_some_and(|group| !live.is_in_group(group)) {
-            return None;
-        }
-        Some(Glance::first(&live).map(|glance| (glance, live.hidden().is_some())))
+        patiently(pid, first.clone()).unwrap_or_else(first)
     });
     let mut glances = Vec::new();
     for found in found.into_iter().flatten() {
         match found {
-            Ok((glance, is_hidden)) => {
-                match is_hidden {
-                    true => looked.hidden += 1,
-                    false => {
-                        looked.processes += 1;
-                        looked.threads += glance.threads();
-                    }
-                }
-                glances.push(glance);
-            }
+            Ok(glance) => glances.push(Arc::new(glance)),
             Err(Error::KernelThread { .. }) => looked.of_kernel += 1,
             Err(Error::Zombie { .. }) => looked.zombies += 1,
             Err(Error::Invisible { .. } | Error::OtherArchitecture { .. } | Error::System { .. }) => {
@@ -190,6 +189,20 @@ fn glance(args: &CheckArgs, looked: &mut Looked) -> Result<Vec<Glance>, AppError
     match &args.cgroup {
         Some(group) if glances.is_empty() => Err(AppError::NoProcessIn { group: group.clone() }),
         _ => Ok(glances),
+    }
+}
+
+/// Counts the processes that were looked at. Whether one answers is known after the second reading.
+fn count(glances: &[Arc<Glance>], looked: &mut Looked) {
+    for glance in glances {
+        if is_silent(glance.pid) {
+            looked.silent += 1;
+        } else if glance.is_hidden {
+            looked.hidden += 1;
+        } else {
+            looked.processes += 1;
+            looked.threads += glance.threads();
+        }
     }
 }
 
@@ -214,7 +227,7 @@ fn rings(
     args: &CheckArgs,
     wanted: &Common,
     found: Vec<Found>,
-    glances: &[Glance],
+    glances: &[Arc<Glance>],
     each: &mut Each<'_>,
 ) -> Result<Vec<Ring>, AppError> {
     let mut rings = Vec::new();

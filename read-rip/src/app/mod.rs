@@ -50,7 +50,8 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::cli::{self, Cli, Command};
-use crate::report::remarks::{of_silence, of_unasked};
+use crate::patience::all_silent;
+use crate::report::remarks::{of_silence, of_silent_process, of_unasked};
 use error::AppError;
 use output::{ERROR, remark};
 
@@ -97,6 +98,9 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
     };
     for path in read_rip_files::unanswered() {
         remark(of_silence(&path, read_rip_files::PATIENCE));
+    }
+    for pid in all_silent() {
+        remark(of_silent_process(pid));
     }
     for path in read_rip_files::unasked() {
         remark(of_unasked(&path));

@@ -121,7 +121,7 @@ fn images(
         let written = Instant::now();
         let look = before.process().and_then(|pid| Look::begin(pid, wanted).ok());
         std::thread::sleep(args.window);
-        let mut seen = look.map(Look::end);
+        let mut seen = look.and_then(Look::end);
         seen.iter_mut().for_each(Standings::compact);
         let window_ns = u64::try_from(written.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let later_bytes = image()?;

@@ -4,7 +4,7 @@
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,8 @@ use read_rip_files::{Directory, Links};
 
 use super::children::{Child, children_in, liveness_of_children};
 use super::liveness::{Liveness, liveness};
-use super::mapped::MappedFiles;
+use super::mapped::{MappedFiles, maps_of};
+use crate::patience::patiently;
 use crate::ring::{self, DEFAULT_DIRECTORY, FileName, Header};
 
 /// A ring that was found.
@@ -159,8 +160,7 @@ pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
             candidates.extend(is_in_memory.is_ok_and(|is| is).then_some(default));
         }
         if process.uid().is_ok_and(|uid| uid == own_uid)
-            && let Some(path) =
-                process.environ().ok().and_then(|mut environ| environ.remove(OsStr::new("RIP_RING")))
+            && let Some(path) = rip_ring_of(process.pid)
             && let Ok(within) = Path::new(&path).strip_prefix("/")
         {
             let path = root.join(within);
@@ -170,6 +170,12 @@ pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
         found.extend(candidates.into_iter().filter(|path| id(path).is_some_and(|id| ids.insert(id))));
     }
     found
+}
+
+/// The value of `RIP_RING` in the environment of a process.
+fn rip_ring_of(pid: i32) -> Option<OsString> {
+    let read = move || Process::new(pid).and_then(|process| process.environ()).ok();
+    patiently(u32::try_from(pid).ok()?, read)??.remove(OsStr::new("RIP_RING"))
 }
 
 /// Whether a process has a slot in a ring.
@@ -188,8 +194,7 @@ pub fn rings_of_process(pid: u32, directories: &[PathBuf]) -> Vec<Found> {
             || matches!(ring.liveness, Liveness::Alive { pid: alive, .. } if alive == pid as i32)
             || ring.header.forks > 0 && has_recorded(ring, pid)
     });
-    let Ok(process) = Process::new(pid as i32) else { return found };
-    let Ok(maps) = process.maps() else { return found };
+    let Some(maps) = maps_of(pid as i32) else { return found };
     let mut known: HashSet<_> =
         found.iter().filter_map(|ring| ring.header.read_from).map(|file| file.id).collect();
     // A recorder writes to a shared mapping. Other files are not looked at: they may be on a file system that does not

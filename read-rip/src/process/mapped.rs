@@ -4,8 +4,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use procfs::process::{Process, all_processes};
+use procfs::process::{MemoryMap, Process, all_processes};
 
+use crate::patience::patiently;
 use crate::ring::{FileId, FileSystem, Header};
 
 /// What is mapped, as `/proc/PID/maps` names it.
@@ -24,7 +25,7 @@ fn key(header: &Header, file: FileId) -> Key {
 /// Whether a process has the file of a ring mapped, which is not a copy; `None` if that is not known.
 pub(super) fn maps(pid: i32, header: &Header) -> Option<bool> {
     let (device, inode) = key(header, header.file);
-    let maps = Process::new(pid).and_then(|process| process.maps()).ok()?;
+    let maps = maps_of(pid)?;
     let mut maps = maps.into_iter().peekable();
     // A process that is about to end has nothing mapped any more.
     maps.peek()?;
@@ -32,6 +33,12 @@ pub(super) fn maps(pid: i32, header: &Header) -> Option<bool> {
         maps.any(|map| map.inode == inode && device.is_none_or(|device| device == number_of(map.dev)));
     // Other file systems may name the file in yet another way.
     (is_mapped || device.is_some()).then_some(is_mapped)
+}
+
+/// What a process has mapped; `None` if that is not known.
+pub(super) fn maps_of(pid: i32) -> Option<Vec<MemoryMap>> {
+    let read = move || Process::new(pid).and_then(|process| process.maps()).ok();
+    patiently(u32::try_from(pid).ok()?, read)?.map(|maps| maps.into_iter().collect())
 }
 
 /// The number of a device in `stat`.
@@ -86,7 +93,7 @@ impl MappedFiles {
             return;
         };
         for process in processes.flatten() {
-            let Ok(maps) = process.maps() else {
+            let Some(maps) = maps_of(process.pid) else {
                 if let Ok(stat) = process.stat()
                     && !matches!(stat.state, 'Z' | 'X' | 'x')
                 {

@@ -30,6 +30,8 @@ pub struct Looked {
     pub stuck: usize,
     /// The processes that this user may not read.
     pub hidden: usize,
+    /// The processes that did not answer.
+    pub silent: usize,
     /// The threads of the kernel.
     pub of_kernel: usize,
     /// The processes that have ended, and that their parents have not waited for.
@@ -108,6 +110,7 @@ pub fn looked(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     writeln!(out, "Looked at {processes} with {}{rings}: {stuck}.", count(looked.threads, "thread"))?;
     let others = [
         (looked.hidden, "that this user may not read", "that this user may not read"),
+        (looked.silent, "that did not answer within 2 s", "that did not answer within 2 s"),
         (looked.zombies, "that has ended", "that have ended"),
     ];
     let others: Vec<String> = others
@@ -137,13 +140,21 @@ mod tests {
         let healthy = Looked { processes: 412, threads: 3120, ..Looked::default() };
         assert_eq!(text(&healthy), "Looked at 412 processes with 3120 threads: no findings.\n");
         assert_eq!(healthy.hint(), None);
-        let one =
-            Looked { processes: 1, threads: 1, rings: 1, stuck: 1, hidden: 1, of_kernel: 1, zombies: 1 };
+        let one = Looked {
+            processes: 1,
+            threads: 1,
+            rings: 1,
+            stuck: 1,
+            hidden: 1,
+            silent: 0,
+            of_kernel: 1,
+            zombies: 1,
+        };
         let expected = "Looked at 1 process with 1 thread, and at 1 ring: 1 has findings.\n\
             Not looked into: 1 that this user may not read, 1 that has ended, 1 thread of the kernel.\n";
         assert_eq!(text(&one), expected);
         assert!(one.hint().is_some());
-        let several = Looked { stuck: 2, hidden: 31, zombies: 2, of_kernel: 210, ..healthy };
+        let several = Looked { stuck: 2, hidden: 31, silent: 2, zombies: 2, of_kernel: 210, ..healthy };
         assert!(
             text(&several).contains(": 2 have findings.\nNot looked into: 31 that"),
             "{}",

@@ -126,6 +126,11 @@ pub fn of_silence(path: &Path, patience: Duration) -> String {
     format!("Warning: {} did not answer within {seconds} s; what is there was left out", whose(path))
 }
 
+/// A process that did not answer within the time of [`patience`](crate::patience).
+pub fn of_silent_process(pid: u32) -> String {
+    format!("Warning: process {pid} did not answer within 2 s: what its memory says was left out")
+}
+
 /// A mapped file that was not asked for what is not in memory.
 pub fn of_unasked(path: &Path) -> String {
     format!(

@@ -4,12 +4,14 @@ use read_rip_symbols::Options;
 
 use super::{Stack, Unwinder};
 use crate::shares::in_shares;
-use crate::target::{Memory, Target};
+use crate::target::{Memory, Target, Task};
 
-/// The stacks of a target's tasks, in their order. `options` say how files are found.
+/// The stacks of a target's tasks, in their order; without frames if its memory is hidden. `options` say how files are
+/// found.
 pub fn all(target: &Target, memory: &(dyn Memory + Sync), options: &Options) -> Vec<Stack> {
     in_shares(&target.tasks, |tasks| {
         let mut unwinder = Unwinder::new(target, memory, options.clone());
-        tasks.iter().map(|task| unwinder.stack(task.registers.as_ref())).collect()
+        let registers = |task: &Task| task.registers.filter(|_| target.hidden.is_none());
+        tasks.iter().map(|task| unwinder.stack(registers(task).as_ref())).collect()
     })
 }

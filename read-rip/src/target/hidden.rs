@@ -16,6 +16,8 @@ pub enum Hidden {
     PtraceScope(u8),
     /// The kernel refuses, for none of these reasons: a user namespace, capabilities, a security module.
     Refused,
+    /// It did not answer: see [`patience`](crate::patience).
+    Silent,
     /// It runs instructions of another processor, or of a 32-bit one.
     OtherArchitecture(String),
 }
@@ -23,7 +25,7 @@ pub enum Hidden {
 impl Hidden {
     /// Whether root may look.
     pub fn root_may(&self) -> bool {
-        !matches!(self, Hidden::PtraceScope(3..) | Hidden::OtherArchitecture(_))
+        !matches!(self, Hidden::PtraceScope(3..) | Hidden::Silent | Hidden::OtherArchitecture(_))
     }
 
     /// What the user can do about it; `None` if nothing would help.
@@ -35,6 +37,9 @@ impl Hidden {
                 "run read-rip as root, or with CAP_SYS_PTRACE, or write 0 to /proc/sys/kernel/yama/ptrace_scope",
             ),
             Hidden::PtraceScope(_) => Some("restart the machine with a lower kernel.yama.ptrace_scope"),
+            Hidden::Silent => {
+                Some("look for a file system that does not answer (FUSE, NFS) among what it has mapped")
+            }
             Hidden::OtherArchitecture(_) => None,
         }
     }
@@ -49,6 +54,9 @@ impl fmt::Display for Hidden {
             ),
             Hidden::PtraceScope(scope) => {
                 write!(out, "kernel.yama.ptrace_scope is {scope}, so only a tracer may look into the process")
+            }
+            Hidden::Silent => {
+                out.write_str("its memory did not answer within 2 s: a thread of it keeps it locked")
             }
             Hidden::Refused => out.write_str("the kernel does not let this user look into the process"),
             Hidden::OtherArchitecture(found) => {

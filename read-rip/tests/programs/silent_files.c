@@ -2,6 +2,9 @@
  *
  *   silent_files DIRECTORY            one of its threads has its stack pointer in a page of the file
  *   silent_files DIRECTORY PROGRAM    the file is a copy of this program, PROGRAM, and the process runs that
+ *   silent_files DIRECTORY locked     a thread waits for a page of the file by way of /proc/self/mem, and holds the
+ *                                     memory lock of the process; another thread waits for the lock, and so does
+ *                                     whoever reads what the process has mapped
  *
  * It mounts a FUSE on DIRECTORY, in a mount namespace of its own, and serves it until the file is in use. From then on
  * nothing is answered. It prints "ready" and the pid of the server when the thread is about to wait, or "skipped: WHY"
@@ -15,6 +18,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +61,9 @@ static void answer_read(int fuse, uint64_t unique, const struct fuse_read_in *in
     answer(fuse, unique, 0, content + in->offset, length < READ_BYTES ? length : READ_BYTES);
 }
 
-/* Answers requests until the pipe says that enough was answered. Then it keeps silent. */
-static void serve(int fuse, int enough) {
+/* Answers requests until the pipe says that enough was answered. Then it keeps silent. The first read of a file that has
+   nothing is not answered: `asked` gets a byte, and nothing more is answered. */
+static void serve(int fuse, int enough, int asked) {
     static char request[1 << 17];
     /* Nobody waits for longer, whatever the reader does. */
     alarm(60);
@@ -82,9 +87,14 @@ static void serve(int fuse, int enough) {
         case FUSE_GETATTR: answer(fuse, in->unique, 0, &attr, sizeof attr); break;
         case FUSE_OPEN: answer(fuse, in->unique, 0, &opened, sizeof opened); break;
         case FUSE_READ:
-            if (content)
+            if (content) {
                 answer_read(fuse, in->unique, (const void *)(request + sizeof *in));
-            break;
+                break;
+            }
+            if (write(asked, "", 1) != 1)
+                _exit(1);
+            for (;;)
+                pause();
         default: answer(fuse, in->unique, ENOSYS, "", 0);
         }
     }
@@ -116,6 +126,45 @@ static void *wait_there(void *mapping) {
     return NULL;
 }
 
+static pid_t locker;
+
+/* Waits for the memory lock, once the file system was asked. */
+static void *lock_own_memory(void *asked) {
+    char byte;
+    if (read((int)(intptr_t)asked, &byte, 1) != 1)
+        exit(1);
+    __atomic_store_n(&locker, gettid(), __ATOMIC_RELEASE);
+    return mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* The state of a thread of this process, as the kernel has it. */
+static char state(pid_t tid) {
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    int file = open(path, O_RDONLY);
+    if (file < 0 || read(file, text, sizeof text - 1) <= 0)
+        exit(1);
+    close(file);
+    return strrchr(text, ')')[2];
+}
+
+static void *read_own_memory(void *mapping) {
+    char byte;
+    int memory = open("/proc/self/mem", O_RDONLY);
+    return (void *)pread(memory, &byte, 1, (off_t)mapping);
+}
+
+/* Lets a thread wait for a page of the mapping, and another one for the memory lock. The main thread needs no memory
+   from then on. */
+static void lock_memory(void *mapping, int asked) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, lock_own_memory, (void *)(intptr_t)asked);
+    pthread_create(&thread, NULL, read_own_memory, mapping);
+    pid_t tid;
+    while ((tid = __atomic_load_n(&locker, __ATOMIC_ACQUIRE)) == 0 || state(tid) != 'D')
+        usleep(200);
+}
+
 static void load(const char *path) {
     int file = open(path, O_RDONLY);
     struct stat found;
@@ -142,23 +191,24 @@ int main(int count, char **arguments) {
         wait_in_the_copy(atoi(arguments[2]), arguments[3]);
     if (count != 2 && count != 3)
         return 2;
-    if (count == 3)
+    int is_locked = count == 3 && !strcmp(arguments[2], "locked");
+    if (count == 3 && !is_locked)
         load(arguments[2]);
     if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
         skip("no mount namespace");
     mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-    int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC), enough[2];
+    int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC), enough[2], asked[2];
     if (fuse < 0)
         skip("/dev/fuse");
     char options[100];
     snprintf(options, sizeof options, "fd=%d,rootmode=40000,user_id=%d,group_id=%d", fuse, getuid(), getgid());
     if (mount("silent", arguments[1], "fuse", MS_NOSUID | MS_NODEV, options))
         skip("mount");
-    if (pipe2(enough, O_NONBLOCK))
+    if (pipe2(enough, O_NONBLOCK) || pipe(asked))
         return 1;
     pid_t server = fork();
     if (server == 0)
-        serve(fuse, enough[0]);
+        serve(fuse, enough[0], asked[1]);
     /* The file system ends with its server. */
     close(fuse);
     char path[4096];
@@ -174,11 +224,16 @@ int main(int count, char **arguments) {
     void *mapping = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     if (file < 0 || mapping == MAP_FAILED)
         skip("the file");
-    pthread_t thread;
-    pthread_create(&thread, NULL, wait_there, mapping);
-    if (write(enough[1], "", 1) != 1)
-        return 1;
-    printf("ready %d\n", server);
+    if (is_locked) {
+        lock_memory(mapping, asked[0]);
+    } else {
+        pthread_t thread;
+        pthread_create(&thread, NULL, wait_there, mapping);
+        if (write(enough[1], "", 1) != 1)
+            return 1;
+    }
+    /* Without a buffer from the heap. */
+    dprintf(1, "ready %d\n", server);
     for (;;)
         pause();
 }

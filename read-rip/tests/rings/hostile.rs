@@ -290,13 +290,15 @@ fn dense(scratch: &Scratch, bytes: usize) -> PathBuf {
 fn a_small_copy_that_unpacks_to_much_is_read_up_to_a_limit_that_the_user_can_set() {
     let scratch = Scratch::new();
     let path = dense(&scratch, 300 << 20);
-    let limited = show(&["-t"], &path).fails_with("the gzip data unpacks to more than 256 MiB: only the first ");
+    let limited =
+        show(&["-t"], &path).fails_with("the gzip data unpacks to more than 256 MiB: only the first ");
     assert!(limited.stdout.contains(ONE), "{limited:#?}");
     let hint = "if you trust the file, let it take more memory: --unpack-limit SIZE";
     assert!(limited.stderr.contains(hint), "{limited:#?}");
     let whole = show(&["-t", "--unpack-limit", "1G"], &path);
     assert!(whole.stdout.contains(ONE) && !whole.stderr.contains("unpacks to"), "{whole:#?}");
-    let less = show(&["-t", "--unpack-limit", "1M"], &path).fails_with("the gzip data unpacks to more than 1 MiB");
+    let less =
+        show(&["-t", "--unpack-limit", "1M"], &path).fails_with("the gzip data unpacks to more than 1 MiB");
     assert!(less.stdout.contains(ONE), "{less:#?}");
 }
 

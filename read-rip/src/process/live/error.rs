@@ -60,6 +60,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// It did not answer.
+    pub fn silent(pid: u32) -> Error {
+        Error::System { pid, reason: "it did not answer".to_owned() }
+    }
+
     /// What the user can do about it; `None` if nothing would help.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {

@@ -48,6 +48,7 @@ pub use memory::LiveMemory;
 pub use stop::{Visited, resumes, stop_each};
 
 use std::fs::File;
+use std::io::Read;
 
 use nix::time::{ClockId, clock_gettime};
 
@@ -58,11 +59,12 @@ use self::tasks::{Common, tasks, tasks_again, tasks_at_first};
 use self::text::Status;
 use super::look::{Seen, look};
 use super::observer::observer;
+use crate::patience::{is_silent, patiently};
 use crate::ring::Module;
 use crate::target::{Hidden, Mapping, RunState, Target, Task, modules_of};
 
 /// No more of a command line is read.
-const COMMAND_LINE_MAX_BYTES: usize = 200;
+const COMMAND_LINE_MAX_BYTES: u64 = 200;
 
 /// A living process that is looked at.
 #[derive(Debug)]
@@ -126,6 +128,7 @@ impl LiveTarget {
         let executable = Executable::of(&thread);
         let hidden = match &executable.other_architecture {
             Some(other) => Some(Hidden::OtherArchitecture(other.clone())),
+            None if is_silent(pid) => Some(Hidden::Silent),
             // What may be read from the memory may be read of its system calls.
             None => match thread.file("mem") {
                 Err(Failure::Refused) => Some(rights::why(&thread, status.effective_uid)),
@@ -153,8 +156,13 @@ impl LiveTarget {
 
     /// The beginning of its command line; may contain anything, and is empty if it may not be read.
     pub fn command_line(&self) -> String {
-        let mut buffer = [0; COMMAND_LINE_MAX_BYTES];
-        let line = self.thread.read_into("cmdline", &mut buffer).unwrap_or_default();
+        let Ok(file) = self.thread.file("cmdline") else { return String::new() };
+        let read = move || {
+            let mut line = Vec::new();
+            let read = File::from(file).take(COMMAND_LINE_MAX_BYTES).read_to_end(&mut line);
+            read.map(|_| line).unwrap_or_default()
+        };
+        let line = patiently(self.pid, read).unwrap_or_default();
         let words = line.split(|&byte| byte == 0).filter(|word| !word.is_empty());
         let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
         words.join(" ")
@@ -260,7 +268,7 @@ impl LiveTarget {
 
     /// The ranges of its memory now, by address; none if the kernel refuses them.
     pub fn mappings(&self) -> Vec<Mapping> {
-        if matches!(self.hidden, Some(Hidden::OtherArchitecture(_))) {
+        if matches!(self.hidden, Some(Hidden::OtherArchitecture(_) | Hidden::Silent)) {
             return Vec::new();
         }
         self.thread.read("maps").map(|text| maps::mappings(&text)).unwrap_or_default()
@@ -268,7 +276,8 @@ impl LiveTarget {
 
     /// Its memory. Never fails: what cannot be read is said by each read.
     pub fn memory(&self, mappings: &[Mapping]) -> LiveMemory {
-        let file = |name: &str| self.thread.file(name).ok().map(File::from);
+        let is_silent = self.hidden == Some(Hidden::Silent);
+        let file = |name: &str| self.thread.file(name).ok().map(File::from).filter(|_| !is_silent);
         LiveMemory::new(self.pid, file("mem"), || file("pagemap"), mappings)
     }
 
