@@ -31,6 +31,7 @@ const RECORDER: &[&str] = &[
 const READER: &[&str] = &[
     "printable",
     "hash",
+    "patience",
     "shares",
     "saved_text",
     "ring",
