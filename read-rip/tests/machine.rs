@@ -374,3 +374,34 @@ fn a_pid_that_stands_for_no_program_is_an_error_of_one_sentence() {
         assert!(error.starts_with(first) || error.starts_with(second), "{error}");
     }
 }
+
+/// A program of 32 bits that sleeps: `None` if it cannot be built or run here.
+fn narrow_program(directory: &Path) -> Option<PathBuf> {
+    if !cfg!(target_arch = "x86_64") {
+        return None;
+    }
+    // `pause`, number 29, again and again.
+    let source = ".globl _start\n_start:\n1: movl $29, %eax\nint $0x80\njmp 1b\n";
+    let (assembly, path) = (directory.join("narrow.s"), directory.join("narrow"));
+    std::fs::write(&assembly, source).unwrap();
+    let mut build = Command::new("gcc");
+    build.args(["-m32", "-nostdlib", "-static", "-o"]).args([&path, &assembly]);
+    build.output().is_ok_and(|out| out.status.success()).then_some(path)
+}
+
+#[test]
+fn a_process_of_32_bits_is_not_supported_by_whatever_it_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = narrow_program(directory.path()).and_then(|path| Command::new(path).spawn().ok());
+    let Some(running) = running.map(Contained) else {
+        return println!("skipped: this machine does not build or run programs of 32 bits");
+    };
+    let pid = running.0.id().to_string();
+    let refused = format!("Error: process {pid} runs 32-bit code, which is not supported\n");
+    for arguments in [&[&*pid][..], &["check", &pid], &["stacks", &pid], &["check", "narrow"], &["narrow"]] {
+        let outcome = read_rip(arguments);
+        assert_eq!((outcome.status, &*outcome.stdout, &outcome.stderr), (2, "", &refused), "{arguments:?}");
+    }
+    let outcome = read_rip(["check", "--all"]);
+    assert!(outcome.stdout.contains("that runs code of another processor"), "{outcome:#?}");
+}

@@ -17,14 +17,14 @@ use crate::locks::doing;
 use crate::process::live::{self, LiveTarget};
 use crate::stacks::Unwinder;
 use crate::standing::{Standings, stood_still};
-use crate::target::{RunState, Sleep, Task};
+use crate::target::{Hidden, RunState, Sleep, Task};
 use crate::waits::Owner;
 
 /// A living process, after the first of two readings.
 pub(super) struct Glance {
     pub(super) pid: u32,
-    /// Whether its memory cannot be read.
-    pub(super) is_hidden: bool,
+    /// Why its memory cannot be read; `None` if it can.
+    pub(super) hidden: Option<Hidden>,
     tasks: Vec<Task>,
     /// The moment, ns since boot.
     taken_ns: Option<u64>,
@@ -35,8 +35,8 @@ impl Glance {
     /// Reads the threads of a process.
     pub(super) fn first(live: &LiveTarget) -> Result<Glance, live::Error> {
         let (taken_ns, taken) = (live::boottime_ns(), Instant::now());
-        let is_hidden = live.hidden().is_some();
-        Ok(Glance { pid: live.pid(), is_hidden, tasks: live.tasks()?, taken_ns, taken })
+        let hidden = live.hidden().cloned();
+        Ok(Glance { pid: live.pid(), hidden, tasks: live.tasks()?, taken_ns, taken })
     }
 
     /// How many threads the process has.

@@ -33,6 +33,7 @@ use crate::process::{Ends, Found, Liveness};
 use crate::report::ci::{Case, CaseFinding};
 use crate::report::{self, Json, Looked};
 use crate::standing::Standings;
+use crate::target::Hidden;
 
 /// More threads of this program would mostly wait for the kernel's locks.
 const READERS_MAX: usize = 8;
@@ -179,9 +180,8 @@ fn glance(args: &CheckArgs, looked: &mut Looked) -> Result<Vec<Arc<Glance>>, App
             Ok(glance) => glances.push(Arc::new(glance)),
             Err(Error::KernelThread { .. }) => looked.of_kernel += 1,
             Err(Error::Zombie { .. }) => looked.zombies += 1,
-            Err(Error::Invisible { .. } | Error::OtherArchitecture { .. } | Error::System { .. }) => {
-                looked.hidden += 1;
-            }
+            Err(Error::Invisible { .. } | Error::System { .. }) => looked.hidden += 1,
+            Err(Error::OtherArchitecture { .. }) => looked.unsupported += 1,
             // It has ended meanwhile.
             Err(Error::NoProcess { .. } | Error::Ended { .. } | Error::Ambiguous { .. }) => {}
         }
@@ -195,13 +195,14 @@ fn glance(args: &CheckArgs, looked: &mut Looked) -> Result<Vec<Arc<Glance>>, App
 /// Counts the processes that were looked at. Whether one answers is known after the second reading.
 fn count(glances: &[Arc<Glance>], looked: &mut Looked) {
     for glance in glances {
-        if is_silent(glance.pid) {
-            looked.silent += 1;
-        } else if glance.is_hidden {
-            looked.hidden += 1;
-        } else {
-            looked.processes += 1;
-            looked.threads += glance.threads();
+        match glance.hidden {
+            _ if is_silent(glance.pid) => looked.silent += 1,
+            Some(Hidden::OtherArchitecture(_)) => looked.unsupported += 1,
+            Some(_) => looked.hidden += 1,
+            None => {
+                looked.processes += 1;
+                looked.threads += glance.threads();
+            }
         }
     }
 }

@@ -20,9 +20,7 @@ pub(super) fn pid(pid: u32) -> Result<u32, AppError> {
     let inside = processes_with_pid_in_container(pid);
     match (here, inside.as_slice()) {
         (Ok(here), others) => {
-            if let Some(Hidden::OtherArchitecture(found)) = here.hidden() {
-                return Err(AppError::Process(Error::OtherArchitecture { pid, found: found.clone() }));
-            }
+            supported(&here)?;
             let others: Vec<String> =
                 others.iter().filter(|&&other| other != here.pid()).map(u32::to_string).collect();
             if !others.is_empty() {
@@ -54,6 +52,16 @@ pub(super) fn pid(pid: u32) -> Result<u32, AppError> {
     }
 }
 
+/// Refuses a process that runs instructions of another processor.
+fn supported(live: &LiveTarget) -> Result<(), AppError> {
+    match live.hidden() {
+        Some(Hidden::OtherArchitecture(found)) => {
+            Err(AppError::Process(Error::OtherArchitecture { pid: live.pid(), found: found.clone() }))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The only living process whose program, or first thread, has this name; `None` if there is none. Several are listed.
 ///
 /// `rings` is the number of rings of dead processes with this name.
@@ -74,6 +82,7 @@ pub(super) fn name(name: &OsStr, rings: usize) -> Result<Option<u32>, AppError> 
     match found.as_slice() {
         [] => Ok(None),
         [only] => {
+            supported(only)?;
             let pid = only.pid();
             let besides = match rings {
                 0 => "",

@@ -32,6 +32,8 @@ pub struct Looked {
     pub hidden: usize,
     /// The processes that did not answer.
     pub silent: usize,
+    /// The processes that run code of another processor, or of a 32-bit one.
+    pub unsupported: usize,
     /// The threads of the kernel.
     pub of_kernel: usize,
     /// The processes that have ended, and that their parents have not waited for.
@@ -111,6 +113,7 @@ pub fn looked(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     let others = [
         (looked.hidden, "that this user may not read", "that this user may not read"),
         (looked.silent, "that did not answer within 2 s", "that did not answer within 2 s"),
+        (looked.unsupported, "that runs code of another processor", "that run code of another processor"),
         (looked.zombies, "that has ended", "that have ended"),
     ];
     let others: Vec<String> = others
@@ -146,12 +149,14 @@ mod tests {
             rings: 1,
             stuck: 1,
             hidden: 1,
-            silent: 0,
+            silent: 1,
+            unsupported: 1,
             of_kernel: 1,
             zombies: 1,
         };
         let expected = "Looked at 1 process with 1 thread, and at 1 ring: 1 has findings.\n\
-            Not looked into: 1 that this user may not read, 1 that has ended, 1 thread of the kernel.\n";
+            Not looked into: 1 that this user may not read, 1 that did not answer within 2 s, \
+            1 that runs code of another processor, 1 that has ended, 1 thread of the kernel.\n";
         assert_eq!(text(&one), expected);
         assert!(one.hint().is_some());
         let several = Looked { stuck: 2, hidden: 31, silent: 2, zombies: 2, of_kernel: 210, ..healthy };
