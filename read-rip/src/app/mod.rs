@@ -50,10 +50,8 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::cli::{self, Cli, Command};
-use crate::patience::all_silent;
-use crate::report::remarks::{of_silence, of_silent_process, of_unasked};
 use error::AppError;
-use output::{ERROR, remark};
+use output::{ERROR, remark, unanswered};
 
 /// Runs the command that the arguments ask for.
 pub fn main() -> ExitCode {
@@ -96,14 +94,8 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         Some(Command::Completions { shell }) => install::completions(shell),
         Some(Command::Man { command }) => install::man(command.as_deref()),
     };
-    for path in read_rip_files::unanswered() {
-        remark(of_silence(&path, read_rip_files::PATIENCE));
-    }
-    for pid in all_silent() {
-        remark(of_silent_process(pid));
-    }
-    for path in read_rip_files::unasked() {
-        remark(of_unasked(&path));
+    for what in unanswered() {
+        remark(format_args!("Warning: {what}"));
     }
     match result {
         Ok(status) => ExitCode::from(status),

@@ -8,6 +8,8 @@ use anstream::{AutoStream, ColorChoice};
 
 use super::wrap::{Wrapping, wrap};
 use crate::cli::Common;
+use crate::patience::all_silent;
+use crate::report::remarks::{of_silence, of_silent_process, of_unasked};
 
 /// The ring was read, and nothing is wrong.
 pub(super) const SOUND: u8 = 0;
@@ -78,4 +80,13 @@ pub(super) fn width(stream: impl AsFd) -> Option<usize> {
 pub(super) fn now_ns() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What did not answer so far, or was not asked because it may not answer: a sentence each.
+pub(super) fn unanswered() -> Vec<String> {
+    let files = read_rip_files::unanswered();
+    let silent = files.iter().map(|path| of_silence(path, read_rip_files::PATIENCE));
+    let processes = all_silent().into_iter().map(of_silent_process);
+    let unasked = read_rip_files::unasked();
+    silent.chain(processes).chain(unasked.iter().map(|path| of_unasked(path))).collect()
 }

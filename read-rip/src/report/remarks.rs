@@ -123,20 +123,17 @@ fn of_threads(threads: &[Thread<'_>], of_exited: &str) -> String {
 /// A file that did not answer within this time.
 pub fn of_silence(path: &Path, patience: Duration) -> String {
     let seconds = patience.as_secs();
-    format!("Warning: {} did not answer within {seconds} s; what is there was left out", whose(path))
+    format!("{} did not answer within {seconds} s; what is there was left out", whose(path))
 }
 
 /// A process that did not answer within the time of [`patience`](crate::patience).
 pub fn of_silent_process(pid: u32) -> String {
-    format!("Warning: process {pid} did not answer within 2 s: what its memory says was left out")
+    format!("process {pid} did not answer within 2 s: what its memory says was left out")
 }
 
 /// A mapped file that was not asked for what is not in memory.
 pub fn of_unasked(path: &Path) -> String {
-    format!(
-        "Warning: {} is on a file system that may not answer: what is not in memory was left out",
-        whose(path)
-    )
+    format!("{} is on a file system that may not answer: what is not in memory was left out", whose(path))
 }
 
 /// A path, with the process in whose root directory it is.

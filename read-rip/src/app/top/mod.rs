@@ -45,7 +45,15 @@ pub(super) fn top(args: &TopArgs, wanted: &Common) -> Result<u8, AppError> {
     let wanted_by_reader = wanted.clone();
     // Files that are open cannot change threads, so the reader is made where it reads.
     let read = move || {
-        Reader { wanted: wanted_by_reader, asked, found: send, path, survey: Survey::default() }.run()
+        Reader {
+            wanted: wanted_by_reader,
+            asked,
+            found: send,
+            path,
+            survey: Survey::default(),
+            unanswered: Vec::new(),
+        }
+        .run()
     };
     thread::Builder::new().spawn(read)?;
     let mut screen = Screen { state, ask, found, wanted };

@@ -19,6 +19,7 @@ use super::survey::Survey;
 use crate::app::check::{Manner, Readings};
 use crate::app::error::AppError;
 use crate::app::look::process_of;
+use crate::app::output::unanswered;
 use crate::app::{report, save};
 use crate::cli::{CheckArgs, Common, ReportArgs, RingArgs, SaveArgs, StopArgs};
 use crate::process::Ends;
@@ -81,6 +82,8 @@ pub(super) struct Reader {
     /// The ring or process that is read; `None`: all of this machine.
     pub(super) path: Option<PathBuf>,
     pub(super) survey: Survey,
+    /// What the user was told that did not answer.
+    pub(super) unanswered: Vec<String>,
 }
 
 impl Reader {
@@ -92,6 +95,9 @@ impl Reader {
                 None => (self.survey(), SURVEY_PERIOD),
             };
             let Some(next) = next else { return };
+            if self.say_unanswered().is_none() {
+                return;
+            }
             // Between two readings.
             let mut watch = self
                 .path
@@ -154,6 +160,16 @@ impl Reader {
                 Some(Next::Never)
             }
         }
+    }
+
+    /// Says what has not answered since this was said last. `None`: nobody listens.
+    fn say_unanswered(&mut self) -> Option<()> {
+        let now = unanswered();
+        if let Some(new) = now.iter().find(|what| !self.unanswered.contains(what)) {
+            self.found.send(Found::Message(new.clone())).ok()?;
+        }
+        self.unanswered = now;
+        Some(())
     }
 
     /// Looks at all processes once. `None`: nobody listens.
