@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use super::scene::Scene;
 use crate::locks::{TaskDoes, TaskFacts, ThreadId, ThreadLocks, task_awaits, task_does, task_place};
 use crate::printable::printable;
-use crate::report::{LockNames, StackFrames, task_state};
+use crate::report::{LockNames, StackFrames, awaited_words, task_state};
 use crate::threads::ThreadState;
 
 /// The frame upon which tasks stand.
@@ -103,15 +103,6 @@ pub(super) fn awaited(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
 }
 
 fn awaited_object(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
-    let thread = &names.model.threads[id];
-    if let Some(join) = &thread.join {
-        return Some(format!("[waits for the end of {}]", names.thread(join.joined)));
-    }
-    let lock = |lock| names.lock(&names.model.locks[lock]);
-    let waits = thread.wait.as_ref().map(|wait| format!("[waits for {}]", lock(wait.lock)));
-    let sleeps = || match (thread.condition_wait, &thread.sleep) {
-        (Some(of), _) => Some(format!("[waits on a condition variable, with {}]", lock(of))),
-        (None, sleep) => sleep.as_ref().map(|sleep| format!("[waits for {}]", lock(sleep.lock))),
-    };
-    waits.or_else(sleeps)
+    let awaited = names.model.threads[id].awaited()?;
+    Some(format!("[waits {}]", awaited_words(awaited, names)))
 }

@@ -81,10 +81,7 @@ impl WaitGraph {
     pub fn of(model: &LockModel) -> WaitGraph {
         let present = || model.threads.iter().enumerate().filter(|(_, it)| it.state == ThreadState::Present);
         // The thread's own wait, or that for the lock of its condition.
-        let wait_of = |id: ThreadId| -> Option<&Wait> {
-            let thread = &model.threads[id];
-            thread.wait.as_ref().or(thread.sleep.as_deref())
-        };
+        let wait_of = |id: ThreadId| -> Option<&Wait> { model.threads[id].awaited()?.wait() };
         let wanted: BTreeSet<LockId> = present().filter_map(|(id, _)| Some(wait_of(id)?.lock)).collect();
         let awaited: BTreeSet<ThreadId> = wanted
             .iter()

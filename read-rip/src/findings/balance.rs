@@ -13,7 +13,7 @@ use super::runtimes::executor;
 use super::task_balance::TaskBalance;
 use super::view::View;
 use super::{Asleep, Finding, Kind};
-use crate::locks::{Doing, StepKind, ThreadLocks};
+use crate::locks::{Awaited, Doing, StepKind, ThreadLocks};
 use crate::threads::ThreadState;
 
 named! {
@@ -168,8 +168,10 @@ impl Balance {
 
 /// Whether a thread is counted by what the record says it waits for. What the kernel says of a join is counted already.
 fn is_counted(thread: &ThreadLocks) -> bool {
-    let waits_for_thread = thread.join.is_some() && thread.wait.is_none() && thread.sleep.is_none();
-    thread.is_blocked() && !(waits_for_thread && thread.seen.is_some())
+    match thread.awaited() {
+        Some(Awaited::End(_)) => thread.seen.is_none(),
+        awaited => awaited.is_some(),
+    }
 }
 
 #[cfg(test)]

@@ -41,11 +41,11 @@ use std::collections::BTreeMap;
 use super::evidence::{Asleep, Evidence, Unheard};
 use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Doubt, Kind};
-use super::nobody_left::{is_explained, sleep_fact, wait_of};
+use super::nobody_left::{is_explained, sleep_fact};
 use super::task_waits::task_of;
 use super::view::{Length, View};
 use super::{Balance, Outcome};
-use crate::locks::{Doing, Signal, ThreadId, ThreadLocks, Wait};
+use crate::locks::{Awaited, Doing, Signal, ThreadId, ThreadLocks, Wait};
 use crate::ring::LockType;
 use crate::threads::ThreadState;
 
@@ -151,13 +151,16 @@ fn is_stuck(view: &View<'_>, thread: &ThreadLocks) -> bool {
     let is_endless = |is_steady: bool, is_timed: bool, since_ns: Option<u64>| {
         is_steady && !is_timed && (since_ns.is_none() || view.length(since_ns, LONG_NS) == Length::Long)
     };
-    if let Some(wait) = wait_of(thread) {
-        return is_endless(wait.is_steady, wait.is_timed, wait.since_ns);
+    match thread.awaited() {
+        Some(Awaited::End(join)) => {
+            let exists = view.now.threads[join.joined].state == ThreadState::Present;
+            exists && is_endless(join.is_steady, join.is_timed, join.since_ns)
+        }
+        Some(awaited) => {
+            awaited.wait().is_some_and(|wait| is_endless(wait.is_steady, wait.is_timed, wait.since_ns))
+        }
+        None => false,
     }
-    thread.join.as_ref().is_some_and(|join| {
-        let exists = view.now.threads[join.joined].state == ThreadState::Present;
-        exists && is_endless(join.is_steady, join.is_timed, join.since_ns)
-    })
 }
 
 #[cfg(test)]

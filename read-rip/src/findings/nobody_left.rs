@@ -28,7 +28,7 @@ use super::evidence::{Abandoned, Asleep, Evidence, SleepFact};
 use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::locks::{LockModel, ThreadId, ThreadLocks, Wait};
+use crate::locks::{Awaited, LockModel, ThreadId, ThreadLocks, Wait};
 use crate::ring::LockType;
 
 /// See the file's description.
@@ -81,14 +81,9 @@ impl Analysis for NobodyLeft {
     }
 }
 
-/// For what a thread waits: a lock, or what else may wake it.
-pub(super) fn wait_of(thread: &ThreadLocks) -> Option<&Wait> {
-    thread.wait.as_ref().or(thread.sleep.as_deref())
-}
-
 /// The wait of a thread that has lasted from one reading to the other, and does not end by itself.
 fn endless_wait(thread: &ThreadLocks) -> Option<&Wait> {
-    wait_of(thread).filter(|wait| wait.is_steady && !wait.is_timed)
+    thread.awaited()?.wait().filter(|wait| wait.is_steady && !wait.is_timed)
 }
 
 /// A wait as a finding shows it.
@@ -99,18 +94,17 @@ pub(super) fn sleep_fact(view: &View<'_>, wait: &Wait, what: Asleep) -> SleepFac
 
 /// On what a blocked thread waits.
 pub(super) fn asleep(model: &LockModel, thread: &ThreadLocks) -> Asleep {
-    if thread.wait.is_some() {
-        return Asleep::Lock;
-    }
-    let blocked_on = thread.semaphore_wait.map(|id| model.locks[id].nature.lock_type);
-    match blocked_on {
-        Some(LockType::Barrier) => Asleep::Barrier,
-        Some(LockType::Message) => Asleep::Message,
-        Some(LockType::Wake) => Asleep::Wake,
-        Some(LockType::Notification) => Asleep::Notification,
-        Some(_) => Asleep::Semaphore,
-        None if thread.condition_wait.is_none() && thread.join.is_some() => Asleep::Thread,
-        None => Asleep::Condition,
+    match thread.awaited() {
+        Some(Awaited::Lock(_)) => Asleep::Lock,
+        Some(Awaited::Unit { lock, .. }) => match model.locks[lock].nature.lock_type {
+            LockType::Barrier => Asleep::Barrier,
+            LockType::Message => Asleep::Message,
+            LockType::Wake => Asleep::Wake,
+            LockType::Notification => Asleep::Notification,
+            _ => Asleep::Semaphore,
+        },
+        Some(Awaited::End(_)) => Asleep::Thread,
+        Some(Awaited::Condition { .. }) | None => Asleep::Condition,
     }
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `model` | the answer, as values |
 //! | `lock`, `hold`, `thread_locks`, `task`, `step` | the parts of the answer |
+//! | `awaited` | what does a thread or task wait for? |
 //! | `marks` | what does the mark at a PC mean for locks? |
 //! | `ledger` | which locks exist, and what was done with them? |
 //! | `replay` | what did a thread do, step by step? |
@@ -15,6 +16,7 @@
 //! | `task_groups` | what do all tasks wait for, in few lines? |
 //! | `overview` | which locks are shown first? |
 
+mod awaited;
 mod between;
 mod build;
 mod entry;
@@ -35,6 +37,7 @@ mod task_facts;
 mod task_groups;
 mod thread_locks;
 
+pub use awaited::Awaited;
 pub use between::{Rate, per_second};
 pub use build::{Input, build, build_of_words};
 pub use hold::{Hold, HoldState, Wait};

@@ -115,11 +115,10 @@ fn innermost(task: &TaskFacts) -> Option<&TaskFuture> {
 pub fn task_place(thread: &ThreadLocks, task: &TaskFacts) -> TaskPlace {
     let at = |location| TaskPlace { location, ..TaskPlace::default() };
     let awaits = |location| TaskPlace { is_await: true, ..at(Some(location)) };
-    if let Some(wait) = thread.wait.as_ref().or(thread.sleep.as_deref()) {
-        return TaskPlace { lock: Some(wait.lock), ..awaits(wait.location) };
-    }
-    if let Some(join) = &thread.join {
-        return awaits(join.location);
+    if let Some(awaited) = thread.awaited()
+        && let Some(location) = awaited.location()
+    {
+        return TaskPlace { lock: awaited.lock(), ..awaits(location) };
     }
     if let Some(innermost) = innermost(task) {
         return awaits(innermost.location);

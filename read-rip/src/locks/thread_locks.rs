@@ -193,8 +193,7 @@ impl ThreadLocks {
     /// Whether the thread waits: for a lock, on a condition variable, for a unit of a semaphore, at a barrier, for a
     /// message, or for the end of a thread.
     pub fn is_blocked(&self) -> bool {
-        let waits = [self.wait.is_some(), self.condition_wait.is_some(), self.semaphore_wait.is_some()];
-        self.join.is_some() || waits.contains(&true)
+        self.awaited().is_some()
     }
 }
 /// The end of a condition variable while a thread waits on it.

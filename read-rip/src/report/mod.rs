@@ -23,6 +23,7 @@
 //! | `names`, `units` | what things are called, and how numbers are written |
 
 mod activity;
+mod awaited;
 mod balance;
 mod captures;
 pub mod ci;
@@ -46,6 +47,7 @@ mod units;
 
 pub use crate::printable::printable;
 pub use activity::ActivityWords;
+pub use awaited::awaited_words;
 pub use balance::{doing_now, not_judged, recorded_nothing, tasks_now};
 pub use captures::capture;
 pub use death::death;

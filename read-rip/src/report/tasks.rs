@@ -4,6 +4,7 @@
 
 use std::io::{self, Write};
 
+use super::awaited::awaited_words;
 use super::names::{LockNames, lock_type};
 use super::units::{counted, lasted};
 use crate::locks::{
@@ -106,11 +107,7 @@ pub fn task_doing_since(id: ThreadId, names: &LockNames<'_>) -> String {
     let thread = &names.model.threads[id];
     let doing = [task_doing(id, names)].into_iter().chain(lasting(id, names)).collect::<Vec<_>>().join(" ");
     let place = thread.task.as_deref().map(|task| task_place(thread, task)).unwrap_or_default();
-    let awaited = match (place.lock, &thread.join) {
-        (Some(lock), _) => Some(format!("waiting for {}", names.lock(&names.model.locks[lock]))),
-        (None, Some(join)) => Some(format!("waiting for the end of {}", names.thread(join.joined))),
-        (None, None) => None,
-    };
+    let awaited = thread.awaited().map(|awaited| format!("waiting {}", awaited_words(awaited, names)));
     let made_at = place.location.filter(|_| place.is_where_made);
     let made_at = made_at.map(|made_at| format!("made at {}", names.line(made_at)));
     [doing].into_iter().chain(awaited).chain(made_at).collect::<Vec<_>>().join(", ")
@@ -176,12 +173,10 @@ pub fn task(out: &mut dyn Write, id: ThreadId, names: &LockNames<'_>) -> io::Res
         write!(out, " {lasting}")?;
     }
     let place = place_in_words(task_does(thread, task), task_place(thread, task), names);
-    match &thread.join {
-        Some(join) if thread.wait.is_none() && thread.sleep.is_none() => {
-            write!(out, ", waiting for the end of {}{place}", names.thread(join.joined))?;
-        }
-        _ => write!(out, "{place}")?,
+    if let Some(joined) = thread.awaited().and_then(|awaited| awaited.end_of()) {
+        write!(out, ", waiting for the end of {}", names.thread(joined))?;
     }
+    write!(out, "{place}")?;
     if let Some(peer) = &thread.peer {
         write!(out, "{}", peer_in_words(peer, names))?;
     }

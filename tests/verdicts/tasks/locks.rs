@@ -1,5 +1,7 @@
 //! Locks over awaits, and what of them is shown.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::{finds, plan, started};
@@ -40,6 +42,44 @@ fn proves_that_an_initialiser_waits_for_a_task_that_waits_for_it() {
         assert_eq!(answer.threads(0), ["holder", "initialiser"]);
         assert_eq!(answer.locks(0), ["settings", "the lock"]);
     });
+}
+
+/// What each view and format says that the task `both` waits for.
+fn awaited_by_both(ring: &Path) -> Vec<(&'static str, String)> {
+    let line = |arguments: &[&str], part: &str| {
+        let text = printed(arguments, ring);
+        let found = text.lines().find(|line| line.contains(part));
+        found.unwrap_or_else(|| panic!("{arguments:?}: {text}")).to_owned()
+    };
+    // No other thread or task waits for what is recorded.
+    let in_brackets = |format: &str| {
+        let text = printed(&["export", "-f", format], ring);
+        let (_, waits) = text.split_once("[waits ").unwrap_or_else(|| panic!("{format}: {text}"));
+        waits.split(']').next().unwrap_or_default().to_owned()
+    };
+    let of_table = |table: &str, column: &str| {
+        let rows = printed(&["export", "-f", "ndjson"], ring);
+        let rows = rows.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let row = rows.into_iter().find(|row| row["table"] == table && row["task"] == "both").unwrap();
+        row[column].to_string()
+    };
+    vec![
+        ("tasks -t", line(&["tasks", "-t"], "both[task ")),
+        ("tasks", line(&["tasks"], ", waiting for ")),
+        ("folded stacks", in_brackets("folded")),
+        ("profile of Firefox", in_brackets("firefox")),
+        ("table of tasks", of_table("tasks", "object")),
+    ]
+}
+
+#[test]
+fn a_task_that_waits_for_a_lock_or_the_end_of_a_task_waits_for_the_lock_in_every_view() {
+    let mut victim = started(plan("lock-or-end"));
+    for (view, said) in awaited_by_both(&victim.ring_path()) {
+        assert!(said.contains("the lock"), "{view}: {said}");
+        assert!(!said.contains("the end of"), "{view}: {said}");
+    }
+    victim.kill();
 }
 
 #[test]

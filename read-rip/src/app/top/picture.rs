@@ -11,7 +11,7 @@ use crate::cli::{CheckArgs, Common};
 use crate::findings::Finding;
 use crate::hash::HashMap;
 use crate::locks::{
-    self, HoldState, LockModel, Overview, Rate, Summary, TaskDoes, ThreadId, ThreadLocks, per_second,
+    self, Awaited, HoldState, LockModel, Overview, Rate, Summary, TaskDoes, ThreadId, ThreadLocks, per_second,
 };
 use crate::report::{self, ActivityWords, Checked, LockNames, Sources, printable};
 use crate::threads::ThreadState;
@@ -141,11 +141,12 @@ fn thread(
     let is_blocked = of.is_blocked();
     let words = ActivityWords::new(names).zip(of.seen);
     let task = of.task.as_deref();
-    let doing = match (task, words, of.wait) {
+    let waiting = |awaited| format!("waiting {}", report::awaited_words(awaited, names));
+    let doing = match (task, words, of.awaited()) {
         (Some(_), ..) => report::task_doing_since(id, names),
-        (None, _, Some(wait)) => format!("waiting for {}", names.lock(&names.model.locks[wait.lock])),
-        (None, Some((words, seen)), None) => words.of(seen.index),
-        (None, None, None) if is_blocked => "waiting".to_owned(),
+        (None, _, Some(awaited @ Awaited::Lock(_))) => waiting(awaited),
+        (None, Some((words, seen)), _) => words.of(seen.index),
+        (None, None, Some(awaited)) => waiting(awaited),
         (None, None, None) => String::new(),
     };
     let polling = polled.map(|task| format!("polling {}", names.thread(task)));
@@ -156,7 +157,8 @@ fn thread(
         None => of.wait.map(|wait| wait.location).or(of.seen.and_then(|seen| seen.place)).or(of.last),
     };
     let is_idle = is_blocked || task.is_some_and(|task| locks::task_does(of, task) == TaskDoes::Suspended);
-    let rank = match (of.wait.is_some() || of.join.is_some(), of.holds.is_empty()) {
+    let awaits_owner = matches!(of.awaited(), Some(Awaited::Lock(_) | Awaited::End(_)));
+    let rank = match (awaits_owner, of.holds.is_empty()) {
         (true, false) => 0,
         (true, true) => 1,
         (false, false) => 2,

@@ -11,7 +11,7 @@ use crate::export::timeline::{Said, SaidKind, Slice, SliceKind, Timeline, of_slo
 use crate::findings::{Balance, Finding};
 use crate::locations::{Limits, LocationId};
 use crate::locks::{
-    LockId, LockModel, Quantiles, TaskDoes, TaskFacts, TaskPlace, ThreadId, ThreadLocks, task_does,
+    Awaited, LockId, LockModel, Quantiles, TaskDoes, TaskFacts, TaskPlace, ThreadId, ThreadLocks, task_does,
     task_place, task_since,
 };
 use crate::printable::printable;
@@ -89,7 +89,7 @@ struct Stretch {
 
 /// What a thread waits for.
 #[derive(Clone, Copy)]
-enum Awaited {
+enum Object {
     Lock(LockId),
     /// The condition variable for which it has released the lock.
     Condition(LockId),
@@ -99,29 +99,31 @@ enum Awaited {
     Thread(ThreadId),
 }
 
-impl Awaited {
+impl Object {
     fn name(self) -> &'static str {
         match self {
-            Awaited::Lock(_) => "lock",
-            Awaited::Condition(_) => "condition",
-            Awaited::Unit(_) => "unit",
-            Awaited::Thread(_) => "thread",
+            Object::Lock(_) => "lock",
+            Object::Condition(_) => "condition",
+            Object::Unit(_) => "unit",
+            Object::Thread(_) => "thread",
         }
     }
 
     fn lock(self) -> Option<LockId> {
         match self {
-            Awaited::Lock(lock) | Awaited::Condition(lock) | Awaited::Unit(lock) => Some(lock),
-            Awaited::Thread(_) => None,
+            Object::Lock(lock) | Object::Condition(lock) | Object::Unit(lock) => Some(lock),
+            Object::Thread(_) => None,
         }
     }
 
     /// What a thread waits for now.
-    fn of(thread: &ThreadLocks) -> Option<Awaited> {
-        let join = thread.join.as_ref().map(|join| Awaited::Thread(join.joined));
-        let wait = || thread.wait.as_ref().map(|wait| Awaited::Lock(wait.lock));
-        let condition = || thread.condition_wait.map(Awaited::Condition);
-        join.or_else(wait).or_else(condition).or_else(|| thread.semaphore_wait.map(Awaited::Unit))
+    fn of(thread: &ThreadLocks) -> Option<Object> {
+        Some(match thread.awaited()? {
+            Awaited::Lock(wait) => Object::Lock(wait.lock),
+            Awaited::Condition { lock, .. } => Object::Condition(lock),
+            Awaited::Unit { lock, .. } => Object::Unit(lock),
+            Awaited::End(join) => Object::Thread(join.joined),
+        })
     }
 }
 
@@ -173,7 +175,7 @@ impl Filler<'_, '_> {
             tid: thread.tid,
             thread: printable(&thread.name).into_owned(),
             state: thread_state_name(thread.state),
-            waits_for: Awaited::of(thread).map(Awaited::name),
+            waits_for: Object::of(thread).map(Object::name),
             function,
             file,
             line,
@@ -190,7 +192,7 @@ impl Filler<'_, '_> {
         let Place { function, file, line } = self.place(place.location);
         let (since_ns, is_at_most) = task_since(thread, task);
         let began = Some(thread.claimed_ns).filter(|&ns| ns > 0).and_then(|ns| self.moment(ns));
-        let awaited = Awaited::of(thread);
+        let awaited = Object::of(thread);
         let by = task.thread.map(|by| &self.model.threads[by]);
         self.row(&TaskRow {
             task_pid: thread.pid,
@@ -204,7 +206,7 @@ impl Filler<'_, '_> {
             for_ns: since_ns
                 .filter(|_| does != TaskDoes::Ended)
                 .and_then(|ns| self.model.now_ns?.checked_sub(ns)),
-            waits_for: awaited.map(Awaited::name),
+            waits_for: awaited.map(Object::name),
             object: awaited.map(|awaited| self.object(awaited)),
             place: place.location.map(|_| match place {
                 TaskPlace { is_await: true, .. } => "await",
@@ -231,10 +233,10 @@ impl Filler<'_, '_> {
     }
 
     /// What that for which a thread or task waits is called.
-    fn object(&self, awaited: Awaited) -> String {
+    fn object(&self, awaited: Object) -> String {
         match awaited {
-            Awaited::Lock(lock) | Awaited::Condition(lock) | Awaited::Unit(lock) => self.locks[lock].clone(),
-            Awaited::Thread(other) => self.record.names.thread(other),
+            Object::Lock(lock) | Object::Condition(lock) | Object::Unit(lock) => self.locks[lock].clone(),
+            Object::Thread(other) => self.record.names.thread(other),
         }
     }
 
@@ -246,10 +248,10 @@ impl Filler<'_, '_> {
             is_open: slice.is_open,
         };
         match slice.kind {
-            SliceKind::Wait(lock) => self.wait(id, Awaited::Lock(lock), &stretch),
-            SliceKind::Condition(lock) => self.wait(id, Awaited::Condition(lock), &stretch),
-            SliceKind::Sleep(lock) => self.wait(id, Awaited::Unit(lock), &stretch),
-            SliceKind::Join(other) => self.wait(id, Awaited::Thread(other), &stretch),
+            SliceKind::Wait(lock) => self.wait(id, Object::Lock(lock), &stretch),
+            SliceKind::Condition(lock) => self.wait(id, Object::Condition(lock), &stretch),
+            SliceKind::Sleep(lock) => self.wait(id, Object::Unit(lock), &stretch),
+            SliceKind::Join(other) => self.wait(id, Object::Thread(other), &stretch),
             SliceKind::Hold(lock) => self.hold(id, lock, &stretch),
             // What the thread said has the place too, and so has the row of a task.
             SliceKind::Span(_) | SliceKind::Task(_) => Ok(()),
@@ -264,24 +266,24 @@ impl Filler<'_, '_> {
             self.hold(id, hold.lock, &since(hold.location))?;
         }
         if let Some(wait) = thread.wait.as_ref().filter(|wait| wait.since_ns.is_none()) {
-            self.wait(id, Awaited::Lock(wait.lock), &since(Some(wait.location)))?;
+            self.wait(id, Object::Lock(wait.lock), &since(Some(wait.location)))?;
         }
         if let Some(sleep) = thread.sleep.as_ref().filter(|sleep| sleep.since_ns.is_none()) {
-            let awaited = thread.condition_wait.map_or(Awaited::Unit(sleep.lock), Awaited::Condition);
+            let awaited = thread.condition_wait.map_or(Object::Unit(sleep.lock), Object::Condition);
             self.wait(id, awaited, &since(Some(sleep.location)))?;
         }
         if let Some(join) = thread.join.as_ref().filter(|join| join.since_ns.is_none()) {
-            self.wait(id, Awaited::Thread(join.joined), &since(Some(join.location)))?;
+            self.wait(id, Object::Thread(join.joined), &since(Some(join.location)))?;
         }
         Ok(())
     }
 
-    fn wait(&mut self, id: ThreadId, awaited: Awaited, stretch: &Stretch) -> io::Result<()> {
+    fn wait(&mut self, id: ThreadId, awaited: Object, stretch: &Stretch) -> io::Result<()> {
         let thread = &self.model.threads[id];
         let Place { function, file, line } = self.place(stretch.location);
         let lock = awaited.lock().map(|lock| &self.model.locks[lock]);
         let hold = match awaited {
-            Awaited::Lock(_) if stretch.is_open => lock.and_then(|lock| lock.holders.first()),
+            Object::Lock(_) if stretch.is_open => lock.and_then(|lock| lock.holders.first()),
             _ => None,
         };
         let holder = hold.map(|hold| &self.model.threads[hold.thread]);

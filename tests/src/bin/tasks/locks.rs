@@ -57,6 +57,30 @@ where
     polls[1].wait(2).await;
 }
 
+/// A task waits for a lock, or for the end of the task that holds it, whatever comes first.
+pub(crate) async fn lock_or_end() {
+    let lock = Arc::new(Mutex::new(0));
+    lock.set_name("the lock");
+    let [held, polled]: [Arc<Arrivals>; 2] = Default::default();
+    let (of_keeper, holds) = (lock.clone(), held.clone());
+    let keeper = Task::new().name("keeper").spawn(async move {
+        let _guard = of_keeper.lock().await;
+        holds.arrive();
+        std::future::pending::<()>().await;
+    });
+    held.wait(1).await;
+    let noted = polled.clone();
+    Task::new().name("both").spawn(async move {
+        let mut keeper = keeper;
+        let mut lock = pin!(noting(lock_briefly(&lock), &noted));
+        tokio::select! {
+            () = &mut lock => {}
+            _ = &mut keeper => {}
+        }
+    });
+    polled.wait(1).await;
+}
+
 /// A task holds a lock in one future, does not poll that future any more, and waits for the lock in another one.
 pub(crate) async fn held_and_left_out() {
     let lock = Arc::new(Mutex::new(0));

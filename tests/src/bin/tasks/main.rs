@@ -30,6 +30,7 @@ const SCENARIOS: &[Scenario] = &[
     ("held-and-left-out", || Box::pin(locks::held_and_left_out())),
     ("owned-futurelock", || Box::pin(locks::owned_futurelock())),
     ("cell-and-lock", || Box::pin(locks::cell_and_lock())),
+    ("lock-or-end", || Box::pin(locks::lock_or_end())),
     ("opposite-orders", || Box::pin(locks::opposite_orders())),
     ("thread-lock-over-await", || Box::pin(locks::thread_lock_over_await())),
     ("main-future-holds", || Box::pin(local::main_future_holds())),
