@@ -9,7 +9,7 @@ use std::path::Path;
 use super::check::Readings;
 use super::error::AppError;
 use crate::cli::{CheckArgs, Common, RingArgs, THRESHOLD};
-use crate::findings::{self, Balance, Finding, Memo, Outcome, Runtime, View};
+use crate::findings::{self, Balance, Finding, Memo, Outcome, View};
 use crate::locations::{FileNames, Location, LocationId, Locations};
 use crate::locks::{self, LockModel, ThreadId};
 use crate::process::Ends;
@@ -133,29 +133,9 @@ pub(super) fn of_model(
 
 /// What an analysis says of a process, in a line; `None` if nothing is known that can be judged.
 pub(super) fn sentence(outcome: Outcome, found: &[Finding], names: &LockNames<'_>) -> Option<String> {
-    Some(match outcome {
-        Outcome::NothingRecorded => return None,
-        Outcome::Hidden => report::not_judged(names),
-        Outcome::OtherLocks => match Runtime::of(names.locations.modules()) {
-            Some(Runtime { locks, .. }) => format!("not judged: {locks} are not seen"),
-            None => "not judged".to_owned(),
-        },
-        Outcome::UnseenTasks => "not judged: async tasks are not seen".to_owned(),
-        Outcome::Unreadable => "not judged: what threads wait for cannot be read".to_owned(),
-        Outcome::AllTasksWait => {
-            "not judged: all tasks wait, and who could wake one is not recorded".to_owned()
-        }
-        Outcome::AllWorkersBusy => {
-            "not judged: all workers of an executor were in polls when the process died".to_owned()
-        }
-        Outcome::AllWait if !names.model.is_recorded() => {
-            "not judged: all threads wait, and who could wake one is not known".to_owned()
-        }
-        Outcome::AllWait => {
-            "not judged: all recorded threads wait, and who could wake one is not recorded".to_owned()
-        }
-        Outcome::Findings | Outcome::NothingFound => {
-            report::brief(found, names).unwrap_or_else(|| "no findings".to_owned())
-        }
-    })
+    if outcome == Outcome::NothingRecorded {
+        return None;
+    }
+    let judged = || report::brief(found, names).unwrap_or_else(|| "no findings".to_owned());
+    Some(report::not_judged(outcome, names).unwrap_or_else(judged))
 }

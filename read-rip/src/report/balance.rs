@@ -11,12 +11,12 @@ use std::io::{self, Write};
 use super::doing::{agree, doing};
 use super::locks::round;
 use super::names::LockNames;
+use super::outcome::{Reason, reason};
 use super::remarks::{Checked, looked_at};
 use super::units::{counted, lasted};
-use crate::findings::{Balance, IdlePool, Outcome, Runtime, TaskBalance, executor};
+use crate::findings::{Balance, IdlePool, Outcome, TaskBalance};
 use crate::locks::{LockModel, LockName};
 use crate::ring::Module;
-use crate::target::Hidden;
 
 /// What a program brings along whose locks no pthread function takes, and what its locks are called.
 const OTHER_LOCKS: &[(&str, &str)] = &[
@@ -52,68 +52,26 @@ pub(super) fn balance(
     let balance = &checked.balance;
     let is_recorded = names.model.is_recorded();
     let (all, locks) = (counted(checked.threads as u64, "thread"), counted(checked.locks as u64, "lock"));
-    match balance.outcome {
-        _ if !is_without_findings => {}
-        Outcome::NothingRecorded if !is_recorded => {
-            writeln!(out, "nothing to judge: what the threads do is not known ({all})")?
-        }
-        Outcome::NothingRecorded => writeln!(out, "nothing to judge: no lock is in the record of {all}")?,
-        // Nothing else is known of the process.
-        Outcome::Hidden => return writeln!(out, "{}", not_judged(names)),
-        Outcome::OtherLocks => writeln!(
-            out,
-            "not judged: {} ({all})",
-            Runtime::of(names.locations.modules())
-                .map_or_else(String::new, |runtime| other_locks(runtime, names))
-        )?,
-        Outcome::UnseenTasks => {
-            let executor = names.model.present().find_map(|(_, thread)| executor(thread)).unwrap_or_default();
-            writeln!(
-                out,
-                "not judged: the program has async tasks ({executor}), and they are not seen ({all})"
-            )?
-        }
-        Outcome::Unreadable => {
-            let waiting = names.seen.map_or(0, |seen| seen.standings.unreadable());
-            let what = if names.seen.is_some_and(|seen| seen.standings.is_final) {
-                "the core file does not have it"
-            } else {
-                "its file may have been truncated"
-            };
-            let waiting = counted(waiting as u64, "thread");
-            writeln!(
-                out,
-                "not judged: {waiting} sleep at memory that cannot be read, because {what} ({all}, {locks})"
-            )?;
-        }
-        Outcome::AllTasksWait => writeln!(
-            out,
-            "not judged: all tasks wait for one another, or for something that is not recorded, such as a main future; \
-             `librip::task::traced` makes a task of it ({}, {locks})",
-            counted(balance.tasks.present as u64, "task")
-        )?,
-        Outcome::AllWorkersBusy => {
-            let all = looked_at(checked, locks);
-            writeln!(
-                out,
-                "not judged: all workers of an executor were in polls when the process died, and if that lasted, the \
-                 ready tasks were starved ({all})"
-            )?;
-            for poll in polls {
-                writeln!(out, "    {poll}")?;
+    if is_without_findings {
+        let looked_at = looked_at(checked, locks.clone());
+        match reason(balance.outcome, names) {
+            // All findings may be suppressed, or less certain than what was asked for.
+            None => writeln!(out, "no findings in {looked_at}")?,
+            Some(Reason { sentence, more }) => {
+                let of = match balance.outcome {
+                    // Nothing else is known of the process.
+                    Outcome::Hidden => return writeln!(out, "{sentence}{more}"),
+                    Outcome::NothingRecorded | Outcome::OtherLocks | Outcome::UnseenTasks => all,
+                    Outcome::AllTasksWait => {
+                        format!("{}, {locks}", counted(balance.tasks.present as u64, "task"))
+                    }
+                    Outcome::AllWorkersBusy => looked_at,
+                    _ => format!("{all}, {locks}"),
+                };
+                writeln!(out, "{sentence}{more} ({of})")?;
+                let polls = polls.iter().filter(|_| balance.outcome == Outcome::AllWorkersBusy);
+                polls.into_iter().try_for_each(|poll| writeln!(out, "    {poll}"))?;
             }
-        }
-        Outcome::AllWait if !is_recorded => writeln!(
-            out,
-            "not judged: all threads wait, and who could wake them is not known ({all}, {locks})"
-        )?,
-        Outcome::AllWait => writeln!(
-            out,
-            "not judged: all recorded threads wait, and who could wake them is not recorded ({all}, {locks})"
-        )?,
-        // All findings may be suppressed, or less certain than what was asked for.
-        Outcome::NothingFound | Outcome::Findings => {
-            writeln!(out, "no findings in {}", looked_at(checked, locks))?
         }
     }
     let unrecorded = is_recorded.then(|| unrecorded(balance, names.locations.modules())).flatten();
@@ -125,21 +83,6 @@ pub(super) fn balance(
         writeln!(out, "    {line}")?;
     }
     Ok(())
-}
-
-/// Why a process is not judged that this user may not look into, and what to do.
-pub fn not_judged(names: &LockNames<'_>) -> String {
-    let target = names.seen.map(|seen| &seen.standings.target);
-    let hidden = target.and_then(|target| target.hidden.as_ref());
-    let why = hidden.map_or_else(|| Hidden::Refused.to_string(), Hidden::to_string);
-    let next = match hidden {
-        Some(hidden) if !hidden.root_may() => hidden.remedy().map(str::to_owned),
-        _ => {
-            Some(format!("run: sudo read-rip check {}", target.map_or(names.model.pid, |target| target.pid)))
-        }
-    };
-    let next = next.map(|next| format!("; {next}")).unwrap_or_default();
-    format!("not judged: {why}{next}")
 }
 
 /// What the tasks do, in one line; `None` if there are none.
@@ -176,11 +119,6 @@ fn barriers<'a>(names: &'a LockNames<'_>) -> impl Iterator<Item = String> + 'a {
         Some(format!("barrier {name}: {}", round(lock)?))
     });
     waited.take(BARRIERS_MAX)
-}
-
-fn other_locks(Runtime { locks, tool, .. }: Runtime, names: &LockNames<'_>) -> String {
-    let pid = names.model.pid;
-    format!("{locks} are in a heap that read-rip does not interpret; `{tool} {pid}` shows who has them")
 }
 
 /// What the threads of a process do, in one line; `None` if nothing is known of that.
