@@ -54,6 +54,17 @@ fn a_handler_locks_on_an_alternate_stack_of_the_least_length() {
 }
 
 #[test]
+fn a_handler_on_a_short_stack_keeps_its_variables_if_somebody_truncates_the_ring_meanwhile() {
+    let program = compile("small_stack", &["-Wl,-z,now"]);
+    for first in ["0", "1", "2"] {
+        let plan = plan(&program, &[first], &[preload()]);
+        let directory = plan.dir().to_owned();
+        let remains = plan.argument(directory).run();
+        assert_eq!(remains.stdout, "the handler has returned two times\n", "{remains:?}");
+    }
+}
+
+#[test]
 fn signals_forks_and_exits_behave_as_without_the_interposer() {
     let program = compile("trouble", &[]);
     for what in

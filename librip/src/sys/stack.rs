@@ -18,9 +18,12 @@ const MAPPED_BYTES: usize = 64 << 10;
 
 /// Runs `body`: on a stack of its own if the thread is on an alternate stack with little room.
 ///
-/// Where no memory can be mapped, or system calls are to be avoided, it runs `body` on the stack that there is. Signals must be blocked: to deliver one
-/// whose handler wants the alternate stack, the kernel looks whether the stack pointer is there. It would overwrite
-/// that stack from its beginning. Panics end in `body`.
+/// Where no memory can be mapped, or system calls are to be avoided, it runs `body` on the stack that there is. Panics
+/// end in `body`.
+///
+/// Meanwhile the thread has no alternate stack. To deliver a signal whose handler wants one, the kernel looks whether
+/// the stack pointer is there, and would begin to write at its beginning otherwise. SIGBUS comes in the middle of a
+/// claim if somebody truncates the ring.
 ///
 /// An alternate stack with `SS_AUTODISARM` is not noticed: the kernel forgets it while a handler runs.
 #[inline(always)]
@@ -29,23 +32,46 @@ pub(crate) fn with_room<T>(body: impl FnOnce() -> T) -> T {
         return body();
     }
     match Mapped::new() {
-        Some(stack) => stack.run(body),
+        Some(stack) => stack.run(|| without_alternate_stack(body)),
         None => body(),
     }
 }
 
-/// Whether the thread is on an ordinary stack, or on an alternate one with enough room.
+/// Whether the thread is on an ordinary stack, or on an alternate one with enough room. Not inlined: its frame is gone
+/// when the work begins.
+#[inline(never)]
 fn has_room() -> bool {
+    let stack = alternate_stack();
+    let here = (&raw const stack).addr();
+    stack.is_none_or(|stack| {
+        let is_there = stack.ss_flags & libc::SS_ONSTACK != 0;
+        !is_there || here.wrapping_sub(stack.ss_sp.addr()) >= ENOUGH_BYTES
+    })
+}
+
+/// Runs `body` on a stack that is not the alternate one, and the thread has no alternate one meanwhile.
+fn without_alternate_stack<T>(body: impl FnOnce() -> T) -> T {
+    let Some(own) = alternate_stack() else { return body() };
+    set_alternate_stack(&libc::stack_t { ss_flags: libc::SS_DISABLE, ..own });
+    let result = body();
+    set_alternate_stack(&own);
+    result
+}
+
+/// The thread's alternate stack, and whether the thread is on it. `None` if the kernel does not say.
+fn alternate_stack() -> Option<libc::stack_t> {
     let mut stack = MaybeUninit::<libc::stack_t>::uninit();
-    let here = stack.as_mut_ptr();
+    let into = stack.as_mut_ptr().expose_provenance();
     // SAFETY: it changes nothing if the new stack is null, and writes the present one.
-    let result = unsafe { raw::call(libc::SYS_sigaltstack, [0, here.expose_provenance()]) };
-    if result != 0 {
-        return true;
-    }
+    let result = unsafe { raw::call(libc::SYS_sigaltstack, [0, into]) };
     // SAFETY: the call has succeeded, so the kernel has written it.
-    let stack = unsafe { stack.assume_init() };
-    stack.ss_flags & libc::SS_ONSTACK == 0 || here.addr().wrapping_sub(stack.ss_sp.addr()) >= ENOUGH_BYTES
+    (result == 0).then(|| unsafe { stack.assume_init() })
+}
+
+/// Called on another stack than the present alternate one.
+fn set_alternate_stack(stack: &libc::stack_t) {
+    // SAFETY: none, or the one that the thread had.
+    unsafe { raw::call(libc::SYS_sigaltstack, [(&raw const *stack).expose_provenance(), 0]) };
 }
 
 /// Memory that this thread uses as a stack.
