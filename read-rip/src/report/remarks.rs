@@ -276,7 +276,10 @@ pub fn of_recording(snapshot: &Snapshot) -> Vec<String> {
     let left_out = snapshot.left_out_words;
     let left_out = (left_out > 0).then(|| {
         let words = agreeing(left_out, "word", "is", "are");
-        format!("The first {words} not shown: no more than 128 million words are read of a recording.")
+        format!(
+            "The first {words} not shown: a recording may take 64 times its length in memory, and 1 GiB of words: \
+             --unpack-limit SIZE"
+        )
     });
     of_unseen(snapshot.unseen_words).into_iter().chain(left_out).collect()
 }

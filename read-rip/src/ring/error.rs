@@ -147,7 +147,10 @@ pub(super) const UNPACK_HINT: &str = "if you trust the file, let it take more me
 
 /// Says that data takes more memory than it may.
 pub(super) fn too_long(limit_bytes: u64) -> String {
-    format!("unpacks to more than {} MiB", limit_bytes >> 20)
+    match limit_bytes >> 20 {
+        0 => format!("unpacks to more than {} KiB", limit_bytes >> 10),
+        mib => format!("unpacks to more than {mib} MiB"),
+    }
 }
 
 /// A part of a ring that could not be read. The rest was read.

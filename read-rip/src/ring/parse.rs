@@ -12,8 +12,8 @@ use librip_format::Header as Raw;
 
 use super::bytes::Bytes;
 use super::{
-    Clock, Defect, Ending, Error, FileId, FileName, FileSystem, HandedOver, Header, IgnoredSettings, Machine,
-    Region, Source, region_list,
+    Clock, Cut, Defect, Ending, Error, FileId, FileName, FileSystem, HandedOver, Header, IgnoredSettings,
+    Machine, Region, Source, region_list,
 };
 
 /// A ring of a later minor version may have a longer header. Its first fields are the same.
@@ -31,7 +31,10 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
     let mut defects = Vec::from_iter(source.cut());
     let mut header = fields(&bytes, machine);
     header.read_from = source.opened();
-    if source.len_bytes() < header.file_len_bytes {
+    // What was not unpacked is not lost.
+    let is_unpacked =
+        !matches!(defects.as_slice(), [Defect::DecompressedPart { cut: Cut::TooLong { .. }, .. }]);
+    if is_unpacked && source.len_bytes() < header.file_len_bytes {
         let (found_bytes, expected_bytes) = (source.len_bytes(), header.file_len_bytes);
         defects.push(Defect::Truncated { found_bytes, expected_bytes });
     }

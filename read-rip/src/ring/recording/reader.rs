@@ -18,7 +18,8 @@ use crate::ring::error::too_long;
 use crate::ring::unpacked::{Limits, TooLong, UnpackLimit, Unpacked};
 use crate::ring::{SequenceBits, Slot, SlotKind, SlotState, Snapshot, Word, Words};
 
-/// Of a recording, so many words are read at most, the newest ones: a gigabyte.
+/// So many words of a recording are read at most, the newest ones: a gigabyte. A shorter file has a lower limit, as the
+/// data of a compressed one has.
 const READ_WORDS_MAX: u64 = 128 << 20;
 /// No event has more words before its last one.
 const EVENT_WORDS_MAX: u64 = librip_format::SHAPE_WORDS_MAX + 1;
@@ -70,16 +71,17 @@ impl Recording {
             return Err(io::Error::other("this version of read-rip does not know its format"));
         }
         let Found { blocks, damaged } = blocks::find(file, START_LEN as u64, len)?;
-        let mut recording = Recording { damaged, room: READ_WORDS_MAX, ..Recording::default() };
-        let of_kind = |kind| blocks.iter().filter(move |block| block.kind == kind);
         let limits = limit.of(len);
+        let words_max = READ_WORDS_MAX.min(limits.memory_bytes / size_of::<Word>() as u64);
+        let mut recording = Recording { damaged, room: words_max, ..Recording::default() };
+        let of_kind = |kind| blocks.iter().filter(move |block| block.kind == kind);
         let image =
             of_kind(IMAGE).rev().find_map(|block| recording.image(block.body(file), limits).transpose());
         let image =
             image.unwrap_or_else(|| Err(io::Error::other("no image of the ring in it is complete")))?;
         let mut words: Vec<&Block> = of_kind(WORDS).collect();
         let counts: Vec<u32> = words.iter().map(|block| block.words).collect();
-        let newest = words.split_off(first_read(&counts));
+        let newest = words.split_off(first_read(&counts, words_max));
         recording.left_out = words.iter().map(|block| u64::from(block.words)).sum();
         for block in newest {
             if recording.entries(block.body(file)).is_err() {
@@ -226,8 +228,7 @@ fn of_run(owner: &Slot, first: u64, from: u64, words: &[Word]) -> Slot {
 }
 
 /// The first of the blocks that are read, by how many words each has: the newest ones, as many as there is room for.
-fn first_read(counts: &[u32]) -> usize {
-    let mut room = READ_WORDS_MAX;
+fn first_read(counts: &[u32], mut room: u64) -> usize {
     let fits = |&&count: &&u32| {
         let left = room.checked_sub(u64::from(count));
         room = left.unwrap_or(0);
@@ -312,7 +313,8 @@ mod tests {
 
     #[test]
     fn the_newest_blocks_are_read_as_many_as_there_is_room_for() {
-        let half = (READ_WORDS_MAX / 2) as u32;
+        let half = 500;
+        let first_read = |counts: &[u32]| first_read(counts, 1000);
         assert_eq!(first_read(&[]), 0);
         assert_eq!(first_read(&[9, half, half]), 1);
         assert_eq!(first_read(&[9, half, 1, half]), 2);
