@@ -1,15 +1,15 @@
-//! What happens when there is no memory: an error of the usual form and exit status 2, and no signal.
+//! What happens when there is no memory: an error and exit status 2, and no signal.
 //!
 //! Rust's collections abort the process when an allocation fails, and stable Rust has no hook for that. So the allocator
-//! remembers that it failed, and a handler of SIGABRT writes the error. Code that asks whether there is memory
-//! (`try_reserve`) still gets its answer.
+//! remembers that the thread's last allocation failed, and a handler of SIGABRT writes the error, after the line of the
+//! standard library. Code that asks whether there is memory (`try_reserve`) still gets its answer. A file that was being
+//! written stays, as after a kill.
 
 #![allow(unsafe_code, reason = "an allocator, and a signal handler")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::fmt::Write;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 
@@ -19,14 +19,13 @@ struct Remembering;
 #[global_allocator]
 static ALLOCATOR: Remembering = Remembering;
 
-/// The length of the last allocation that failed, bytes; 0 if none has failed.
-static FAILED_BYTES: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// The length of the thread's last allocation, bytes, if it failed; 0 if it did not.
+    static FAILED_BYTES: Cell<usize> = const { Cell::new(0) };
+}
 
 fn remembered(allocated: *mut u8, bytes: usize) -> *mut u8 {
-    if allocated.is_null() {
-        // ORDERING: relaxed: the thread that fails reads it itself.
-        FAILED_BYTES.store(bytes, Relaxed);
-    }
+    FAILED_BYTES.set(if allocated.is_null() { bytes } else { 0 });
     allocated
 }
 
@@ -61,13 +60,14 @@ pub(crate) fn end_with_an_error() {
 }
 
 extern "C" fn aborted(_: i32) {
-    // ORDERING: relaxed: this thread has written it.
-    let bytes = FAILED_BYTES.load(Relaxed);
+    // A thread that aborts handles the signal itself.
+    let bytes = FAILED_BYTES.get();
     if bytes == 0 {
         // Another reason. The action is the default one again.
         let _ = raise(Signal::SIGABRT);
         return;
     }
+    read_rip::app::give_back_terminal();
     let mut text = Text { bytes: [0; 256], len: 0 };
     let _ = writeln!(
         text,

@@ -53,6 +53,11 @@ use crate::cli::{self, Cli, Command};
 use error::AppError;
 use output::{ERROR, remark, unanswered};
 
+/// Gives the terminal back, if a screen is shown, in a signal handler that ends the program.
+pub fn give_back_terminal() {
+    top::terminal::give_back_in_signal();
+}
+
 /// Runs the command that the arguments ask for.
 pub fn main() -> ExitCode {
     if read_rip_files::become_helper() {

@@ -8,7 +8,7 @@ pub(super) mod picture;
 mod pulse;
 mod reader;
 mod survey;
-mod terminal;
+pub(super) mod terminal;
 
 use std::io;
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Stdout};
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+
 use crate::app::error::AppError;
 use crate::app::signals::Signals;
 use crate::cli::Common;
@@ -34,6 +37,22 @@ const NO_MOUSE: &str = "\x1b[?1006l\x1b[?1000l";
 ///
 /// ORDERING: from the first frame on it is used only while standard output is locked, so relaxed is enough.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// How the terminal was before.
+static MODES: OnceLock<Termios> = OnceLock::new();
+
+/// Leaves the screen, and shows the cursor, as `give_back` does.
+const LEAVE: &str = "\x1b[?1006l\x1b[?1000l\x1b[?1049l\x1b[?25h";
+
+/// Gives the terminal back in a signal handler, before the program ends there. It takes no memory and no lock.
+pub(in crate::app) fn give_back_in_signal() {
+    if IS_TAKEN.swap(false, Ordering::Relaxed) {
+        let _ = rustix::io::write(io::stdout(), LEAVE.as_bytes());
+        if let Some(modes) = MODES.get() {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);
+        }
+    }
+}
 
 /// What has happened at the terminal.
 pub(super) enum Event {
@@ -81,6 +100,10 @@ impl Terminal {
             give_back();
             report(panic);
         }));
+        // Without it, `give_back_in_signal` does not change the modes.
+        if let Ok(modes) = tcgetattr(io::stdin()) {
+            let _ = MODES.set(modes);
+        }
         IS_TAKEN.store(true, Ordering::Relaxed);
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, Print(if has_mouse { MOUSE } else { "" }))?;
