@@ -10,35 +10,62 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, available_parallelism};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, gettid};
+use procfs::process::Process;
 
 /// How long a thread may do nothing. A little more than the time that a file system has for an answer: then what else
 /// is known is not lost.
 const PATIENCE: Duration = read_rip_files::PATIENCE.saturating_add(Duration::from_millis(500));
-/// How often a thread is looked at.
-const TICK: Duration = Duration::from_millis(50);
-/// A process that did not answer is asked again after this time.
+/// A thread that has done nothing for so long may wait for ever. Another one begins in its place.
+const DOUBT: Duration = Duration::from_millis(100);
+/// How often threads are looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// A process that has answered at last is asked again after this time.
 const REST: Duration = Duration::from_secs(30);
 /// As much as the main thread usually has: work was written for that.
 const STACK_BYTES: usize = 8 << 20;
+/// More threads of this program would mostly wait for the kernel's locks.
+const WORKERS_MAX: usize = 8;
+/// No more threads are left behind. Processes beyond that are silent without being asked.
+const LEFT_BEHIND_MAX: usize = 256;
 
-/// The processes that did not answer, and when that was found.
-static SILENT: Mutex<BTreeMap<u32, Instant>> = Mutex::new(BTreeMap::new());
+/// A process that did not answer.
+struct Silence {
+    /// When the process began, clock ticks since boot: another one may get its pid.
+    start_ticks: Option<u64>,
+    found: Instant,
+    /// Whether the thread that was left behind has come back.
+    has_ended: Arc<AtomicBool>,
+}
 
-fn silent<R>(with: impl FnOnce(&mut BTreeMap<u32, Instant>) -> R) -> R {
+/// The processes that did not answer.
+static SILENT: Mutex<BTreeMap<u32, Silence>> = Mutex::new(BTreeMap::new());
+
+fn silent<R>(with: impl FnOnce(&mut BTreeMap<u32, Silence>) -> R) -> R {
     with(&mut SILENT.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Whether a process did not answer a short time ago.
+fn start_ticks(pid: u32) -> Option<u64> {
+    Process::new(i32::try_from(pid).ok()?).and_then(|process| process.stat()).ok().map(|stat| stat.starttime)
+}
+
+/// Whether a process did not answer, and has not answered since, or only a short time ago.
 pub fn is_silent(pid: u32) -> bool {
-    silent(|silent| silent.get(&pid).is_some_and(|found| found.elapsed() < REST))
+    silent(|silent| {
+        silent.get(&pid).is_some_and(|silence| {
+            // ORDERING: relaxed: only whether it has ended matters.
+            let is_over = silence.has_ended.load(Relaxed) && silence.found.elapsed() >= REST;
+            !is_over && (silence.start_ticks.is_none() || silence.start_ticks == start_ticks(pid))
+        })
+    })
 }
 
 /// All processes that did not answer.
@@ -46,10 +73,14 @@ pub fn all_silent() -> Vec<u32> {
     silent(|silent| silent.keys().copied().collect())
 }
 
+/// Whether no more threads may be left behind.
+fn is_at_limit() -> bool {
+    // ORDERING: relaxed, as above.
+    silent(|silent| silent.values().filter(|of| !of.has_ended.load(Relaxed)).count() >= LEFT_BEHIND_MAX)
+}
+
 thread_local! {
     static GROUP: RefCell<Option<Arc<Group>>> = const { RefCell::new(None) };
-    /// The worker that did this thread's last work.
-    static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
 }
 
 /// The threads that do a piece of work together.
@@ -100,70 +131,143 @@ fn wants_to_run(tid: Pid) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+/// Work that several threads take one after the other.
+struct Shared<F> {
+    /// The work of the item at an index.
+    work: F,
+    pids: Vec<u32>,
+    /// The first item that nobody has begun.
+    next: AtomicUsize,
+}
 
-/// A thread that works for another one.
-struct Worker {
-    jobs: Sender<Job>,
+/// What a worker says.
+enum Said<R> {
+    /// It does an item.
+    Begun { at: usize, group: Arc<Group>, has_ended: Arc<AtomicBool> },
+    /// It is done.
+    Done { at: usize, result: std::thread::Result<R> },
+}
+
+/// An item that a worker does.
+struct Running {
     group: Arc<Group>,
-    thread: JoinHandle<()>,
+    has_ended: Arc<AtomicBool>,
+    before: (Duration, bool),
+    /// Since when it has done nothing.
+    since: Instant,
+    /// Whether another worker was begun in its place.
+    is_replaced: bool,
 }
 
-impl Worker {
-    /// `None` if no thread can be started.
-    fn start() -> Option<Worker> {
-        let (jobs, job) = channel::<Job>();
-        let group = Arc::new(Group::default());
-        let own = Arc::clone(&group);
-        let work = move || {
-            let _member = Member::of(own);
-            while let Ok(job) = job.recv() {
-                job();
-            }
-        };
-        let thread = Builder::new().name("reader".into()).stack_size(STACK_BYTES).spawn(work).ok()?;
-        Some(Worker { jobs, group, thread })
-    }
-}
-
-/// Does work that looks at a process. `None` if it got no answer, now or a short time ago: the process is then
-/// [silent](is_silent).
+/// Does work that looks at processes, each on some thread. The results are in the order of the items; `None` if a
+/// process got no answer, now or a short time ago: it is then [silent](is_silent).
 ///
-/// Where no thread can be started, this one does the work.
-pub fn patiently<R: Send + 'static>(pid: u32, work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
-    if is_silent(pid) {
-        return None;
-    }
+/// Processes that do not answer hold up one another as little as this program: all of them together take as long as
+/// one of them.
+pub fn each<T: Send + Sync + 'static, R: Send + 'static>(
+    items: Vec<T>,
+    pid_of: impl Fn(&T) -> u32,
+    work: impl Fn(&T) -> R + Send + Sync + 'static,
+) -> Vec<Option<R>> {
+    let pids: Vec<u32> = items.iter().map(pid_of).collect();
+    let count = items.len();
+    let at = move |index: usize| work(&items[index]);
     if group().is_some() {
-        return Some(work());
+        return (0..count).map(|index| (!is_silent(pids[index])).then(|| at(index))).collect();
     }
-    let Some(worker) = WORKER.take().or_else(Worker::start) else { return Some(work()) };
-    let (send, result) = channel();
-    // Nobody hears it if this thread has given up.
-    let job = move || drop(send.send(work()));
-    let sent = worker.jobs.send(Box::new(job)).is_ok();
-    let (mut before, mut since) = (worker.group.activity(), Instant::now());
-    loop {
-        match result.recv_timeout(TICK) {
-            Ok(result) => {
-                WORKER.set(Some(worker));
-                return Some(result);
+    let shared = Arc::new(Shared { work: at, pids, next: AtomicUsize::new(0) });
+    let mut results: Vec<Option<R>> = (0..count).map(|_| None).collect();
+    let (send, said) = channel();
+    let mut running: BTreeMap<usize, Running> = BTreeMap::new();
+    let mut left = count;
+    let workers = available_parallelism().map_or(1, usize::from).min(WORKERS_MAX).min(count);
+    let begun = (0..workers).filter(|_| start(&shared, &send)).count();
+    if begun == 0 && count > 0 {
+        // Where no thread can be started, this one does everything.
+        return (0..count).map(|index| Some((shared.work)(index))).collect();
+    }
+    while left > 0 {
+        match said.recv_timeout(TICK) {
+            Ok(Said::Begun { at, group, has_ended }) => {
+                let before = group.activity();
+                let (since, is_replaced) = (Instant::now(), false);
+                running.insert(at, Running { group, has_ended, before, since, is_replaced });
             }
-            Err(RecvTimeoutError::Timeout) => {
-                let now = worker.group.activity();
-                if now.1 || now.0 != before.0 {
-                    (before, since) = (now, Instant::now());
-                } else if since.elapsed() >= PATIENCE {
-                    silent(|silent| silent.insert(pid, Instant::now()));
-                    return None;
+            Ok(Said::Done { at, result }) => {
+                // Whoever was left behind may come back: its answer counts no more.
+                if running.remove(&at).is_some() {
+                    left -= 1;
+                    match result {
+                        Ok(result) => results[at] = result,
+                        Err(panic) => resume_unwind(panic),
+                    }
                 }
             }
-            Err(RecvTimeoutError::Disconnected) => match worker.thread.join() {
-                Err(panic) => resume_unwind(panic),
-                Ok(()) => unreachable!("a worker ends after its last job, and this one was sent: {sent}"),
-            },
+            // This function keeps a sender.
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                let mut given_up = Vec::new();
+                for (&at, of) in &mut running {
+                    let now = of.group.activity();
+                    if now.1 || now.0 != of.before.0 {
+                        (of.before, of.since) = (now, Instant::now());
+                    } else if of.since.elapsed() >= PATIENCE {
+                        given_up.push(at);
+                    } else if of.since.elapsed() >= DOUBT && !of.is_replaced {
+                        of.is_replaced = start(&shared, &send);
+                    }
+                }
+                for at in given_up {
+                    let Some(of) = running.remove(&at) else { continue };
+                    left -= 1;
+                    let (pid, found) = (shared.pids[at], Instant::now());
+                    let silence = Silence { start_ticks: start_ticks(pid), found, has_ended: of.has_ended };
+                    silent(|silent| silent.insert(pid, silence));
+                }
+            }
         }
     }
+    results
+}
+
+/// Starts a worker. Returns whether a thread could be started.
+fn start<R: Send + 'static, F: Fn(usize) -> R + Send + Sync + 'static>(
+    shared: &Arc<Shared<F>>,
+    send: &Sender<Said<Option<R>>>,
+) -> bool {
+    let (shared, send) = (Arc::clone(shared), send.clone());
+    let work = move || {
+        loop {
+            // ORDERING: relaxed: only the number matters.
+            let at = shared.next.fetch_add(1, Relaxed);
+            let Some(&pid) = shared.pids.get(at) else { return };
+            let (group, has_ended) = (Arc::new(Group::default()), Arc::new(AtomicBool::new(false)));
+            let member = Member::of(Arc::clone(&group));
+            let begun = Said::Begun { at, group, has_ended: Arc::clone(&has_ended) };
+            // Nobody hears it if the caller has given up.
+            let _ = send.send(begun);
+            let is_asked = !is_silent(pid) && !is_at_limit();
+            let result = catch_unwind(AssertUnwindSafe(|| is_asked.then(|| (shared.work)(at))));
+            drop(member);
+            has_ended.store(true, Relaxed);
+            if send.send(Said::Done { at, result }).is_err() {
+                return;
+            }
+        }
+    };
+    Builder::new().name("reader".into()).stack_size(STACK_BYTES).spawn(work).is_ok()
+}
+
+type Work<R> = Box<dyn FnOnce() -> R + Send>;
+
+/// Does work that looks at a process, as [`each`] does.
+pub fn patiently<R: Send + 'static>(pid: u32, work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+    let work: Work<R> = Box::new(work);
+    let once = |work: &Mutex<Option<Work<R>>>| {
+        let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        work.map(|work| work())
+    };
+    each(vec![Mutex::new(Some(work))], move |_| pid, once).pop()??
 }
 
 #[cfg(test)]
@@ -184,6 +288,22 @@ mod tests {
         assert_eq!(patiently(u32::MAX - 1, move || never.recv().is_ok()), None);
         assert!(is_silent(u32::MAX - 1));
         assert_eq!(patiently(u32::MAX - 2, || 7), Some(7));
+    }
+
+    #[test]
+    fn what_sleeps_holds_up_nothing_else() {
+        let items: Vec<u32> = (0..20).collect();
+        let (_kept, never) = channel::<()>();
+        let never = Mutex::new(never);
+        let work = move |&item: &u32| {
+            if item % 5 == 0 {
+                let _ = never.lock().map(|never| never.recv());
+            }
+            item
+        };
+        let results = each(items.clone(), |item| u32::MAX - 100 - item, work);
+        let expected: Vec<_> = items.into_iter().map(|item| (item % 5 > 0).then_some(item)).collect();
+        assert_eq!(results, expected);
     }
 
     #[test]

@@ -7,11 +7,11 @@
 //!
 //! It analyses nothing itself.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
 use read_rip_symbols::OpenedFiles;
@@ -27,16 +27,13 @@ use super::reading::Reading;
 use super::rings::look_everywhere;
 use crate::cli::{CheckArgs, Common};
 use crate::findings::Confidence;
-use crate::patience::{is_silent, patiently};
+use crate::patience::{each as each_process, is_silent};
 use crate::process::live::{Error, LiveTarget, processes};
-use crate::process::{Ends, Found, Liveness};
+use crate::process::{Ends, Found, Liveness, MappedFiles};
 use crate::report::ci::{Case, CaseFinding};
 use crate::report::{self, Json, Looked};
 use crate::standing::Standings;
 use crate::target::Hidden;
-
-/// More threads of this program would mostly wait for the kernel's locks.
-const READERS_MAX: usize = 8;
 
 /// A process or a ring with findings.
 struct Stuck {
@@ -102,13 +99,16 @@ pub(super) struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Reads all processes, and the rings of those that may live. Returns the other rings, the newest first.
+    /// Reads all processes, and the rings of those that may live. Returns the other rings and the copies, the newest
+    /// first.
     pub(super) fn read_living(&mut self, each: &mut Each<'_>) -> Result<Vec<Found>, AppError> {
         let Machine { args, wanted, .. } = *self;
         let glances = glance(args, &mut self.looked)?;
-        // A forked child may record in the ring of a process that is dead.
-        let is_dead = |ring: &Found| ring.liveness.is_final() && ring.header.forks == 0;
-        let (mut dead, living) = look_everywhere(wanted)?.into_iter().partition::<Vec<_>, _>(is_dead);
+        let mapped = LazyCell::new(MappedFiles::search as fn() -> MappedFiles);
+        // A copy says nothing that its original does not say.
+        let is_past =
+            |ring: &Found| ring.header.is_copy() || ring.liveness.is_final() && !ring.may_have_child(&mapped);
+        let (mut dead, living) = look_everywhere(wanted)?.into_iter().partition::<Vec<_>, _>(is_past);
         if args.cgroup.is_some() {
             dead.clear();
         }
@@ -116,12 +116,14 @@ impl Machine<'_> {
         thread::sleep(args.window);
 
         let recorded: HashSet<u32> = rings.iter().filter_map(Ring::process).collect();
-        let mut seen: Vec<Option<Standings>> = in_parallel(&glances, |glance| {
-            let is_recorded = recorded.contains(&glance.pid);
-            let (pid, own, wanted) = (glance.pid, Arc::clone(glance), wanted.clone());
-            let second = move || own.second(is_recorded, &wanted);
-            (is_recorded || glance.may_wait()).then(|| patiently(pid, second)).flatten().flatten()
-        });
+        let items =
+            glances.iter().map(|glance| (Arc::clone(glance), recorded.contains(&glance.pid))).collect();
+        let own = wanted.clone();
+        let second = move |(glance, is_recorded): &(Arc<Glance>, bool)| {
+            (*is_recorded || glance.may_wait()).then(|| glance.second(*is_recorded, &own)).flatten()
+        };
+        let seen = each_process(items, |(glance, _)| glance.pid, second);
+        let mut seen: Vec<Option<Standings>> = seen.into_iter().map(Option::flatten).collect();
         count(&glances, &mut self.looked);
         self.looked.rings += rings.len();
         for ring in rings {
@@ -141,7 +143,7 @@ impl Machine<'_> {
         Ok(dead)
     }
 
-    /// Reads the ring of a process that is dead. Returns what an [`Each`] gets.
+    /// Reads a ring of a process that is dead, or a copy. Returns what an [`Each`] gets.
     pub(super) fn read_dead(&mut self, ring: Found) -> (PathBuf, Option<u32>, Result<Readings, AppError>) {
         self.looked.rings += 1;
         let readings = match Readings::begin(&ring.path, &Ends::default(), self.wanted) {
@@ -160,22 +162,23 @@ impl Machine<'_> {
 
 /// Reads all processes for the first time.
 fn glance(args: &CheckArgs, looked: &mut Looked) -> Result<Vec<Arc<Glance>>, AppError> {
-    let found = in_parallel(&processes(), |&pid| {
-        let group = args.cgroup.clone();
-        let first = move || {
-            let live = match LiveTarget::open_here(pid) {
-                Ok(live) => live,
-                Err(error) => return Some(Err(error)),
-            };
-            if group.is_some_and(|group| !live.is_in_group(&group)) {
-                return None;
-            }
-            Some(Glance::first(&live))
+    let group = args.cgroup.clone();
+    let first = move |&pid: &u32| {
+        let live = match LiveTarget::open_here(pid) {
+            Ok(live) => live,
+            Err(error) => return Some(Err(error)),
         };
-        patiently(pid, first.clone()).unwrap_or_else(first)
-    });
+        if group.as_ref().is_some_and(|group| !live.is_in_group(group)) {
+            return None;
+        }
+        Some(Glance::first(&live))
+    };
+    let pids = processes();
+    let found = each_process(pids.clone(), |&pid| pid, first.clone());
+    // Of a process that does not answer, what is known without its memory.
+    let found = pids.iter().zip(found).filter_map(|(pid, found)| found.unwrap_or_else(|| first(pid)));
     let mut glances = Vec::new();
-    for found in found.into_iter().flatten() {
+    for found in found {
         match found {
             Ok(glance) => glances.push(Arc::new(glance)),
             Err(Error::KernelThread { .. }) => looked.of_kernel += 1,
@@ -291,7 +294,7 @@ pub(super) fn names_of(reading: &Reading) -> (String, String) {
             let target = &seen.target;
             (report::process_name(&program, target.pid, target.own_pid), target.pid.to_string())
         }
-        (None, Some(Liveness::Alive { pid, .. })) => {
+        (None, Some(Liveness::Alive { pid, .. })) if !reading.is_copy() => {
             let pid = u32::try_from(*pid).unwrap_or_default();
             (report::process_name(&program, pid, own_pid.unwrap_or(pid)), pid.to_string())
         }
@@ -301,30 +304,4 @@ pub(super) fn names_of(reading: &Reading) -> (String, String) {
             (format!("{program}{pid}{state}"), path())
         }
     }
-}
-
-/// Calls a function with each item, on several processors. The results are in the order of the items.
-fn in_parallel<T: Sync, R: Send>(items: &[T], call: impl Fn(&T) -> Option<R> + Sync) -> Vec<Option<R>> {
-    let readers = thread::available_parallelism().map_or(1, usize::from).min(READERS_MAX);
-    let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
-    let work = || {
-        // ORDERING: relaxed: only the number matters.
-        while let at = next.fetch_add(1, Relaxed)
-            && let Some(item) = items.get(at)
-        {
-            let result = call(item);
-            if let Ok(mut place) = results[at].lock() {
-                *place = result;
-            }
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..readers {
-            // Where no thread can be started, this one does everything.
-            let _ = thread::Builder::new().spawn_scoped(scope, work);
-        }
-        work();
-    });
-    results.into_iter().map(|place| place.into_inner().unwrap_or_default()).collect()
 }

@@ -13,8 +13,8 @@ use read_rip_files::{Directory, Links};
 
 use super::children::{Child, children_in, liveness_of_children};
 use super::liveness::{Liveness, liveness};
-use super::mapped::{MappedFiles, maps_of};
-use crate::patience::patiently;
+use super::mapped::{MappedFiles, Recorder, maps_of};
+use crate::patience::each;
 use crate::ring::{self, DEFAULT_DIRECTORY, FileName, Header};
 
 /// A ring that was found.
@@ -97,6 +97,11 @@ impl Found {
         Some(Found { path, header, liveness, memory_bytes, children: Vec::new() })
     }
 
+    /// Whether a forked child may record in it, though the process that made it is dead. It does not read the ring.
+    pub fn may_have_child(&self, mapped: &LazyCell<MappedFiles>) -> bool {
+        self.header.forks > 0 && mapped.recorder(&self.header, true, None) != Recorder::None
+    }
+
     /// Lists forked children, and looks for living ones if the process itself does not record any more. See
     /// `liveness_of_children`.
     ///
@@ -151,7 +156,12 @@ pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
     let mut views: HashSet<_> = view("self").into_iter().collect();
     let mut found = Vec::new();
     let own_uid = nix::unistd::geteuid().as_raw();
-    for process in procfs::process::all_processes().into_iter().flatten().flatten() {
+    let processes: Vec<Process> = procfs::process::all_processes().into_iter().flatten().flatten().collect();
+    let pids: Vec<u32> = processes.iter().filter_map(|process| u32::try_from(process.pid).ok()).collect();
+    let is_own =
+        move |pid: u32| Process::new(pid as i32).and_then(|process| process.uid()).ok() == Some(own_uid);
+    let rings = each(pids, |&pid| pid, move |&pid| is_own(pid).then(|| rip_ring_of(pid)).flatten());
+    for (process, ring) in processes.iter().zip(rings) {
         let root = PathBuf::from(format!("/proc/{}/root", process.pid));
         let mut candidates = Vec::new();
         if view(&process.pid.to_string()).is_some_and(|view| views.insert(view)) {
@@ -159,8 +169,7 @@ pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
             let is_in_memory = Directory::open(&default).and_then(|directory| directory.is_in_memory());
             candidates.extend(is_in_memory.is_ok_and(|is| is).then_some(default));
         }
-        if process.uid().is_ok_and(|uid| uid == own_uid)
-            && let Some(path) = rip_ring_of(process.pid)
+        if let Some(path) = ring.flatten()
             && let Ok(within) = Path::new(&path).strip_prefix("/")
         {
             let path = root.join(within);
@@ -173,9 +182,9 @@ pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// The value of `RIP_RING` in the environment of a process.
-fn rip_ring_of(pid: i32) -> Option<OsString> {
-    let read = move || Process::new(pid).and_then(|process| process.environ()).ok();
-    patiently(u32::try_from(pid).ok()?, read)??.remove(OsStr::new("RIP_RING"))
+fn rip_ring_of(pid: u32) -> Option<OsString> {
+    let environ = Process::new(i32::try_from(pid).ok()?).and_then(|process| process.environ());
+    environ.ok()?.remove(OsStr::new("RIP_RING"))
 }
 
 /// Whether a process has a slot in a ring.

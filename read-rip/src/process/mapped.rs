@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use procfs::process::{MemoryMap, Process, all_processes};
 
-use crate::patience::patiently;
+use crate::patience::{each, patiently};
 use crate::ring::{FileId, FileSystem, Header};
 
 /// What is mapped, as `/proc/PID/maps` names it.
@@ -37,8 +37,12 @@ pub(super) fn maps(pid: i32, header: &Header) -> Option<bool> {
 
 /// What a process has mapped; `None` if that is not known.
 pub(super) fn maps_of(pid: i32) -> Option<Vec<MemoryMap>> {
-    let read = move || Process::new(pid).and_then(|process| process.maps()).ok();
-    patiently(u32::try_from(pid).ok()?, read)?.map(|maps| maps.into_iter().collect())
+    patiently(u32::try_from(pid).ok()?, move || read_maps(pid))?
+}
+
+fn read_maps(pid: i32) -> Option<Vec<MemoryMap>> {
+    let maps = Process::new(pid).and_then(|process| process.maps()).ok()?;
+    Some(maps.into_iter().collect())
 }
 
 /// The number of a device in `stat`.
@@ -92,8 +96,11 @@ impl MappedFiles {
             self.unseen.push(Unseen { start_ticks: u64::MAX, uid: None });
             return;
         };
-        for process in processes.flatten() {
-            let Some(maps) = maps_of(process.pid) else {
+        let processes: Vec<Process> = processes.flatten().collect();
+        let pids: Vec<u32> = processes.iter().filter_map(|process| u32::try_from(process.pid).ok()).collect();
+        let maps = each(pids, |&pid| pid, |&pid| read_maps(pid as i32));
+        for (process, maps) in processes.iter().zip(maps) {
+            let Some(maps) = maps.flatten() else {
                 if let Ok(stat) = process.stat()
                     && !matches!(stat.state, 'Z' | 'X' | 'x')
                 {
