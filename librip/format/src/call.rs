@@ -180,7 +180,7 @@ const _: () = {
     while bits < 32 {
         let (is_shared, is_owned) = (bits & 8 != 0, bits & 16 != 0);
         let flags = call_flags(bits, is_shared, is_owned);
-        // "By rule" needs an owner. Of the other combinations of bits, one is an initialisation, and one is not in use.
+        // "By rule" needs an owner. One of the other combinations of bits is an initialisation, and one is not in use.
         let is_unused = !is_shared && !is_owned && bits & CALL_HOW == CALL_RWLOCK | CALL_BY_RULE;
         if !is_unused {
             assert!(call_bits(flags & !SITE_WRAPPER) == bits & CALL_BITS, "bits and flags are the same");

@@ -47,7 +47,7 @@ pub const INCIDENT_WAIT_WITHOUT_LOCK: u32 = 9;
 
 /// There are this many kinds of incidents, from 1.
 pub const INCIDENT_KINDS: usize = 9;
-/// Of each kind, this many callers are kept.
+/// This many callers of each kind are kept.
 pub const INCIDENTS_OF_KIND: usize = 4;
 /// The header has this many entries for incidents.
 pub const INCIDENTS_MAX: usize = INCIDENT_KINDS * INCIDENTS_OF_KIND;

@@ -57,7 +57,7 @@ pub enum Length {
     Char,
     /// `h`: `short`.
     Short,
-    /// `l`, `ll`, `j`, `z`, `t`, `q`, `Z`: 64 bits. Of `c` and `s`, the wide forms.
+    /// `l`, `ll`, `j`, `z`, `t`, `q`, `Z`: 64 bits. With `c` and `s`: the wide forms.
     Long,
     /// `L`: `long double`.
     LongDouble,

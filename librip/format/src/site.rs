@@ -66,13 +66,13 @@ pub struct Site {
     /// Index of the site's module, or [`SITE_OF_PROCESS`].
     pub module: u32,
     /// Module-relative address of the mark's first instruction: the payload of the mark's PC words minus the load bias.
-    /// Of a site of a process, the payload itself.
+    /// For a site of a process: the payload itself.
     pub pc: u64,
     /// File, module path and label, separated by zero bytes.
     pub text: Text,
     /// Line in the source, from 1.
     pub line: u32,
-    /// Column in the source, from 1; 0 if the language has none. Of a site of a process, the process's id.
+    /// Column in the source, from 1; 0 if the language has none. For a site of a process: the process's id.
     pub column: u32,
     /// `KIND_*`.
     pub kind: u8,

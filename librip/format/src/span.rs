@@ -25,7 +25,7 @@ pub struct OpenSpan {
     /// When it began, ticks, or 0 if that is not known; the type of its first value; and a checksum: see
     /// [`span_since`].
     pub since: AtomicU64,
-    /// Its first value: the bits of a number, or the address of a text by reference. Of a text by value, the first 8
+    /// Its first value: the bits of a number, or the address of a text by reference. For a text by value: the first 8
     /// bytes.
     pub value: AtomicU64,
 }

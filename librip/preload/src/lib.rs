@@ -57,8 +57,8 @@ mod semaphore;
 mod spin;
 mod thread;
 
-/// Marks the libraries that are interposers. Of several copies, the first that the dynamic linker finds does the
-/// work, and skips the others by this symbol.
+/// Marks the libraries that are interposers. If there are several copies, the first that the dynamic linker finds does
+/// the work, and skips the others by this symbol.
 ///
 /// It points to a static that only this copy can name: in all copies, the symbol itself means that of the first copy.
 #[unsafe(no_mangle)]

@@ -86,7 +86,7 @@ pub const SEMAPHORE_SHARED: Flags = SEMAPHORE | SITE_SHARED;
 /// See [`SITE_TRY`].
 pub const SEMAPHORE_TRY_SHARED: Flags = SEMAPHORE_SHARED | SITE_TRY;
 
-/// The sites of interposed calls with these flags. Of two sites of one kind, the second is for an event with times.
+/// The sites of interposed calls with these flags. Where a kind has two sites, the second is for an event with times.
 #[derive(Debug)]
 pub enum Sites<const FLAGS: Flags> {}
 

@@ -135,7 +135,7 @@ fn readable_until(begin: u64) -> u64 {
 ///   above which the C library keeps the thread's own data.
 /// * The stack of the process ends at the strings that the kernel has put there. The kernel leaves more room below that
 ///   than [`MAIN_STACK_BYTES`] when it chooses addresses for other mappings.
-/// * Of another stack, such as a coroutine's, only the page of the pointer is known.
+/// * Another stack, such as a coroutine's: only the page of the pointer is known.
 fn end_of_stack(pointer: u64) -> u64 {
     let thread_pointer = crate::arch::thread_pointer() & !(WORD_BYTES - 1);
     let own_begin = crate::arch::creator().stack_begin.get();

@@ -17,8 +17,8 @@
 //! * entries of held-lock tables, the own one (`lock::table`, [`fork_copy`]) and those of other threads
 //!   ([`remote_tables`]). They are compared with the lock that is sought. All loops end after 16 entries.
 //! * entries of the own table of open spans, to find a free one (`event::span`). That loop ends after the last entry.
-//! * the last words of the calling thread's own slot (`lock::caller`). Of those and of the own held-lock table, it
-//!   reads what they refer to, but only where that is data of the recorder's own module (`process::image`).
+//! * the last words of the calling thread's own slot (`lock::caller`). It reads what they and the own held-lock table
+//!   refer to, but only where that is data of the recorder's own module (`process::image`).
 //! * where the histories of the own slot are (`process::channels`). Numbers in private memory bound it.
 //! * the least level of a channel (`process::channels`). It says whether an event is recorded.
 //! * statistics in the header, to add to them.

@@ -46,7 +46,7 @@ pub(super) struct Collection<'a> {
     status: Option<Severity>,
 }
 
-/// The exit status of a ring. Of several, the most severe counts: nothing was judged only if that is so for all.
+/// The exit status of a ring. The most severe of several counts: nothing was judged only if that is so for all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Severity {
     Unjudged,

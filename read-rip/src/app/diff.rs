@@ -1,6 +1,6 @@
 //! `read-rip diff`: what has changed between two readings, and what has not. It formats nothing.
 //!
-//! Of one process, it compares threads, locks and places. Of two processes, places alone.
+//! It compares threads, locks and places of two readings of one process, and only places of two processes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};

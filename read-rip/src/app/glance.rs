@@ -2,7 +2,7 @@
 //!
 //! The first reading takes the threads alone. Stacks, names and memory are read with the second one, and only if a
 //! thread slept in a futex in both and was given no processor in between. The stack of such a thread is what it was in
-//! the first reading. Of a thread that moved, no stack is read.
+//! the first reading. The stack of a thread that moved is not read.
 //!
 //! No descriptor stays open between the readings: a machine may have more processes than this program may open files.
 

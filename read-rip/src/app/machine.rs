@@ -175,7 +175,7 @@ fn glance(args: &CheckArgs, looked: &mut Looked) -> Result<Vec<Arc<Glance>>, App
     };
     let pids = processes();
     let found = each_process(pids.clone(), |&pid| pid, first.clone());
-    // Of a process that does not answer, what is known without its memory.
+    // A process that does not answer is read without its memory.
     let found = pids.iter().zip(found).filter_map(|(pid, found)| found.unwrap_or_else(|| first(pid)));
     let mut glances = Vec::new();
     for found in found {
@@ -226,7 +226,7 @@ impl Ring {
     }
 }
 
-/// Reads rings for the first time. Of a control group, only the rings of its living processes.
+/// Reads rings for the first time. If a control group is wanted: only the rings of its living processes.
 fn rings(
     args: &CheckArgs,
     wanted: &Common,

@@ -127,7 +127,7 @@ fn show_condensed(
     }
     for process in &processes {
         let last = by_process.remove(&process.pid).unwrap_or_default();
-        // Of processes in which nothing matches, only that of the ring is mentioned.
+        // If nothing matches in a process, it is mentioned only if the ring is its own.
         if last.is_empty() && args.r#match.is_some() && process.pid != processes[0].pid {
             continue;
         }

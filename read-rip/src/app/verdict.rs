@@ -16,7 +16,7 @@ use crate::process::Ends;
 use crate::report::{self, ActivityWords, LockNames, printable};
 use crate::threads::ThreadState;
 
-/// Of the tasks, and of the threads that recorded nothing, so many places are shown.
+/// So many places of tasks are shown, and as many of threads that recorded nothing.
 const PLACES_MAX: usize = 6;
 
 /// A ring with more threads than this is not judged unasked: that takes several times as long as the view.

@@ -15,7 +15,7 @@ pub(super) enum Root {
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) root: Root,
-    /// Of the locks that the root keeps, the one for which most threads wait.
+    /// The lock that the root keeps and for which most threads wait.
     pub(super) lock: LockId,
     /// All threads that wait.
     pub(super) threads: Vec<ThreadId>,

@@ -22,7 +22,7 @@ impl<'v> IdlePlaces<'v> {
         IdlePlaces { functions: seen.filter_map(|seen| function(view, &seen)).collect() }
     }
 
-    /// Whether a thread stands in such a function. Of a thread that stands in no known function, nothing is claimed: it
+    /// Whether a thread stands in such a function. Nothing is claimed of a thread that stands in no known function: it
     /// may.
     pub(super) fn has(&self, view: &View<'_>, seen: &Seen) -> bool {
         function(view, seen).is_none_or(|function| self.functions.contains(function))

@@ -24,7 +24,7 @@
 //!
 //! A signal handler, a timer that starts a thread, or another process may still wake a thread. So the finding is only
 //! suspected. Signals of the condition variables of parking_lot are not recorded. Signals that were overwritten are not
-//! known. Of a dead process it is not known whether a thread existed that had recorded nothing, and that could signal.
+//! known. A dead process may have had a thread that recorded nothing and could signal: that is not known.
 //!
 //! # Example output
 //!

@@ -25,7 +25,7 @@
 //! # Blind spots
 //!
 //! Locks of `librip::sync` and `librip::raw` do not return such errors. The functions of `threads.h` return one code
-//! for all of them, which is not noted. Of each kind, four callers are kept.
+//! for all of them, which is not noted. Four callers of each kind are kept.
 //!
 //! The C library marks only mutexes as destroyed. The use of another destroyed object is not noticed: a program may
 //! have initialised the memory again by assignment.

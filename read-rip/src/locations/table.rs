@@ -240,7 +240,7 @@ impl<'a> Locations<'a> {
         &self.snapshot.sites[index]
     }
 
-    /// The index of the site at a PC of a process, if there is one. Of several that the linker folded, any.
+    /// The index of the site at a PC of a process, if there is one. If the linker folded several: any of them.
     pub fn site_at(&self, pid: u32, pc: u64) -> Option<usize> {
         self.marks(pid, pc)?.different.first().copied()
     }

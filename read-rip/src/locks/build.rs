@@ -221,7 +221,7 @@ fn one_thread<'a>(
     }
     // If a signal handler joins a thread too, the later entry is its. If a wrapper and the interposer record one join,
     // the first entry is the wrapper's, which knows the caller.
-    // Of a task, a future that was polled last.
+    // In a task: a future that was polled last.
     let was_polled = |held: &&&HeldLock| {
         let task = slot.task.as_ref().filter(|_| held.is_of_future);
         task.and_then(|task| task.is_entry_polled(usize::from(held.index))) != Some(false)

@@ -55,8 +55,8 @@ pub(super) fn find_peers(threads: &mut [ThreadLocks]) {
     }
 }
 
-/// Of several that wait on one side of a channel, what the last of them has noted counts for all: a use of the other
-/// side ended only the first wait of that time.
+/// If several wait on one side of a channel, what the last of them has noted counts for all: a use of the other side
+/// ended only the first wait of that time.
 fn believe_newest(threads: &mut [ThreadLocks]) {
     let mut newest: HashMap<LockId, (Option<u64>, Option<Peer>)> = HashMap::default();
     let waits = |thread: &ThreadLocks| {

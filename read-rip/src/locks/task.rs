@@ -158,7 +158,7 @@ impl TaskFacts {
         self.ways_to_wait().filter(|(is_polled, _)| *is_polled != Some(false)).count()
     }
 
-    /// Of each wait, whether it was polled last, and whether with the task's own waker.
+    /// For each wait: whether it was polled last, and whether with the task's own waker.
     fn ways_to_wait(&self) -> impl Iterator<Item = (Option<bool>, bool)> {
         let joins = self.joins.iter().map(|join| (join.is_polled, join.is_direct));
         self.waits.iter().map(|wait| (wait.is_polled, wait.is_direct)).chain(joins)

@@ -73,7 +73,7 @@ pub(super) fn task_facts(
 /// Adds an entry of the table of task `id` to what its futures wait for and hold.
 fn add_entry(facts: &mut TaskFacts, state: &TaskState, entry: &Entry<'_>, id: ThreadId) {
     let index = usize::from(entry.held.index);
-    // Of an entry that code on a thread has made, the turn is that of a former entry.
+    // An entry that code on a thread has made still has the turn of a former entry.
     let of = state.entries.get(index).filter(|_| entry.held.is_of_future).copied().unwrap_or_default();
     if is_wait(entry.held.state) && entry.held.state != HeldState::ConditionWait {
         let wait = entry.wait(id);

@@ -104,7 +104,7 @@ pub fn task_awaits(thread: &ThreadLocks, task: &TaskFacts) -> Vec<LocationId> {
     awaits
 }
 
-/// Of the named futures that were polled last, the one that no other one is part of.
+/// The named future that was polled last and that no other such future is part of.
 fn innermost(task: &TaskFacts) -> Option<&TaskFuture> {
     let polled = || task.futures.iter().filter(|future| future.is_polled != Some(false));
     let is_outer = |index| polled().any(|future| future.outer == Some(index));

@@ -356,7 +356,7 @@ impl Document<'_, '_> {
         let about = match picture.has_tasks() {
             true => {
                 "Waits, holds and spans with their times, of the threads and tasks that wait for locks, of those that \
-                 hold them, and of those that did the most. Of a task also what it does now, and since when."
+                 hold them, and of those that did the most. For a task also what it does now, and since when."
             }
             false => {
                 "Waits, holds and spans with their times, of the threads that wait for locks, of those that hold \

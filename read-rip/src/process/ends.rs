@@ -18,7 +18,7 @@ impl Ends {
 
     /// When the last process of a ring ended; `None`: not known. `maker` made the ring, and the others recorded in it.
     ///
-    /// Of the others, those that outlived their parents became children of this process, so their ends are known.
+    /// The others that outlived their parents became children of this process, so their ends are known.
     /// Whoever is not known here ended before its parent did.
     pub fn last_of(&self, maker: u32, others: impl Iterator<Item = u32>) -> Option<Instant> {
         let mut last = (*self.by_pid.get(&maker)?)?;

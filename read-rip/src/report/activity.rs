@@ -83,7 +83,7 @@ impl<'a> ActivityWords<'a> {
         let (name, doing) = (self.names.thread(thread), self.of(seen.index));
         let place =
             seen.place.map_or_else(String::new, |place| format!(", at {}", self.names.location(place)));
-        // Of a thread that runs, the words have the time already.
+        // The words about a thread that runs have the time already.
         let is_running = matches!(activity, Activity::Runs | Activity::Starves);
         let still_ns = self.seen.window_ns.filter(|_| seen.is_still == Some(true) && !is_running);
         Some(match still_ns {

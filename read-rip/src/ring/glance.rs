@@ -47,7 +47,7 @@ pub fn glance(source: &Source, header: &Header) -> io::Result<Vec<Glimpse>> {
     let at_once = if len > WHOLE_MAX_BYTES { 1 } else { PIECE_BYTES / len };
     for first in (0..slots.used).step_by(at_once as usize) {
         let last = (first + at_once).min(slots.used);
-        // Of the last slot, the header is enough.
+        // The header of the last slot is enough.
         let wanted = (last - first - 1) * len + HEADER_LEN;
         let bytes = copied.take_all(source, slots.offset + first * len, wanted as usize)?;
         for index in first..last {

@@ -11,13 +11,13 @@ use std::sync::Arc;
 pub struct Site {
     /// What its address is relative to.
     pub home: Home,
-    /// Module-relative address of the mark. Of a site of a process, the actual address.
+    /// Module-relative address of the mark. For a site of a process: the actual address.
     pub pc: u64,
     /// Source file, as its path was given to the compiler.
     pub file: Arc<str>,
     /// The module path of the source (Rust), or empty.
     pub module_path: Arc<str>,
-    /// The mark's label, or empty. Of a span, its name.
+    /// The mark's label, or the name of its span; may be empty.
     pub label: Arc<str>,
     /// The format of the values of an event or of a span, or empty.
     pub format: Arc<str>,

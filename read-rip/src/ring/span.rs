@@ -25,7 +25,7 @@ pub struct OpenSpan {
     pub sequence: SequenceBits,
     /// When it began, ticks; `None` if that was not recorded.
     pub since_ticks: Option<u64>,
-    /// Its first value. Of a text, the first 8 bytes, or where it is.
+    /// Its first value. For a text: the first 8 bytes, or where it is.
     pub value: Option<Value>,
 }
 

@@ -80,7 +80,7 @@ impl Dwarf {
             name.is_ok_and(|name| gimli::Reader::to_string_lossy(&name).is_ok_and(|name| is_end(&name, file)))
         });
         let entry = found.next()?;
-        // Of two files with one name, it is not known which one it is.
+        // If two files have one name, it is not known which one it is.
         found.all(|other| other.md5() == entry.md5()).then(|| *entry.md5())
     }
 

@@ -24,7 +24,7 @@ pub(super) struct SymbolTable {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Symbol {
     address: u64,
-    /// Of several symbols with one address, the highest rank is used: global names are better known than local ones.
+    /// The symbol of the highest rank at an address is used: global names are better known than local ones.
     rank: u8,
     len_bytes: u64,
     name_offset: u32,
@@ -132,7 +132,7 @@ impl SymbolTable {
     }
 }
 
-/// Of the symbols that cover an address, the one that begins last.
+/// The symbol that covers an address; if several do, the one that begins last.
 fn containing(symbols: &[Symbol], address: u64) -> Option<Symbol> {
     let end = symbols.partition_point(|symbol| symbol.address <= address);
     let covers = |symbol: &&Symbol| address - symbol.address < symbol.len_bytes;

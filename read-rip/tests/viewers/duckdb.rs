@@ -165,7 +165,7 @@ fn answers(engine: &str) {
         let of = holders.iter().find(|row| row["lock"] == "sessions" && row["holder"] == function).unwrap();
         (of["line"].to_string(), number(of, "share_percent"))
     };
-    // Of the waits 100, 200, 300, 400 and 500 of a record, one is at another place.
+    // One of the waits 100, 200, 300, 400 and 500 of a record is at another place.
     assert_eq!((share("flush"), share("take")), (("88".into(), 80.0), ("52".into(), 20.0)));
 }
 

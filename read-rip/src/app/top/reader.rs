@@ -147,7 +147,7 @@ impl Reader {
         let args = CheckArgs { window: WINDOW, ..CheckArgs::of(RingArgs::default()) };
         let read = Readings::of(path, &args, &Ends::default(), &self.wanted);
         let made = read.and_then(|readings| picture(readings, &args, &self.wanted));
-        // Of a process that ended meanwhile, a reading without a ring has only a part.
+        // If the process ended meanwhile, a reading without a ring has only a part of it.
         let exists = process_of(path).map_or(Ok(()), |pid| LiveTarget::open(pid).map(drop));
         match exists.map_err(AppError::Process).and(made) {
             Ok(picture) => {

@@ -229,8 +229,8 @@ impl LiveTarget {
         self.existing(tasks)
     }
 
-    /// As [`LiveTarget::tasks`], and faster. Of a thread that sleeps in a system call it leaves out the name, the start
-    /// and the nice value, and whether it sleeps for a disk or is stopped: [`LiveTarget::tasks_again`] adds them.
+    /// As [`LiveTarget::tasks`], and faster. For a thread that sleeps in a system call, it leaves out the name, the
+    /// start and the nice value, and whether it sleeps for a disk or is stopped: [`LiveTarget::tasks_again`] adds them.
     ///
     /// # Errors
     ///

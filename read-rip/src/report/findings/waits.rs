@@ -86,7 +86,7 @@ fn longest(words: &Words<'_>, of: &Standstill, direct: usize) -> String {
 fn holder_line(words: &Words<'_>, holder: &StandingHolder) -> String {
     let StandingHolder { hold, held_at_least_ns, .. } = holder;
     let (thread, acquired) = (words.thread(hold.thread), words.acquired(hold));
-    // Of a hold with a time, the time is exact, unless the end of the process is not known.
+    // The time of a hold is exact, if it has one, unless the end of the process is not known.
     let bound = match hold.for_ns {
         Some(_) => words.lasting(" for ", hold.for_ns),
         None => lasting(" for at least ", *held_at_least_ns),

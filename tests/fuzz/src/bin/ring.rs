@@ -1,6 +1,6 @@
 //! The whole file: every byte of a ring, plain or compressed, in the present or the legacy format. Runs all commands.
 //!
-//! Of the inputs whose last bit is set, what is written once gets the right checksums: otherwise a reader refuses most
+//! An input whose last bit is set gets the right checksums for what is written once: otherwise a reader refuses most
 //! changes of tables before it looks at them.
 #![no_main]
 
