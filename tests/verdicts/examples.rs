@@ -95,3 +95,19 @@ fn the_starved_runtime_is_proven_while_it_lives_and_its_requests_are_ready() {
     let made = format!("ready and not polled, made at {file}:{} : 5 tasks", line.parse::<u32>().unwrap() + 1);
     assert!(groups.contains(&made), "no {made:?} in {groups}");
 }
+
+#[test]
+fn a_stuck_server_that_was_killed_is_not_called_sound_however_few_threads_it_has() {
+    for threads in ["1", "2", "5", "12"] {
+        let mut victim = Plan::new(env!("CARGO_BIN_EXE_example-server"), &["--threads", threads]).start();
+        victim.until("stuck: all workers wait");
+        victim.kill();
+        let remains = victim.wait();
+        let answer = check(&remains.ring_path(), &[]);
+        assert!(answer.status == 3 || !answer.findings.is_empty(), "{threads} threads: {answer:#?}");
+        let text = printed(&["check"], &remains.ring_path());
+        assert!(text.contains("janitor") && text.contains(" from sessions.rs:"), "{threads} threads: {text}");
+        let view = printed(&[], &remains.ring_path());
+        assert!(!view.contains("check: no findings"), "{threads} threads: {view}");
+    }
+}

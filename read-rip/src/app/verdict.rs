@@ -121,9 +121,9 @@ pub(super) fn of_model(
     };
     let (mut found, _) = findings::run_bounded(&view);
     reading.doubt(&mut found);
-    let balance = Balance::of(&view, &found);
-    let outcome = reading.outcome(balance.outcome);
-    let verdict = sentence(outcome, &found, names).map(|what| match outcome {
+    let mut balance = Balance::of(&view, &found);
+    balance.outcome = reading.outcome(balance.outcome);
+    let verdict = sentence(&balance, &found, names).map(|what| match balance.outcome {
         // It says what to do.
         Outcome::Hidden => format!("check: {what}"),
         _ => format!("check: {what}; next: {command}"),
@@ -132,10 +132,10 @@ pub(super) fn of_model(
 }
 
 /// What an analysis says of a process, in a line; `None` if nothing is known that can be judged.
-pub(super) fn sentence(outcome: Outcome, found: &[Finding], names: &LockNames<'_>) -> Option<String> {
-    if outcome == Outcome::NothingRecorded {
+pub(super) fn sentence(balance: &Balance, found: &[Finding], names: &LockNames<'_>) -> Option<String> {
+    if balance.outcome == Outcome::NothingRecorded {
         return None;
     }
     let judged = || report::brief(found, names).unwrap_or_else(|| "no findings".to_owned());
-    Some(report::not_judged(outcome, names).unwrap_or_else(judged))
+    Some(report::not_judged(balance, names).unwrap_or_else(judged))
 }

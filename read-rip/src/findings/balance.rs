@@ -12,8 +12,9 @@ use super::nobody_left::asleep;
 use super::runtimes::executor;
 use super::task_balance::TaskBalance;
 use super::view::View;
-use super::{Asleep, Finding, Kind};
-use crate::locks::{Awaited, Doing, StepKind, ThreadLocks};
+use super::{Asleep, Finding, HoldFact, Kind};
+use crate::locations::LocationId;
+use crate::locks::{Awaited, Doing, HoldState, LockId, StepKind, ThreadLocks};
 use crate::threads::ThreadState;
 
 named! {
@@ -30,6 +31,9 @@ named! {
         /// All tasks wait without a time limit, and have done so for the threshold if the process lives; no finding
         /// says why, and nobody who could wake one is known. No thread runs, or waits with a time limit.
         AllTasksWait = "all-tasks-wait",
+        /// The process died at an unknown moment. A thread held a lock, and most others that use it waited for it. The
+        /// record does not say for how long: the threads may have been stuck, or the lock busy.
+        HeldAtEnd = "held-at-end",
         /// All workers of an executor were in polls when the process died, and tasks were ready.
         AllWorkersBusy = "all-workers-busy",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
@@ -47,6 +51,56 @@ impl Outcome {
     /// Whether something could be judged.
     pub fn is_judged(self) -> bool {
         matches!(self, Outcome::Findings | Outcome::NothingFound)
+    }
+}
+
+/// A lock that a thread held when a process died at an unknown moment, and for which most others waited that use it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HeldAtEnd {
+    /// The lock.
+    pub lock: LockId,
+    /// The hold.
+    pub hold: HoldFact,
+    /// What the holder did last.
+    pub last: Option<LocationId>,
+    /// How many threads waited.
+    pub waiting: usize,
+    /// How many threads are known to use the lock, without the holder.
+    pub others: usize,
+    /// For how long the first of them has waited at least, ns.
+    pub for_ns: Option<u64>,
+    /// For how long at most, ns.
+    pub at_most_ns: Option<u64>,
+}
+
+impl HeldAtEnd {
+    /// The lock for which most threads waited, of those that are in no idle pool.
+    fn of(view: &View<'_>, pools: &[IdlePool]) -> Option<HeldAtEnd> {
+        if !view.now.is_final || !view.now.is_end_unknown {
+            return None;
+        }
+        let held = |lock: LockId| {
+            let hold = view.now.locks[lock].holders.iter().find(|hold| hold.state == HoldState::Held)?;
+            let waiting =
+                view.waits(lock).filter(|wait| !wait.is_timed && wait.thread != hold.thread).count();
+            let past = view.pasts().get(lock)?;
+            let others = past.users.iter().filter(|&&user| user != hold.thread).count();
+            (waiting > 0 && 2 * waiting > others).then(|| {
+                let first_ns = view.first_wait_ns(lock);
+                HeldAtEnd {
+                    lock,
+                    hold: view.hold_fact(hold),
+                    last: view.now.threads[hold.thread].last,
+                    waiting,
+                    others,
+                    for_ns: view.ago_ns(first_ns),
+                    at_most_ns: first_ns.and_then(|first_ns| view.at_most_ns(first_ns)),
+                }
+            })
+        };
+        let is_of_pool = |lock: &LockId| pools.iter().any(|pool| pool.lock == *lock);
+        let locks = (0..view.now.locks.len()).filter(|lock| !is_of_pool(lock));
+        locks.filter_map(held).max_by_key(|held| held.waiting)
     }
 }
 
@@ -85,6 +139,9 @@ pub struct Balance {
     pub doing: BTreeMap<Doing, usize>,
     /// Idle pools, and what looks like one.
     pub pools: Vec<IdlePool>,
+    /// Why the outcome is [`Outcome::HeldAtEnd`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_at_end: Option<HeldAtEnd>,
     /// What the tasks do.
     pub tasks: TaskBalance,
 }
@@ -129,12 +186,15 @@ impl Balance {
             tasks.saturated.clear();
         }
         let nobody_runs = || doing.keys().all(|what| waits_inside(what) || is_idle(what));
+        let pools = idle_pool::pools(view);
+        let held_at_end = HeldAtEnd::of(view, &pools).filter(|_| found.is_empty());
         let outcome = match () {
             () if !found.is_empty() => Outcome::Findings,
             () if model.locks.is_empty() && !model.has_progress_sites && is_unknown && tasks.present == 0 => {
                 Outcome::NothingRecorded
             }
             () if all_wait => Outcome::AllWait,
+            () if held_at_end.is_some() => Outcome::HeldAtEnd,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
             () if is_unrecorded && present().any(|thread| executor(thread).is_some()) => Outcome::UnseenTasks,
@@ -160,7 +220,8 @@ impl Balance {
             unrecorded: model.unrecorded,
             overwritten: model.threads.iter().filter(is_cut).count(),
             doing,
-            pools: idle_pool::pools(view),
+            pools,
+            held_at_end,
             tasks,
         }
     }
@@ -196,6 +257,43 @@ mod tests {
         let of = balance(&scene);
         assert_eq!((of.present, of.on_locks, of.on_conditions, of.on_semaphores), (5, 2, 1, 1));
         assert_eq!((of.longest_ns, of.outcome), (Some(12 * SECOND), Outcome::NothingFound));
+    }
+
+    #[test]
+    fn a_killed_process_most_of_whose_threads_waited_for_one_is_not_called_sound() {
+        for waiters in [1, 3, 30] {
+            let mut scene = Scene::killed(SECOND);
+            let (owner, lock) = (scene.thread("owner"), scene.lock("LOCK"));
+            scene.thread("other");
+            scene.holds(owner, lock);
+            for _ in 0..waiters {
+                let waiter = scene.thread("worker");
+                scene.waits(waiter, lock);
+            }
+            let of = balance(&scene);
+            assert_eq!(of.outcome, Outcome::HeldAtEnd);
+            let held = of.held_at_end.unwrap();
+            assert_eq!(
+                (held.lock, held.hold.thread, held.waiting, held.others),
+                (lock, owner, waiters, waiters)
+            );
+            assert_eq!((held.for_ns, held.at_most_ns), (Some(12 * SECOND), Some(13 * SECOND)));
+            // As many others use the lock and do not wait.
+            for _ in 0..waiters {
+                let user = scene.thread("user");
+                scene.nests(user, &[lock]);
+            }
+            assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
+        }
+        let mut scene = Scene::killed(SECOND);
+        let (owner, lock) = (scene.thread("owner"), scene.lock("LOCK"));
+        let waiter = scene.thread("worker");
+        scene.waits(waiter, lock);
+        scene.thread("other");
+        assert_eq!(balance(&scene).outcome, Outcome::NothingFound, "nobody holds it");
+        scene.holds(owner, lock);
+        scene.model.is_end_unknown = false;
+        assert_eq!(balance(&scene).outcome, Outcome::NothingFound, "its length is known");
     }
 
     #[test]

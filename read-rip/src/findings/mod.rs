@@ -78,7 +78,7 @@ mod waits_for;
 #[cfg(test)]
 mod worker_tests;
 
-pub use balance::{Balance, Outcome};
+pub use balance::{Balance, HeldAtEnd, Outcome};
 pub use evidence::*;
 pub use finding::{Analysis, Finding, Limit};
 pub use idle_pool::IdlePool;

@@ -54,7 +54,7 @@ pub(super) fn balance(
     let (all, locks) = (counted(checked.threads as u64, "thread"), counted(checked.locks as u64, "lock"));
     if is_without_findings {
         let looked_at = looked_at(checked, locks.clone());
-        match reason(balance.outcome, names) {
+        match reason(balance, names) {
             // All findings may be suppressed, or less certain than what was asked for.
             None => writeln!(out, "no findings in {looked_at}")?,
             Some(Reason { sentence, more }) => {

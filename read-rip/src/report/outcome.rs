@@ -1,8 +1,8 @@
 //! Why a process was not judged: one sentence for each outcome, which all views have.
 
 use super::names::LockNames;
-use super::units::counted;
-use crate::findings::{Outcome, Runtime, executor};
+use super::units::{counted, lasted};
+use crate::findings::{Balance, HeldAtEnd, Outcome, Runtime, executor};
 use crate::target::Hidden;
 
 /// Why nothing was judged: the sentence that every view has, and what a full report adds to it.
@@ -14,10 +14,10 @@ pub(super) struct Reason {
 }
 
 /// The reason for an outcome; `None` if there was a judgement.
-pub(super) fn reason(outcome: Outcome, names: &LockNames<'_>) -> Option<Reason> {
+pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason> {
     let model = names.model;
     let reason = |sentence: &str, more: &str| Reason { sentence: sentence.to_owned(), more: more.to_owned() };
-    Some(match outcome {
+    Some(match balance.outcome {
         Outcome::Findings | Outcome::NothingFound => return None,
         Outcome::NothingRecorded if model.is_recorded() => {
             reason("nothing to judge: no lock is in the record", "")
@@ -54,6 +54,7 @@ pub(super) fn reason(outcome: Outcome, names: &LockNames<'_>) -> Option<Reason> 
             "not judged: all tasks wait for one another, or for something that is not recorded",
             ", such as a main future; `librip::task::traced` makes a task of it",
         ),
+        Outcome::HeldAtEnd => held_at_end(balance.held_at_end?, names),
         Outcome::AllWorkersBusy => reason(
             "not judged: all workers of an executor were in polls when the process died",
             ", and if that lasted, the ready tasks were starved",
@@ -66,8 +67,32 @@ pub(super) fn reason(outcome: Outcome, names: &LockNames<'_>) -> Option<Reason> 
 }
 
 /// The sentence for an outcome; `None` if there was a judgement.
-pub fn not_judged(outcome: Outcome, names: &LockNames<'_>) -> Option<String> {
-    reason(outcome, names).map(|reason| reason.sentence)
+pub fn not_judged(balance: &Balance, names: &LockNames<'_>) -> Option<String> {
+    reason(balance, names).map(|reason| reason.sentence)
+}
+
+/// Who held a lock when the process died.
+fn held_at_end(of: HeldAtEnd, names: &LockNames<'_>) -> Reason {
+    let HeldAtEnd { lock, hold, last, waiting, others, for_ns, at_most_ns } = of;
+    let lock = names.lock(&names.model.locks[lock]);
+    let lasted = lasted(true, for_ns, at_most_ns).unwrap_or_else(|| "for an unknown time".to_owned());
+    let holder = names.thread(hold.thread);
+    let waited = match (waiting, others) {
+        (1, 1) => "the only other thread that uses it waited".to_owned(),
+        (2, 2) => "both other threads that use it waited".to_owned(),
+        (waiting, others) if waiting >= others => format!("all {waiting} other threads that use it waited"),
+        (waiting, others) => format!("{waiting} of the {others} other threads that use it waited"),
+    };
+    let sentence =
+        format!("not judged: {holder} held {lock} when the process died, and {waited} for it, {lasted}");
+    let acquired = hold.location.map(|at| format!("acquired it at {}", names.location(at)));
+    let last = last.map(|at| format!("was last at {}", names.location(at)));
+    let did: Vec<String> = acquired.into_iter().chain(last).collect();
+    let more = match did.as_slice() {
+        [] => String::new(),
+        did => format!("; {holder} {}: if it was stuck there, so were the others", did.join(" and ")),
+    };
+    Reason { sentence, more }
 }
 
 /// Why a process is not judged that this user may not look into, and what to do.

@@ -53,7 +53,7 @@ pub(in crate::app) fn make(
     report::findings(&mut findings, found, checked, names, &Sources::default())?;
     let mut findings = report::plain_lines(&findings);
     findings.extend(defects(reading));
-    let verdict = verdict::sentence(checked.balance.outcome, found, names);
+    let verdict = verdict::sentence(&checked.balance, found, names);
     let more_locks = overview.hidden + overview.locks.len().saturating_sub(locks_max);
     let mut texts = Texts::default();
     let polled = polled(model);

@@ -92,7 +92,7 @@ fn row(path: PathBuf, readings: Result<Readings, AppError>, args: &CheckArgs, wa
     let judged = readings.and_then(|readings| {
         judge(readings, args, &[], wanted, Manner::Screen, &mut |found, checked, names, reading| {
             let (process, name) = names_of(reading);
-            let text = sentence(checked.balance.outcome, found, names);
+            let text = sentence(&checked.balance, found, names);
             made = Some(ProcessRow {
                 name,
                 program: printable(&process).into_owned(),

@@ -228,6 +228,7 @@ mod tests {
                 all_wait: false,
                 refused: 0,
             },
+            held_at_end: None,
             pools: Vec::new(),
         },
         suppressed: 0,

@@ -6,10 +6,13 @@ use crate::findings::{ActiveHolder, ApparentHolder, Contended, CrowdedLine, Over
 
 pub(super) fn queue(words: &mut Words<'_>, queue: &Queue) -> Paragraph {
     let (waiting, lock) = (queue.waiters.count, words.lock(queue.lock));
-    let summary = format!(
-        "{waiting} of the {} that use {lock} wait for it, and it changes hands",
-        words.threads(queue.users)
-    );
+    // How long the last holder kept it was not recorded: it may have been kept for ever.
+    let is_end_unknown = queue.holder.is_some() && words.is_end_unknown();
+    let wait = match is_end_unknown {
+        true => "waited for it when the process died",
+        false => "wait for it, and it changes hands",
+    };
+    let summary = format!("{waiting} of the {} that use {lock} {wait}", words.threads(queue.users));
     let mut evidence = vec![match &queue.holder {
         Some(holder) => active_holder(words, holder),
         None => "no thread is known to hold it now".to_owned(),

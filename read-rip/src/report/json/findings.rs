@@ -117,15 +117,22 @@ impl<W: Write> Json<W> {
 
 fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonChecked<'a> {
     let (pools, polls) = (&checked.balance.pools, &checked.balance.tasks.saturated);
-    let mentions = (!pools.is_empty() || !polls.is_empty()).then(|| {
+    let held = &checked.balance.held_at_end;
+    let mentions = (!pools.is_empty() || !polls.is_empty() || held.is_some()).then(|| {
         let of_polls = polls.iter().filter_map(PollFact::place);
-        let locations: BTreeSet<_> = pools.iter().map(|pool| pool.location).chain(of_polls).collect();
+        let of_held = held.iter().flat_map(|held| [held.hold.location, held.last]).flatten();
+        let locations: BTreeSet<_> =
+            pools.iter().map(|pool| pool.location).chain(of_polls).chain(of_held).collect();
         let of_polls = polls.iter().flat_map(|poll| [Some(poll.task), poll.thread]).flatten();
-        let threads: BTreeSet<_> = pools.iter().map(|pool| pool.holder).chain(of_polls).collect();
+        let of_held = held.iter().map(|held| held.hold.thread);
+        let threads: BTreeSet<_> =
+            pools.iter().map(|pool| pool.holder).chain(of_polls).chain(of_held).collect();
+        let locks: BTreeSet<_> =
+            pools.iter().map(|pool| pool.lock).chain(held.iter().map(|held| held.lock)).collect();
         let location = |id| json_location(names.locations.get(id), names.locations, snapshot).with_id(id);
         JsonMentions {
             threads: threads.into_iter().map(|id| json_thread(id, names, snapshot)).collect(),
-            locks: pools.iter().map(|pool| json_lock(pool.lock, names)).collect(),
+            locks: locks.into_iter().map(|id| json_lock(id, names)).collect(),
             locations: locations.into_iter().map(location).collect(),
         }
     });
