@@ -147,9 +147,14 @@ fn fate_of_threads(process: &Process) -> ProcResult<Fate> {
     Ok(longest)
 }
 
+/// A number as a pid. No process has a number below 1, but a damaged or planted ring may claim one.
+fn possible(pid: i32) -> Option<Pid> {
+    Some(pid).filter(|&pid| pid > 0).and_then(Pid::from_raw)
+}
+
 /// Asks the kernel about a process that `/proc` does not show.
 fn ask_kernel(pid: i32) -> Seen {
-    let Some(pid) = Pid::from_raw(pid) else { return Seen::Gone };
+    let Some(pid) = possible(pid) else { return Seen::Gone };
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(descriptor) if is_readable(&descriptor, Duration::ZERO) => return Seen::Gone,
         Ok(_) => return Seen::Hidden,
@@ -167,14 +172,14 @@ fn ask_kernel(pid: i32) -> Seen {
 
 /// Whether the kernel reports that all threads of a process have ended.
 fn is_reported_dead(pid: i32) -> bool {
-    Pid::from_raw(pid)
+    possible(pid)
         .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
         .is_some_and(|descriptor| is_readable(&descriptor, Duration::ZERO))
 }
 
 /// Waits until the kernel reports that a process has ended, or for a short time.
 fn wait_for_end(pid: i32) {
-    match Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) {
+    match possible(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) {
         Some(descriptor) => drop(is_readable(&descriptor, LOOK_AGAIN)),
         None => std::thread::sleep(LOOK_AGAIN),
     }

@@ -517,3 +517,25 @@ fn tasks_and_futures_that_lead_in_circles_are_answered_promptly() {
     let futures = text.lines().filter(|line| line.trim_start() == "save::? save.rs:7");
     assert_eq!(futures.count(), 4 * 500, "{text}");
 }
+
+// Numbers that no process has.
+
+#[test]
+fn a_process_whose_number_no_process_has_is_gone() {
+    for pid in [0, 1 << 31, u32::MAX] {
+        let scratch = Scratch::new();
+        let of_this_boot = sound_ring().of_a_dead_process();
+        let ring = Ring { pid, children: (2, vec![pid, 1 << 31]), ..of_this_boot };
+        let path = scratch.path("ring");
+        ring.build().write(&path);
+        for command in ["show", "check", "list"] {
+            let outcome = read_rip([OsStr::new(command), path.as_os_str()]);
+            assert!(
+                outcome.status < 4 && !outcome.stderr.contains("panicked"),
+                "{pid} {command}: {outcome:#?}"
+            );
+        }
+        let outcome = read_rip([path.as_os_str()]).sound();
+        assert!(outcome.heading().contains(&format!("[{pid}], dead")), "{outcome:#?}");
+    }
+}
