@@ -25,7 +25,7 @@ use crate::sys;
 use librip_format::{AwaitEntry, Header, HeldLock};
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000d;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000e;
 
 /// What an instance shows to the others.
 ///
@@ -91,6 +91,7 @@ pub(crate) struct TaskCalls {
     pub(crate) begin_turn: unsafe extern "C" fn(slot: &TaskSlot) -> Turn,
     pub(crate) end_turn: unsafe extern "C" fn(slot: &TaskSlot, turn: Turn, wakers: u32),
     pub(crate) woken: extern "C" fn(slot: &TaskSlot),
+    pub(crate) lower_wakers: extern "C" fn(slot: &TaskSlot, wakers: u32),
     pub(crate) rested: extern "C" fn(),
     pub(crate) left_worker: extern "C" fn(),
     /// See [`futures`](super::futures).

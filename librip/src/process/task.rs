@@ -31,7 +31,7 @@ use core::sync::atomic::{AtomicU64, compiler_fence};
 
 use librip_format::{
     SlotHeader, TaskPart, WAKERS_OFF_WORKER, WAKERS_UNKNOWN, pack_wakers, sampled_time, task_since,
-    task_ticks,
+    task_ticks, unpack_wakers,
 };
 
 use super::blocks::blocks;
@@ -333,6 +333,24 @@ pub(crate) fn woken(slot: &TaskSlot) {
     if is_first && clock::times_events() {
         store_time(&part.woken, number, clock::of_event());
     }
+}
+
+/// Only so many can wake the task any more. A number that is not above this one stays, and so does one that says that it
+/// is not known.
+///
+/// The task exists, as for [`woken`]. No other thread lowers the number, or stores one above 1, meanwhile.
+pub(crate) fn lower_wakers(slot: &TaskSlot, wakers: u32) {
+    if !slot.exists() || !slot.is_own() {
+        return;
+    }
+    // SAFETY: it exists.
+    let part = unsafe { slot.part() };
+    // ORDERING: relaxed: a number for the reader. The callers order themselves by a lock. A thread that polls the task
+    // stores one of at most 1, or that the number is not known, without that lock: then the exchange fails.
+    let _ = part.wakers.fetch_update(Relaxed, Relaxed, |packed| {
+        let is_above = (wakers + 1..WAKERS_OFF_WORKER).contains(&unpack_wakers(packed));
+        is_above.then(|| pack_wakers(wakers))
+    });
 }
 
 fn store_time(time: &AtomicU64, number: u64, ticks: u64) {

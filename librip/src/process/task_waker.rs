@@ -7,18 +7,24 @@
 //!
 //! # Who can wake a task
 //!
-//! Whoever may wake the task has a clone of its waker. So the number of clones after a poll says how many there are
-//! ([`Wakers::clones`]). If each of them is kept by a lock for which the task waits, nothing else can wake the task: no
-//! time limit, no message, no other branch of a `select!`. Then its wait is as certain as that of a thread. A future
-//! may be polled with another waker, which some combinator has made of the task's. So a wait for a lock says whether it
-//! was polled with the task's own waker ([`is_of_task`]).
+//! Whoever may wake the task has a clone of its waker. So the number of clones after a poll says how many there are. If
+//! each of them is kept by a lock for which the task waits, nothing else can wake the task: no time limit, no message, no
+//! other branch of a `select!`. Then its wait is as certain as that of a thread. A future may be polled with another
+//! waker, which some combinator has made of the task's. So a wait for a lock says whether it was polled with the task's
+//! own waker ([`is_of_task`]).
+//!
+//! Somebody who has woken the task by a reference may drop its clone when the task has been polled again. So the number
+//! is stored at the end of a poll ([`Wakers::end_poll`]), and lowered when a clone is dropped ([`Counting::dropped`]).
+//! The slot must not keep a number that is too low: a proof may rest on it. Two threads may store at once, and the one
+//! whose number is older may be late. So whoever stores a number above one counts and stores under the lock. A number
+//! of at most one is stored without it, and is never lowered.
 
 #![allow(unsafe_code, reason = "a waker is a pointer with a table of functions")]
 
 use core::mem::{self, ManuallyDrop};
 use core::ptr;
-use core::sync::atomic::Ordering::Acquire;
-use core::sync::atomic::fence;
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::sync::atomic::{AtomicUsize, fence};
 use core::task::{RawWaker, RawWakerVTable, Waker};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -56,7 +62,8 @@ impl Identity {
 impl Kept {
     fn new(executors: Waker, slot: TaskSlot) -> Kept {
         let identity = Identity::of(&executors);
-        let counting = Counting { words: slot.address(), state: Mutex::new(State { executors, slot }) };
+        let state = Mutex::new(State { executors, slot });
+        let counting = Counting { words: slot.address(), wakers: AtomicUsize::new(1), state };
         // SAFETY: the functions of the table take such a pointer, and keep the count of references. What they do is
         // safe in any thread.
         let of_futures = unsafe { Waker::from_raw(raw(Arc::new(counting))) };
@@ -101,20 +108,24 @@ impl Wakers {
         poll(&waker)
     }
 
-    /// How many clones of the waker there are: those who may wake the task.
+    /// Ends a poll. `end` stores how many clones of the waker there are: those who may wake the task.
     #[inline(always)]
-    pub(crate) fn clones(&self) -> u32 {
-        let Some(kept) = self.kept.get() else { return 0 };
-        // One is our own.
-        let clones = Arc::strong_count(&kept.counting()).wrapping_sub(1);
-        clones.min(WAKERS_UNKNOWN as usize) as u32
+    pub(crate) fn end_poll(&self, end: impl FnOnce(u32)) {
+        let Some(kept) = self.kept.get() else { return end(0) };
+        let counting = kept.counting();
+        match counting.clones() {
+            clones @ 0..=1 => end(clones),
+            _ => counting.with(|_| end(counting.clones())),
+        }
     }
 
     /// The task is no more: from now on its slot is not written to.
     pub(crate) fn end(self) {
         match self.kept.get() {
-            Some(kept) if self.clones() > 0 => kept.counting().with(|state| state.slot = TaskSlot::NONE),
-            // ORDERING: acquire, pairs with the releases of those who had clones: they have counted their wakes.
+            Some(kept) if Arc::strong_count(&kept.counting()) > 1 => {
+                kept.counting().with(|state| state.slot = TaskSlot::NONE);
+            }
+            // ORDERING: acquire, pairs with the releases of those who had references: they do not use the slot any more.
             _ => fence(Acquire),
         }
     }
@@ -146,6 +157,9 @@ struct State {
 struct Counting {
     /// Where the words of the task's slot are.
     words: usize,
+    /// The wakers of this: that of [`Kept`], and its clones. There may be one reference more for each thread that is
+    /// dropping a clone.
+    wakers: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -154,6 +168,24 @@ impl Counting {
         // The lock is held for a few instructions and calls of the executor's `clone`. If that panics, nothing is half
         // done.
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn clones(&self) -> u32 {
+        // One is that of `Kept`. ORDERING: relaxed: see `dropped`.
+        self.wakers.load(Relaxed).saturating_sub(1).min(WAKERS_UNKNOWN as usize) as u32
+    }
+
+    /// A clone is dropped. `lower` gets how many are left, if the poll that ended last may have stored more.
+    ///
+    /// That poll has counted under the lock if it stored more than one. If it had the lock before this, `lower` sees
+    /// what it stored. If it gets the lock after this, it does not count this clone.
+    fn dropped(&self, lower: impl FnOnce(&TaskSlot, u32)) {
+        // ORDERING: relaxed: the lock orders what is stored.
+        let left = self.wakers.fetch_sub(1, Relaxed) - 1;
+        // One is that of `Kept`.
+        if left > 1 {
+            self.with(|state| lower(&state.slot, self.clones().max(1)));
+        }
     }
 
     /// Counts a wake, and returns the executor's waker.
@@ -169,6 +201,13 @@ impl Counting {
 fn count(slot: &TaskSlot) {
     if let (true, Some(owner)) = (slot.exists(), instance::owner()) {
         (owner.tasks.woken)(slot);
+    }
+}
+
+/// Only so many can wake the task with this slot any more, if it exists.
+fn lower_wakers(slot: &TaskSlot, wakers: u32) {
+    if let (true, Some(owner)) = (slot.exists(), instance::owner()) {
+        (owner.tasks.lower_wakers)(slot, wakers);
     }
 }
 
@@ -206,6 +245,8 @@ unsafe fn of_pointer(pointer: *const ()) -> Arc<Counting> {
 unsafe fn clone(pointer: *const ()) -> RawWaker {
     // SAFETY: the waker lives, and so does its reference, which stays its own.
     let counting = ManuallyDrop::new(unsafe { of_pointer(pointer) });
+    // ORDERING: relaxed: whoever polls the task sees what its poll has cloned.
+    counting.wakers.fetch_add(1, Relaxed);
     raw(Arc::clone(&counting))
 }
 
@@ -213,7 +254,11 @@ unsafe fn wake(pointer: *const ()) {
     // The reference ends here, before the executor learns of the wake: it may poll the task at once, and after that
     // poll this waker must not count as one that can wake the task.
     // SAFETY: the waker gives its reference up.
-    let executors = unsafe { of_pointer(pointer) }.count();
+    let counting = unsafe { of_pointer(pointer) };
+    let executors = counting.count();
+    // ORDERING: release, by the end of the reference. Who polls the task next has got the wake from the executor.
+    counting.wakers.fetch_sub(1, Relaxed);
+    drop(counting);
     executors.wake();
 }
 
@@ -224,7 +269,7 @@ unsafe fn wake_by_ref(pointer: *const ()) {
 
 unsafe fn drop_waker(pointer: *const ()) {
     // SAFETY: the waker gives its reference up.
-    drop(unsafe { of_pointer(pointer) });
+    unsafe { of_pointer(pointer) }.dropped(lower_wakers);
 }
 
 /// The table of a waker that points to an [`OfPoll`], and owns nothing.
@@ -254,12 +299,17 @@ unsafe fn wake_of_poll(pointer: *const ()) {
 
 #[cfg(test)]
 mod tests {
+    use std::hint;
     use std::panic::{self, AssertUnwindSafe};
-    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::sync::mpsc;
     use std::task::Wake;
     use std::thread;
 
+    use librip_format::{TaskPart, pack_wakers, unpack_wakers};
+
     use super::*;
+    use crate::process::{state, task};
 
     /// An executor that notes how many can wake its task when it is woken.
     #[derive(Default)]
@@ -273,8 +323,7 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.wakes.fetch_add(1, SeqCst);
             if let Some(counting) = self.counting.get() {
-                // One is that of `Wakers`, and one is this executor's.
-                self.clones.store(Arc::strong_count(counting) - 2, SeqCst);
+                self.clones.store(counting.clones() as usize, SeqCst);
             }
         }
     }
@@ -299,6 +348,13 @@ mod tests {
         assert_eq!(executor.wakes.load(SeqCst), 3);
     }
 
+    /// What the end of a poll stores.
+    fn counted(wakers: &Wakers) -> u32 {
+        let mut clones = None;
+        wakers.end_poll(|number| clones = Some(number));
+        clones.unwrap()
+    }
+
     #[test]
     fn nothing_is_made_for_a_task_whose_waker_nobody_clones() {
         let (mut wakers, executor) = (Wakers::default(), Arc::new(Executor::default()));
@@ -308,7 +364,7 @@ mod tests {
         }
         assert_eq!(executor.wakes.load(SeqCst), 2);
         assert!(wakers.kept.get().is_none());
-        assert_eq!((wakers.clones(), Arc::strong_count(&executor)), (0, 2));
+        assert_eq!((counted(&wakers), Arc::strong_count(&executor)), (0, 2));
     }
 
     #[test]
@@ -320,10 +376,10 @@ mod tests {
                 clones.map(|clone| clone.join().unwrap())
             })
         });
-        assert_eq!(wakers.clones(), 4);
+        assert_eq!(counted(&wakers), 4);
         poll(&mut wakers, Waker::noop(), |waker| assert!(clones.iter().all(|clone| clone.will_wake(waker))));
         drop(clones);
-        assert_eq!(wakers.clones(), 0);
+        assert_eq!(counted(&wakers), 0);
     }
 
     #[test]
@@ -365,6 +421,54 @@ mod tests {
         wakers.poll(&slot, Waker::noop(), |waker| {
             assert!(is_of_task(waker, slot.words) && !is_of_task(waker, slot.words.wrapping_add(1)));
             assert!(!is_of_task(Waker::noop(), slot.words));
+        });
+    }
+
+    /// Drops a clone whose slot belongs to no ring.
+    fn drop_clone(clone: Waker) {
+        let clone = ManuallyDrop::new(clone);
+        // SAFETY: it is a waker with `VTABLE`, and is not used again.
+        unsafe { of_pointer(clone.data()) }.dropped(task::lower_wakers);
+    }
+
+    /// Clones are dropped while polls end, and the thread that polls keeps some. When all other threads are done, the
+    /// slot says how many are kept, and never less before.
+    #[test]
+    fn a_slot_says_how_many_can_wake_the_task_however_late_the_others_are_dropped() {
+        // SAFETY: zero is a value of each of its fields, which are atomics.
+        let (part, mut words) = (unsafe { mem::zeroed::<TaskPart>() }, 0);
+        let slot =
+            TaskSlot { words: &raw mut words, part: &raw const part, forks: state::forks(), number: 1 };
+        let stored = || unpack_wakers(part.wakers.load(SeqCst)) as usize;
+        let (mut wakers, dropped, mut sent) = (Wakers::default(), AtomicUsize::new(0), 0);
+        thread::scope(|scope| {
+            let droppers = [0; 2].map(|_| {
+                let (to_dropper, clones) = mpsc::channel::<Waker>();
+                let dropped = &dropped;
+                scope.spawn(move || {
+                    for clone in clones {
+                        drop_clone(clone);
+                        dropped.fetch_add(1, SeqCst);
+                    }
+                });
+                to_dropper
+            });
+            for kept in (0..4).cycle().take(40_000) {
+                let clones = wakers.poll(&slot, Waker::noop(), |waker| {
+                    for dropper in &droppers {
+                        dropper.send(waker.clone()).unwrap();
+                    }
+                    [0; 3].map(|_| waker.clone()).into_iter().take(kept).collect::<Vec<_>>()
+                });
+                sent += droppers.len();
+                wakers.end_poll(|number| part.wakers.store(pack_wakers(number), SeqCst));
+                while dropped.load(SeqCst) < sent {
+                    assert!(stored() >= kept, "{} for {kept}", stored());
+                    hint::spin_loop();
+                }
+                assert_eq!(stored().max(1), kept.max(1));
+                clones.into_iter().for_each(drop_clone);
+            }
         });
     }
 }

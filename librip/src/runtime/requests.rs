@@ -89,6 +89,7 @@ pub(super) const TASKS: TaskCalls = TaskCalls {
     begin_turn,
     end_turn,
     woken,
+    lower_wakers,
     rested,
     left_worker,
     poll_entry,
@@ -120,6 +121,10 @@ unsafe extern "C" fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u32) {
 
 extern "C" fn woken(slot: &TaskSlot) {
     task::woken(slot);
+}
+
+extern "C" fn lower_wakers(slot: &TaskSlot, wakers: u32) {
+    task::lower_wakers(slot, wakers);
 }
 
 extern "C" fn rested() {

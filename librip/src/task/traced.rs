@@ -4,7 +4,7 @@ use core::future::Future;
 use core::mem::ManuallyDrop;
 use core::panic::Location;
 use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
+use core::task::{Context, Poll};
 
 use super::polling::{Polling, PollingHere};
 use crate::lock::caller;
@@ -179,12 +179,12 @@ impl<F: Future> Future for Traced<F> {
         let poll = if life.is_here {
             // SAFETY: that is what it says.
             let polling = unsafe { PollingHere::begin(&life.slot) };
-            let (poll, wakers) = poll_with(&mut life.wakers, &life.slot, future, cx);
-            polling.end(wakers);
+            let poll = poll_with(&mut life.wakers, &life.slot, future, cx);
+            end_with(life.wakers.as_ref(), |wakers| polling.end(wakers));
             poll
         } else if let Some(polling) = Polling::begin(&life.slot) {
-            let (poll, wakers) = poll_with(&mut life.wakers, &life.slot, future, cx);
-            polling.end(wakers);
+            let poll = poll_with(&mut life.wakers, &life.slot, future, cx);
+            end_with(life.wakers.as_ref(), |wakers| polling.end(wakers));
             poll
         } else {
             return future.poll(cx);
@@ -196,17 +196,25 @@ impl<F: Future> Future for Traced<F> {
     }
 }
 
-/// Polls the future of a task. Returns also how many can wake the task then.
+/// Polls the future of a task.
 #[inline(always)]
 fn poll_with<F: Future>(
     wakers: &mut Option<Wakers>,
     slot: &TaskSlot,
     future: Pin<&mut F>,
     cx: &mut Context<'_>,
-) -> (Poll<F::Output>, u32) {
-    let Some(wakers) = wakers else { return (future.poll(cx), WAKERS_UNKNOWN) };
-    let poll = |waker: &Waker| future.poll(&mut Context::from_waker(waker));
-    (wakers.poll(slot, cx.waker(), poll), wakers.clones())
+) -> Poll<F::Output> {
+    let Some(wakers) = wakers else { return future.poll(cx) };
+    wakers.poll(slot, cx.waker(), |waker| future.poll(&mut Context::from_waker(waker)))
+}
+
+/// Ends a poll by `end`, which gets how many can wake the task then.
+#[inline(always)]
+fn end_with(wakers: Option<&Wakers>, end: impl FnOnce(u32)) {
+    match wakers {
+        Some(wakers) => wakers.end_poll(end),
+        None => end(WAKERS_UNKNOWN),
+    }
 }
 
 impl<F> Drop for Traced<F> {

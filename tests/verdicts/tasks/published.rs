@@ -27,7 +27,11 @@ fn explains_bugs_that_were_published() {
     finds("philosophers", "proven deadlock", |answer| {
         assert_eq!(answer.threads(0), ["philosopher"; 5]);
     });
-    finds("joins", "proven deadlock", |answer| assert_eq!(answer.threads(0), ["first", "second"]));
+    for scenario in ["joins", "joins-after-others-could-wake"] {
+        finds(scenario, "proven deadlock", |answer| {
+            assert_eq!(answer.threads(0), ["first", "second"], "{scenario}");
+        });
+    }
 }
 
 #[test]

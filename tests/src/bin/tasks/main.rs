@@ -62,6 +62,7 @@ const SCENARIOS: &[Scenario] = &[
     ("queued-writer", || Box::pin(published::queued_writer())),
     ("lock-of-a-current-thread", || Box::pin(published::lock_of_a_current_thread())),
     ("joins", || Box::pin(published::joins())),
+    ("joins-after-others-could-wake", || Box::pin(published::joins_after_others_could_wake())),
     ("pool-of-one", || Box::pin(published::pool_of_one())),
     ("forgotten-permits", || Box::pin(published::forgotten_permits())),
     ("healthy-twins", || Box::pin(published::healthy_twins())),

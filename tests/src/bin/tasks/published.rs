@@ -1,9 +1,9 @@
 //! Bugs of async programs that others have published or that every textbook has, each as small as it gets. At the end
 //! programs that look like them and go on.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::pin;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -231,6 +231,48 @@ pub(crate) async fn joins() {
     });
     to_first.send(second).unwrap();
     arrivals.wait(2).await;
+}
+
+/// The same. Somebody else can wake the tasks too, until both have been polled for the last time.
+pub(crate) async fn joins_after_others_could_wake() {
+    let reported = Arc::new(Arrivals::default());
+    let noted = reported.clone();
+    thread::spawn(move || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        librip_tokio::watch(&mut builder).build().unwrap().block_on(async {
+            let (arrivals, kept) = (Arc::new(Arrivals::default()), Arc::<KeptWakers>::default());
+            let (to_first, handle) = oneshot::channel::<librip_tokio::task::JoinHandle<()>>();
+            let (arrives, keeps) = (arrivals.clone(), kept.clone());
+            let first = Task::new().name("first").spawn(async move {
+                let second = handle.await.unwrap();
+                keep_wakers(&keeps).await;
+                let _ = noting(second, &arrives).await;
+            });
+            let (arrives, keeps) = (arrivals.clone(), kept.clone());
+            let second = Task::new().name("second").spawn(async move {
+                keep_wakers(&keeps).await;
+                let _ = noting(first, &arrives).await;
+            });
+            to_first.send(second).unwrap();
+            // There is one thread: when it polls this future again, the polls of both tasks have returned.
+            arrivals.wait(2).await;
+            kept.lock().unwrap().clear();
+            noted.arrive();
+            pending::<()>().await;
+        });
+    });
+    reported.wait(1).await;
+}
+
+type KeptWakers = std::sync::Mutex<Vec<Waker>>;
+
+/// Clones the waker of the task that awaits this, several times.
+async fn keep_wakers(kept: &KeptWakers) {
+    poll_fn(|cx| {
+        kept.lock().unwrap().extend([0; 3].map(|_| cx.waker().clone()));
+        Poll::Ready(())
+    })
+    .await;
 }
 
 /// A call on a pool of one thread waits for another call on it.
