@@ -168,7 +168,6 @@ EXPORTS = {
     "ndjson": parse_tables,
     "parquet": parse_parquet,
     "openmetrics": parse_openmetrics,
-    "speedscope": parse_json,
     "folded": parse_folded,
 }
 VIEWS = [

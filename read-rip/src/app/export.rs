@@ -24,7 +24,6 @@ enum Drawn {
     Chrome,
     Perfetto,
     Firefox,
-    Speedscope,
     Dot,
     Folded,
 }
@@ -32,12 +31,12 @@ enum Drawn {
 impl Drawn {
     /// Whether it shows what threads did in the course of time.
     fn is_timeline(self) -> bool {
-        matches!(self, Drawn::Chrome | Drawn::Perfetto | Drawn::Firefox | Drawn::Speedscope)
+        matches!(self, Drawn::Chrome | Drawn::Perfetto | Drawn::Firefox)
     }
 
     /// Whether it shows the stacks of threads.
     fn has_stacks(self) -> bool {
-        matches!(self, Drawn::Firefox | Drawn::Speedscope | Drawn::Folded)
+        matches!(self, Drawn::Firefox | Drawn::Folded)
     }
 }
 
@@ -48,7 +47,6 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         ExportFormat::Chrome => Drawn::Chrome,
         ExportFormat::Perfetto => Drawn::Perfetto,
         ExportFormat::Firefox => Drawn::Firefox,
-        ExportFormat::Speedscope => Drawn::Speedscope,
         ExportFormat::Dot => Drawn::Dot,
         ExportFormat::Folded => Drawn::Folded,
         ExportFormat::Ctf => return trace(&path, args, wanted),
@@ -96,7 +94,6 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         Drawn::Firefox => export::firefox(out, &scene),
         Drawn::Dot => export::dot(out, &names),
         Drawn::Folded => export::folded(out, &scene, args.by_lock),
-        Drawn::Speedscope => export::speedscope(out, &scene, args.by_lock),
     };
     match writing {
         Some(writing) => writing.file(write)?,

@@ -26,7 +26,7 @@ pub struct ExportArgs {
     /// Numbers are of at most this many locks: those that hurt most
     #[arg(long, value_name = "COUNT", default_value = "50")]
     pub locks: usize,
-    /// Where threads and tasks are now: what they wait for comes first, and then the place; for folded and speedscope
+    /// Where threads and tasks are now: what they wait for comes first, and then the place; for folded
     #[arg(long)]
     pub by_lock: bool,
     /// Which time a timeline shows.
@@ -53,8 +53,6 @@ pub enum ExportFormat {
     Parquet,
     /// Numbers of locks, threads, tasks and findings: Prometheus, node_exporter's textfile collector
     Openmetrics,
-    /// A timeline, and where threads and tasks are now, as profiles: <https://www.speedscope.app>
-    Speedscope,
     /// Where threads and tasks are now, as folded stacks: `inferno-flamegraph`, `flamegraph.pl`,
     /// <https://www.speedscope.app>
     Folded,

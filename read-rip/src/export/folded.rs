@@ -37,7 +37,7 @@ pub fn folded(out: &mut dyn Write, scene: &Scene<'_>, by_lock: bool) -> io::Resu
 
 /// The stacks of all threads and tasks that exist, with the outermost frame first, and how many have each. With
 /// `by_lock`, what they wait for comes before the places.
-pub(super) fn stacks_now(
+fn stacks_now(
     &Scene { program, names, frames, .. }: &Scene<'_>,
     by_lock: bool,
 ) -> BTreeMap<Vec<String>, usize> {

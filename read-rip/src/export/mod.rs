@@ -17,7 +17,6 @@
 //! | `dot` | that graph, for graphviz |
 //! | `openmetrics` | numbers for Prometheus |
 //! | `tables/` | the record as flat tables, for engines that know SQL |
-//! | `speedscope` | profiles for speedscope |
 //! | `folded` | where threads and tasks are now, and for what they wait, as lines for flame graphs |
 
 mod chrome;
@@ -29,7 +28,6 @@ mod graph;
 mod openmetrics;
 mod perfetto;
 mod scene;
-mod speedscope;
 pub mod tables;
 mod timeline;
 mod uses;
@@ -45,7 +43,6 @@ pub use graph::{Edge, EdgeKind, Node, WaitGraph};
 pub use openmetrics::openmetrics;
 pub use perfetto::perfetto;
 pub use scene::Scene;
-pub use speedscope::speedscope;
 pub use timeline::{Said, SaidKind, Slice, SliceKind, Timeline, of_slot};
 pub use uses::Contention;
 

@@ -18,5 +18,4 @@ mod pages;
 mod perfetto;
 mod prometheus;
 mod report;
-mod speedscope;
 mod tools;
