@@ -13,8 +13,7 @@ use read_rip_files::{Directory, Links};
 
 use super::children::{Child, children_in, liveness_of_children};
 use super::liveness::{Liveness, liveness};
-use super::mapped::{MappedFiles, Recorder, maps_of};
-use crate::patience::each;
+use super::mapped::{MappedFiles, Recorder, maps_of, of_each_process};
 use crate::ring::{self, DEFAULT_DIRECTORY, FileName, Header};
 
 /// A ring that was found.
@@ -156,12 +155,9 @@ pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
     let mut views: HashSet<_> = view("self").into_iter().collect();
     let mut found = Vec::new();
     let own_uid = nix::unistd::geteuid().as_raw();
-    let processes: Vec<Process> = procfs::process::all_processes().into_iter().flatten().flatten().collect();
-    let pids: Vec<u32> = processes.iter().filter_map(|process| u32::try_from(process.pid).ok()).collect();
-    let is_own =
-        move |pid: u32| Process::new(pid as i32).and_then(|process| process.uid()).ok() == Some(own_uid);
-    let rings = each(pids, |&pid| pid, move |&pid| is_own(pid).then(|| rip_ring_of(pid)).flatten());
-    for (process, ring) in processes.iter().zip(rings) {
+    let ring_of_own =
+        move |process: &Process| if process.uid().ok()? == own_uid { rip_ring_of(process) } else { None };
+    for (process, ring) in of_each_process(ring_of_own).into_iter().flatten() {
         let root = PathBuf::from(format!("/proc/{}/root", process.pid));
         let mut candidates = Vec::new();
         if view(&process.pid.to_string()).is_some_and(|view| views.insert(view)) {
@@ -182,9 +178,8 @@ pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// The value of `RIP_RING` in the environment of a process.
-fn rip_ring_of(pid: u32) -> Option<OsString> {
-    let environ = Process::new(i32::try_from(pid).ok()?).and_then(|process| process.environ());
-    environ.ok()?.remove(OsStr::new("RIP_RING"))
+fn rip_ring_of(process: &Process) -> Option<OsString> {
+    process.environ().ok()?.remove(OsStr::new("RIP_RING"))
 }
 
 /// Whether a process has a slot in a ring.

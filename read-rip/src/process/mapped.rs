@@ -3,7 +3,9 @@
 //! It reads `/proc/PID/maps`, and nothing of what is mapped.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use procfs::ProcResult;
 use procfs::process::{MemoryMap, Process, all_processes};
 
 use crate::patience::{each, patiently};
@@ -37,12 +39,20 @@ pub(super) fn maps(pid: i32, header: &Header) -> Option<bool> {
 
 /// What a process has mapped; `None` if that is not known.
 pub(super) fn maps_of(pid: i32) -> Option<Vec<MemoryMap>> {
-    patiently(u32::try_from(pid).ok()?, move || read_maps(pid))?
+    patiently(u32::try_from(pid).ok()?, move || maps_here(&Process::new(pid).ok()?))?
 }
 
-fn read_maps(pid: i32) -> Option<Vec<MemoryMap>> {
-    let maps = Process::new(pid).and_then(|process| process.maps()).ok()?;
-    Some(maps.into_iter().collect())
+fn maps_here(process: &Process) -> Option<Vec<MemoryMap>> {
+    Some(process.maps().ok()?.into_iter().collect())
+}
+
+/// Does work that looks at a process, for each process that `/proc` shows: see [`each`].
+pub(super) fn of_each_process<R: Send + 'static>(
+    work: impl Fn(&Process) -> R + Send + Sync + 'static,
+) -> ProcResult<Vec<(Arc<Process>, Option<R>)>> {
+    let processes: Vec<Arc<Process>> = all_processes()?.flatten().map(Arc::new).collect();
+    let results = each(processes.clone(), |process| process.pid as u32, move |process| work(process));
+    Ok(processes.into_iter().zip(results).collect())
 }
 
 /// The number of a device in `stat`.
@@ -92,14 +102,11 @@ impl MappedFiles {
     }
 
     fn search_once(&mut self) {
-        let Ok(processes) = all_processes() else {
+        let Ok(processes) = of_each_process(maps_here) else {
             self.unseen.push(Unseen { start_ticks: u64::MAX, uid: None });
             return;
         };
-        let processes: Vec<Process> = processes.flatten().collect();
-        let pids: Vec<u32> = processes.iter().filter_map(|process| u32::try_from(process.pid).ok()).collect();
-        let maps = each(pids, |&pid| pid, |&pid| read_maps(pid as i32));
-        for (process, maps) in processes.iter().zip(maps) {
+        for (process, maps) in processes {
             let Some(maps) = maps.flatten() else {
                 if let Ok(stat) = process.stat()
                     && !matches!(stat.state, 'Z' | 'X' | 'x')
