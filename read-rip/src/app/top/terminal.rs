@@ -41,13 +41,15 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 /// How the terminal was before.
 static MODES: OnceLock<Termios> = OnceLock::new();
 
-/// Leaves the screen, and shows the cursor, as `give_back` does.
-const LEAVE: &str = "\x1b[?1006l\x1b[?1000l\x1b[?1049l\x1b[?25h";
+/// What `LeaveAlternateScreen` and `Show` write.
+const LEAVE: &str = "\x1b[?1049l\x1b[?25h";
 
 /// Gives the terminal back in a signal handler, before the program ends there. It takes no memory and no lock.
 pub(in crate::app) fn give_back_in_signal() {
     if IS_TAKEN.swap(false, Ordering::Relaxed) {
-        let _ = rustix::io::write(io::stdout(), LEAVE.as_bytes());
+        for text in [NO_MOUSE, LEAVE] {
+            let _ = rustix::io::write(io::stdout(), text.as_bytes());
+        }
         if let Some(modes) = MODES.get() {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);
         }
