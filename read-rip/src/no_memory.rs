@@ -1,9 +1,9 @@
 //! What happens when there is no memory: an error and exit status 2, and no signal.
 //!
-//! Rust's collections abort the process when an allocation fails, and stable Rust has no hook for that. So the allocator
-//! remembers that the thread's last allocation failed, and a handler of SIGABRT writes the error, after the line of the
-//! standard library. Code that asks whether there is memory (`try_reserve`) still gets its answer. A file that was being
-//! written stays, as after a kill.
+//! Rust's collections abort the process when an allocation fails, and stable Rust has no hook for that. So the
+//! allocator remembers that the thread's last allocation failed, and a handler of SIGABRT writes the error, after the
+//! line of the standard library. Code that asks whether there is memory (`try_reserve`) still gets its answer. A file
+//! that was being written stays, as after a kill.
 
 #![allow(unsafe_code, reason = "an allocator, and a signal handler")]
 

@@ -1,9 +1,9 @@
 //! Work that a process can hold up for ever, while it is looked at.
 //!
-//! Whoever reads the memory, the mappings or the command line of a process waits for the lock of its memory. The process
-//! can hold that lock for as long as it likes: one of its threads reads `/proc/self/mem` where a file system that never
-//! answers is mapped, and another one maps something. A signal that ends this program ends the wait for the lock;
-//! nothing else does. So such work is done by a thread that may be left behind. What it waits for ends with this
+//! Whoever reads the memory, the mappings or the command line of a process waits for the lock of its memory. The
+//! process can hold that lock for as long as it likes: one of its threads reads `/proc/self/mem` where a file system
+//! that never answers is mapped, and another one maps something. A signal that ends this program ends the wait for the
+//! lock; nothing else does. So a thread that may be left behind does such work. What it waits for ends with this
 //! program.
 //!
 //! What takes long is not cut: a thread is left behind if it sleeps and has used no processor for a while.

@@ -1,4 +1,4 @@
-//! File systems that do not answer: whoever looks at a process that uses them waits for a limited time, and says so.
+//! File systems that do not answer: the reader of a process that uses them waits for a limited time, and names them.
 //!
 //! They are tested one after the other, and beside no other test: what waits for such a file system cannot be ended.
 

@@ -22,12 +22,14 @@ _seeds_of_stuck() {
     local name=$1 pid ring pattern
     (ulimit -c unlimited && cd "$place" && exec "$programs/$@" >/dev/null 2>&1) &
     pid=$!
-    until ring=$(compgen -G "$place/rip.$name.*") && [[ $("$programs/read-rip" check "$ring" 2>&1) == *'1 finding'* ]]; do
+    until ring=$(compgen -G "$place/rip.$name.*") &&
+        [[ $("$programs/read-rip" check "$ring" 2>&1) == *'1 finding'* ]]; do
         kill -0 "$pid" 2>/dev/null || fail "$name has ended before it was stuck"
         sleep 0.1
     done
     quietly "$programs/read-rip" save -o "$seeds/$name.saved.gz" "$ring" || fail "$name cannot be saved"
-    quietly "$programs/read-rip" record --for 300ms -o "$seeds/$name.recording" "$ring" || fail "$name cannot be recorded"
+    quietly "$programs/read-rip" record --for 300ms -o "$seeds/$name.recording" "$ring" ||
+        fail "$name cannot be recorded"
     kill -ABRT "$pid"
     wait "$pid" 2>/dev/null || true
     mv "$ring" "$seeds/$name.ring"

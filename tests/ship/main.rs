@@ -134,7 +134,7 @@ fn what_the_reader_must_not_contain_is_found_in_the_interposer() {
     }
 }
 
-/// The allocator of the program, and its handler of SIGABRT: stable Rust has no safe way to say that there is no memory.
+/// The program's allocator and its handler of SIGABRT: stable Rust has no safe way to say that there is no memory.
 const UNSAFE: &str = "read-rip/src/no_memory.rs";
 
 #[test]

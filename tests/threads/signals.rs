@@ -75,7 +75,8 @@ fn the_first_mark_ever_may_be_made_in_a_signal_handler() {
 
 #[test]
 fn the_first_mark_may_be_made_on_an_alternate_stack() {
-    // 8 KiB is SIGSTKSZ. The claim itself does not fit there in unoptimised code; `build` repeats this on optimised code.
+    // 8 KiB is SIGSTKSZ. The claim itself does not fit there in unoptimised code. `build` repeats this on optimised
+    // code.
     let ring = run(&["handler_first_on_stack", "8192"]).ring();
     assert_eq!(ring.labels(ring.slot_named("thread")), ["in the handler", "after the handler"]);
 }

@@ -89,8 +89,8 @@ pub const HELD_PROCESS_SHARED: u64 = 1 << 59;
 /// that, so the bits are not needed for what they mean in other states. A [`call`](crate::call) that blocks has
 /// [`CALL_TRY`](crate::CALL_TRY) and no other bit beside the address of its location.
 pub const HELD_FOR: u64 = HELD_SHARED | HELD_PROCESS_SHARED;
-/// [`HELD_FOR`]: a unit of the semaphore at this address. In an entry of a
-/// future, which waits for units as for a lock: a notification.
+/// [`HELD_FOR`]: a unit of the semaphore at this address. In an entry of a future, which waits for units as for a lock,
+/// it is a notification.
 pub const HELD_FOR_UNIT: u64 = 0;
 /// [`HELD_FOR`]: other threads at the barrier at this address.
 pub const HELD_FOR_BARRIER: u64 = HELD_SHARED;

@@ -46,9 +46,9 @@ pub struct TaskPart {
     pub wakes: AtomicU64,
     /// The lower 32 bits of [`TaskPart::wakes`] when the last poll began. Written after the turn.
     pub wakes_polled: AtomicU32,
-    /// How many clones of the task's waker there were when the last poll ended, or [`WAKERS_UNKNOWN`]. It is lowered, to
-    /// 1 at least, when a clone is dropped later. While the task is polled, it says nothing, or [`WAKERS_OFF_WORKER`].
-    /// Packed by [`pack_wakers`].
+    /// How many clones of the task's waker there were when the last poll ended, or [`WAKERS_UNKNOWN`]. Whoever drops a
+    /// clone later lowers the number, to 1 at least. While the task is polled, it says nothing, or
+    /// [`WAKERS_OFF_WORKER`]. Packed by [`pack_wakers`].
     pub wakers: AtomicU32,
     /// When the task was woken for the first time since then: [`sampled_time`](crate::sampled_time) of the number of
     /// the wake, with its ticks.

@@ -335,8 +335,8 @@ pub(crate) fn woken(slot: &TaskSlot) {
     }
 }
 
-/// Only so many can wake the task any more. A number that is not above this one stays, and so does one that says that it
-/// is not known.
+/// Only so many can wake the task any more. A number that is not above this one stays. So does the one that says that
+/// the number is not known.
 ///
 /// The task exists, as for [`woken`]. No other thread lowers the number, or stores one above 1, meanwhile.
 pub(crate) fn lower_wakers(slot: &TaskSlot, wakers: u32) {

@@ -8,8 +8,8 @@
 //! # Who can wake a task
 //!
 //! Whoever may wake the task has a clone of its waker. So the number of clones after a poll says how many there are. If
-//! each of them is kept by a lock for which the task waits, nothing else can wake the task: no time limit, no message, no
-//! other branch of a `select!`. Then its wait is as certain as that of a thread. A future may be polled with another
+//! each of them is kept by a lock for which the task waits, nothing else can wake the task: no time limit, no message,
+//! no other branch of a `select!`. Then its wait is as certain as that of a thread. A future may be polled with another
 //! waker, which some combinator has made of the task's. So a wait for a lock says whether it was polled with the task's
 //! own waker ([`is_of_task`]).
 //!
@@ -125,7 +125,7 @@ impl Wakers {
             Some(kept) if Arc::strong_count(&kept.counting()) > 1 => {
                 kept.counting().with(|state| state.slot = TaskSlot::NONE);
             }
-            // ORDERING: acquire, pairs with the releases of those who had references: they do not use the slot any more.
+            // ORDERING: acquire, pairs with the releases of those who had references: they use the slot no more.
             _ => fence(Acquire),
         }
     }

@@ -148,7 +148,7 @@ impl Machine<'_> {
         self.looked.rings += 1;
         let readings = match Readings::begin(&ring.path, &Ends::default(), self.wanted) {
             Ok(Begun::Complete(readings)) => Ok(*readings),
-            // It says one thing in the header and another one behind it.
+            // By its header the process was dead when the ring was found. By what was read now, it may live.
             Ok(Begun::First(first)) => {
                 thread::sleep(self.args.window);
                 first.end(None, self.wanted)

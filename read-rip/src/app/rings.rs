@@ -117,7 +117,7 @@ fn originals(rings: Vec<Found>) -> Vec<Found> {
     if originals.is_empty() { copies } else { originals }
 }
 
-/// The path of the newest of so many rings of dead processes. The user is told that there are others.
+/// The path of the newest of `count` rings of dead processes. Writes which one it chose, if there are others.
 fn newest_of(newest: &Found, count: usize) -> PathBuf {
     if count > 1 {
         let shown = newest.path.to_string_lossy();

@@ -61,8 +61,8 @@ static void answer_read(int fuse, uint64_t unique, const struct fuse_read_in *in
     answer(fuse, unique, 0, content + in->offset, length < READ_BYTES ? length : READ_BYTES);
 }
 
-/* Answers requests until the pipe says that enough was answered. Then it keeps silent. The first read of a file that has
-   nothing is not answered: `asked` gets a byte, and nothing more is answered. */
+/* Answers requests until the pipe says that enough was answered. Then it keeps silent. The first read of a file that
+   has nothing is not answered: `asked` gets a byte, and nothing more is answered. */
 static void serve(int fuse, int enough, int asked) {
     static char request[1 << 17];
     /* Nobody waits for longer, whatever the reader does. */

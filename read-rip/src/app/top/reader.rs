@@ -82,7 +82,7 @@ pub(super) struct Reader {
     /// The ring or process that is read; `None`: all of this machine.
     pub(super) path: Option<PathBuf>,
     pub(super) survey: Survey,
-    /// What the user was told that did not answer.
+    /// What did not answer, as far as the screen has shown it.
     pub(super) unanswered: Vec<String>,
 }
 

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The damage depends on the file and the number alone. A compressed copy is damaged within, mostly. What is written
-//! once gets the right checksums in half of the rings: otherwise a reader refuses most changes of tables before it looks
-//! at them.
+//! once gets the right checksums in half of the rings: otherwise a reader refuses most changes of tables before it
+//! looks at them.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
