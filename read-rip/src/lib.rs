@@ -48,7 +48,6 @@ pub mod core;
 pub mod events;
 pub mod export;
 pub mod findings;
-mod hash;
 pub mod locations;
 pub mod locks;
 pub mod log;

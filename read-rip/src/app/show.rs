@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use foldhash::HashMap;
+
 use super::error::AppError;
 use super::limits::limits;
 use super::look::process_of;
@@ -11,7 +13,6 @@ use super::reading::Reading;
 use crate::cli::{Common, RingArgs, ShowArgs};
 use crate::core::is_core;
 use crate::events::{self, Event};
-use crate::hash::HashMap;
 use crate::locations::{self, FileNames, Limits, LocationId, Locations};
 use crate::locks::{self, LockModel};
 use crate::report::{self, Json, LockNames, Shown};

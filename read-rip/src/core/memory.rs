@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 
+use foldhash::HashMap;
 use read_rip_symbols::{Options, UnwindSections};
 
 use super::header::Segment;
-use crate::hash::HashMap;
 use crate::ring::{Module, Source};
 use crate::target::{Memory, Unreadable};
 

@@ -64,6 +64,8 @@
 //!     14 more threads are blocked by them
 //! ```
 
+use foldhash::HashSet;
+
 use super::evidence::{Blocker, Evidence, LockEdge, WaitCycle, WaitEdge, WorkerFact};
 use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
@@ -71,7 +73,6 @@ use super::pollers::Pollers;
 use super::task_waits;
 use super::view::View;
 use super::waits_for::{WaitsFor, grade_left_out};
-use crate::hash::HashSet;
 use crate::locks::{LockId, TaskFacts, ThreadId};
 use crate::ring::{LockType, TaskKind};
 

@@ -25,12 +25,13 @@
 //!     worker[12] acquired it at open session.rs:20
 //! ```
 
+use foldhash::HashSet;
+
 use super::evidence::{DestroyedWhileHeld, Evidence};
 use super::finding::{Analysis, Finding};
 use super::history;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::hash::HashSet;
 use crate::locks::{HoldState, LockId, LockModel, Step, StepKind, ThreadId};
 
 /// See the file's description.

@@ -23,12 +23,13 @@
 //!     worker[12] acquired it at drain queue.rs:70, after acquiring it at fill queue.rs:40
 //! ```
 
+use foldhash::HashSet;
+
 use super::evidence::{Evidence, SecondAcquisition};
 use super::finding::{Analysis, Finding, locks_of};
 use super::history::{self, is_acquisition};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::hash::HashSet;
 use crate::locks::{HoldState, LockId, Ownership, ThreadId};
 
 /// See the file's description.

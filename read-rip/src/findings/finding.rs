@@ -2,11 +2,12 @@
 //!
 //! It analyses nothing itself.
 
+use foldhash::HashSet;
+
 use super::evidence::Evidence;
 use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
 use super::mentions::Mentions;
 use super::view::View;
-use crate::hash::HashSet;
 use crate::locks::{LockId, ThreadId};
 
 /// One thing that is wrong.

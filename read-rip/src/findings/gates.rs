@@ -10,10 +10,11 @@
 //!
 //! Who handed over a lock, and when, is not known. So such a lock keeps others out, but has no order with other locks.
 
+use foldhash::{HashMap, HashSet};
+
 use super::history::HandedOver;
 use super::nesting::Mode;
 use super::view::View;
-use crate::hash::{HashMap, HashSet};
 use crate::locks::{LockId, StepKind, ThreadLocks};
 
 /// What is known of all gates.

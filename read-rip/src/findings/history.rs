@@ -4,8 +4,9 @@
 //! released in the known steps, or is still in the thread's table of held locks. This does not hold for a thread
 //! whose table overflowed, or changed while it was read; see [`is_complete`].
 
+use foldhash::HashSet;
+
 use super::per_lock::PerLock;
-use crate::hash::HashSet;
 use crate::locations::LocationId;
 use crate::locks::{Hold, HoldState, LockId, LockModel, Ownership, Step, StepKind, ThreadId, ThreadLocks};
 

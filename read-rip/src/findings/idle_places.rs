@@ -4,8 +4,9 @@
 //! which the first one waits for work. `idle_pool` knows such pools from the record. Of threads that recorded nothing
 //! only their stacks are known.
 
+use foldhash::HashSet;
+
 use super::view::View;
-use crate::hash::HashSet;
 use crate::locks::{Doing, Seen, ThreadId};
 use crate::threads::ThreadState;
 

@@ -23,9 +23,10 @@
 //! A thread that is stuck under a lock which only threads of its kind acquire, at one place, looks the same. A pool
 //! with a second place that takes the lock, for instance to close the queue, is reported once a thread waits there.
 
+use foldhash::HashMap;
+
 use super::standstill::{Group, Root, groups};
 use super::view::View;
-use crate::hash::HashMap;
 use crate::locations::{Location, LocationId};
 use crate::locks::{HoldState, LockId, Step, StepKind, ThreadId};
 

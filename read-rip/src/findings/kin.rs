@@ -7,7 +7,8 @@
 //! It does not combine the two. If a thread joined one thread and then created another, the two did not run at the same
 //! time either. But they may be of the same kind, and a program that starts them at the same time may exist.
 
-use crate::hash::HashMap;
+use foldhash::HashMap;
+
 use crate::locks::{LockModel, ThreadId, ThreadLocks};
 use crate::ring::Position;
 

@@ -35,11 +35,12 @@
 
 use std::collections::BTreeMap;
 
+use foldhash::HashMap;
+
 use super::evidence::{ApparentHolder, CrowdedLine, Evidence};
 use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::hash::HashMap;
 use crate::locations::{Location, LocationId};
 use crate::locks::{StepKind, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;

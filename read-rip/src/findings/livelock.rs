@@ -32,13 +32,14 @@
 
 use std::collections::BTreeMap;
 
+use foldhash::{HashMap, HashSet};
+
 use super::evidence::{BusyLoop, BusyLoops, Evidence, FailedTries, MutualFailure};
 use super::finding::{Analysis, Finding};
 use super::graph::{Edge, Graph};
 use super::history;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::hash::{HashMap, HashSet};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;

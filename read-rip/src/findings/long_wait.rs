@@ -43,6 +43,8 @@
 //!     worker[90] waits for it at get cache.rs:91, for 13 s
 //! ```
 
+use foldhash::HashSet;
+
 use super::evidence::{Asleep, Evidence, HolderSleep, StandingHolder, Standstill};
 use super::finding::{Analysis, Finding, locks_of};
 use super::idle_places::IdlePlaces;
@@ -54,7 +56,6 @@ use super::stall;
 use super::standstill::{self, Group, Root};
 use super::task_waits;
 use super::view::{Length, View};
-use crate::hash::HashSet;
 use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
 use crate::ring::TaskKind;
 use crate::threads::ThreadState;

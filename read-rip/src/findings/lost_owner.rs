@@ -29,12 +29,13 @@
 //!     a thread of the parent held it at the fork; that thread does not exist in the child
 //! ```
 
+use foldhash::HashMap;
+
 use super::evidence::{Evidence, Orphan};
 use super::finding::{Analysis, Finding};
 use super::history::is_acquisition;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::hash::HashMap;
 use crate::locks::{Lock, LockId, LockModel, Step, StepKind};
 
 /// See the file's description.

@@ -2,10 +2,11 @@
 //!
 //! It makes no text. Suppressions, the JSON output and later analyses ask what a finding is about.
 
+use foldhash::HashSet;
+
 use super::evidence::{
     Blocker, Evidence, FailedTries, HoldFact, JoinFact, LockEdge, OrderEdge, WaitEdge, WaitFact, Waiters,
 };
-use crate::hash::HashSet;
 use crate::locations::LocationId;
 use crate::locks::{LockId, ThreadId};
 

@@ -24,12 +24,13 @@
 //!     writer[13] acquired it exclusively at reload routes.rs:90
 //! ```
 
+use foldhash::{HashMap, HashSet};
+
 use super::evidence::{Evidence, NestedReads};
 use super::finding::{Analysis, Finding, locks_of};
 use super::history::{self, is_acquisition};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::hash::{HashMap, HashSet};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, ThreadId};
 

@@ -4,8 +4,9 @@
 //! nodes, and a thread that acquires a thousand locks one inside the other has a thousand nodes, not a thousand lists.
 //! It draws no conclusions.
 
+use foldhash::{HashMap, HashSet};
+
 use super::graph::{Edge, Graph};
-use crate::hash::{HashMap, HashSet};
 use crate::locks::LockId;
 
 /// A lock, and whether it is held shared.

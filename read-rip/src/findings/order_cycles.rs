@@ -1,11 +1,12 @@
 //! The search for cycles in the orders in which threads acquired locks. `lock_order` says which of them count.
 
+use foldhash::{HashMap, HashSet};
+
 use super::graph::Graph;
 use super::kin::Kin;
 use super::nesting::Nesting;
 use super::orders::{Edges, Occurrence};
 use super::view::View;
-use crate::hash::{HashMap, HashSet};
 use crate::locks::LockId;
 
 /// To compare this many gates, or to look at this many edges, costs the search a step.

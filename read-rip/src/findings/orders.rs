@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use foldhash::HashMap;
+
 use super::evidence::Acquisition;
 use super::gates::{self, Gates};
 use super::history::{self, Held};
@@ -10,7 +12,6 @@ use super::kin::Kin;
 use super::nesting::{Mode, NOTHING, Nesting, Node};
 use super::replaced::replaced;
 use super::view::View;
-use crate::hash::HashMap;
 use crate::locks::{LockId, Step, StepKind, ThreadId};
 
 /// At most this many occurrences of an edge are kept; they differ in thread, modes or gates.

@@ -28,13 +28,14 @@
 
 use std::collections::BTreeMap;
 
+use foldhash::{HashMap, HashSet};
+
 use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
 use super::finding::{Analysis, Finding, locks_of};
 use super::history::{self, Held};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::replaced::replaced;
 use super::view::View;
-use crate::hash::{HashMap, HashSet};
 use crate::locks::{LockId, LockName, Step, StepKind, ThreadLocks};
 
 /// See the file's description.

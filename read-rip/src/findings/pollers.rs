@@ -11,9 +11,10 @@
 //! polled tasks of an executor than it has workers, that has happened, or several threads take turns at an executor of
 //! one thread. Then nobody knows whether all workers are kept, and nothing is proven.
 
+use foldhash::{HashMap, HashSet};
+
 use super::task_waits::task_of;
 use super::view::View;
-use crate::hash::{HashMap, HashSet};
 use crate::locks::ThreadId;
 use crate::ring::{Runtime, TaskKind};
 

@@ -1,8 +1,9 @@
 //! Which addresses were those of several locks, one after the other. It makes no findings.
 
+use foldhash::{HashMap, HashSet};
+
 use super::per_lock::PerLock;
 use super::view::View;
-use crate::hash::{HashMap, HashSet};
 use crate::locks::{LockId, StepKind};
 
 /// The locks at whose address there was more than one lock: a lock was destroyed there, or initialised again. Which of

@@ -32,6 +32,8 @@
 //!     janitor[13] waits for what comes from outside, at Sessions::expire server.rs:77
 //! ```
 
+use foldhash::HashMap;
+
 use super::evidence::{Evidence, Stall, StandingFact};
 use super::finding::{Analysis, Finding};
 use super::idle_places::IdlePlaces;
@@ -39,7 +41,6 @@ use super::idle_pool::pools;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::nobody_left::is_explained;
 use super::view::View;
-use crate::hash::HashMap;
 use crate::locations::LocationId;
 use crate::locks::{Doing, Seen, ThreadId};
 

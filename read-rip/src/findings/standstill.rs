@@ -10,8 +10,9 @@
 //! times, however long the queues are.
 
 pub(super) use super::group::{Group, Root};
+use foldhash::HashMap;
+
 use super::view::View;
-use crate::hash::HashMap;
 use crate::locks::{Hold, HoldState, LockId, ThreadId, Wait};
 use crate::threads::ThreadState;
 

@@ -28,13 +28,14 @@
 //!     ping[task 6] was woken and is not polled, for 2.9 s
 //! ```
 
+use foldhash::{HashMap, HashSet};
+
 use super::evidence::{BusyRuntime, Evidence, PollFact, ReadyTask, ReadyTasks};
 use super::finding::{Analysis, Finding, threads_of};
 use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
 use super::pollers::Pollers;
 use super::task_waits::task_of;
 use super::view::{Length, View};
-use crate::hash::{HashMap, HashSet};
 use crate::locks::{TaskFacts, ThreadId};
 use crate::ring::{Runtime, TaskKind};
 

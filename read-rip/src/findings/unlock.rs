@@ -25,12 +25,13 @@
 //!     worker[13] released it at drain queue.rs:74, after having released it before
 //! ```
 
+use foldhash::{HashMap, HashSet};
+
 use super::evidence::{Evidence, StrayRelease};
 use super::finding::{Analysis, Finding};
 use super::history::{self, is_acquisition};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::hash::{HashMap, HashSet};
 use crate::locks::{LockId, LockModel, StepKind, ThreadId};
 
 /// See the file's description.

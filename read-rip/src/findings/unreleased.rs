@@ -27,12 +27,13 @@
 //!     waiter[78] waits for it at main leaked.rs:44, for 19 s
 //! ```
 
+use foldhash::HashMap;
+
 use super::evidence::{DeadHolder, Evidence};
 use super::finding::{Analysis, Finding};
 use super::history::{self, HandedOver};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::hash::HashMap;
 use crate::locks::{Hold, HoldState, LockId, Ownership, StepKind, ThreadId};
 use crate::threads::ThreadState;
 

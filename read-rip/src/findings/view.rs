@@ -4,12 +4,13 @@
 
 use std::cell::OnceCell;
 
+use foldhash::HashSet;
+
 use super::evidence::{HoldFact, JoinFact, LockHistory, WaitFact, Waiters};
 use super::group::Group;
 use super::history::{self, HandedOver};
 use super::kind::Premise;
 use super::pasts::Pasts;
-use crate::hash::HashSet;
 use crate::locations::Location;
 use crate::locks::{Hold, Join, Lock, LockId, LockModel, Ownership, Quantiles, ThreadId, Wait};
 use crate::ring::Runtime;

@@ -5,16 +5,15 @@
 
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashSet};
 use read_rip_symbols::{CallerLine, Frame, Resolver};
 
+use super::meaning::Meaning;
 use super::module_map::ModuleMap;
 use super::wrapper::is_same_file;
-use crate::hash::{HashMap, HashSet};
 use crate::ring::{
     CopiedCall, LockType, OperandType, OperandWords, SiteFlags, SiteKind, Snapshot, call_is_try,
 };
-
-use super::meaning::Meaning;
 
 /// What is known of calls without their operands.
 const CALL: Meaning<'static> = Meaning::of_call(SiteFlags::WRAPPER);

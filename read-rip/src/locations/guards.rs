@@ -3,9 +3,10 @@
 //! A guard's destructor does not know its caller. Where debug information does not say it either, the line of a release
 //! is that of the acquisition whose guard was dropped. This file follows the events of one thread, in order.
 
+use foldhash::HashMap;
+
 use super::{LocationId, Locations};
 use crate::events::{self, Event, Leftover};
-use crate::hash::HashMap;
 use crate::ring::{SiteKind, Slot};
 
 /// The acquisitions of one thread so far.

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::hash::HashMap;
+use foldhash::HashMap;
+
 use crate::ring::Module;
 
 /// The modules of all processes that share a ring, by address.

@@ -2,8 +2,9 @@
 //!
 //! Debug information can give each of a million addresses a name of 64 KiB. It does not look names up.
 
-use crate::hash::HashSet;
 use std::sync::Arc;
+
+use foldhash::HashSet;
 
 /// When all names together are longer than this, only the beginning of a long name is kept, bytes.
 const WHOLE_NAMES_BYTES: usize = 16 << 20;

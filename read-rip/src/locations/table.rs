@@ -4,6 +4,7 @@
 //! function and the inlined callers; `symbols` reads it. `look_up` looks up a PC, and `operands` reads the operands of
 //! an event. Nothing is printed here.
 
+use foldhash::HashMap;
 use read_rip_symbols::Resolver;
 
 use super::calls::{self, Calls};
@@ -12,7 +13,6 @@ use super::module_map::ModuleMap;
 use super::shared_names::SharedNames;
 use super::{Location, LocationId};
 use crate::events::Event;
-use crate::hash::HashMap;
 use crate::ring::{
     Home, Module, OperandType, OperandWords, Site, Slot, Snapshot, StaticTexts, call_location,
 };

@@ -6,6 +6,8 @@
 
 use std::collections::HashSet;
 
+use foldhash::HashMap;
+
 use super::between::Before;
 use super::entry::{Entry, Steadiness, is_wait};
 use super::ledger::Ledger;
@@ -18,7 +20,6 @@ use super::{
     Hold, HoldState, Join, LockIncident, LockModel, Peer, StepKind, TaskFacts, ThreadId, ThreadLocks, Wait,
 };
 use crate::events;
-use crate::hash::HashMap;
 use crate::locations::{Horizon, Limits, LocationId, Locations};
 use crate::ring::{
     Header, HeldLock, HeldState, Incident, LockType, SequenceBits, SiteKind, Slot, Snapshot, Words,

@@ -2,9 +2,10 @@
 //!
 //! `build` and `replay` fill it in, thread by thread. It does not interpret entries or events itself.
 
+use foldhash::HashMap;
+
 use super::marks::Mark;
 use super::{Lock, LockId, LockName, Ownership, ThreadId};
-use crate::hash::HashMap;
 use crate::locations::{Horizon, Limits, LocationId, Locations};
 use crate::ring::{Clock, HandedOver, LockType, SiteFlags, SiteKind, Slot, Snapshot};
 

@@ -2,8 +2,9 @@
 //!
 //! It knows sites, and nothing of threads or histories.
 
+use foldhash::HashMap;
+
 use crate::events::Event;
-use crate::hash::HashMap;
 use crate::locations::{Guards, LocationId, Locations};
 use crate::ring::{self, HeldLock, LockType, OperandType, OperandWords, SiteFlags, SiteKind, Slot};
 

@@ -6,8 +6,9 @@
 //! count as perhaps shared, and stay apart. Processes that map a lock at different addresses seem to use different
 //! locks.
 
+use foldhash::HashMap;
+
 use super::{Lock, LockId, LockModel, Nature, Step};
-use crate::hash::HashMap;
 use crate::ring::LockType;
 
 impl Nature {

@@ -5,8 +5,9 @@
 
 use std::collections::HashSet;
 
+use foldhash::HashMap;
+
 use super::{Lock, ThreadLocks};
-use crate::hash::HashMap;
 use crate::locations::LocationId;
 use crate::ring::IncidentKind;
 use crate::threads::ThreadState;

@@ -6,11 +6,12 @@
 //!
 //! Nothing here is about the past: a wait has no beginning, and a hold has no place.
 
+use foldhash::{HashMap, HashSet};
+
 use super::{
     Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Seen, ThreadId,
     ThreadLocks, Wait,
 };
-use crate::hash::{HashMap, HashSet};
 use crate::locations::Locations;
 use crate::ring::LockType;
 use crate::standing::{Activity, Standings};

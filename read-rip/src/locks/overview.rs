@@ -15,8 +15,9 @@
 
 use std::cmp::Reverse;
 
+use foldhash::HashMap;
+
 use super::{Hold, HoldState, Lock, LockId, LockModel, ThreadId, Wait};
-use crate::hash::HashMap;
 use crate::locations::{Limits, LocationId};
 use crate::ring::LockType;
 use crate::threads::ThreadState;

@@ -3,8 +3,9 @@
 //! A wait notes that in an event of its own: see `librip_format::peer`. `replay` finds the event of a wait. Here the
 //! notes of all waits are brought together.
 
+use foldhash::HashMap;
+
 use super::{LockId, ThreadId, ThreadLocks};
-use crate::hash::HashMap;
 use crate::threads::ThreadState;
 
 /// The other side of a channel at which a thread or task waits, as it was when the last wait there began. Each use of

@@ -9,12 +9,13 @@
 //! * If words in the middle are not known, the steps before them are discarded, because a release may be among the
 //!   missing words. The same holds for an event whose meaning is not known.
 
+use foldhash::HashMap;
+
 use super::between::Before;
 use super::ledger::Ledger;
 use super::marks::{EventKind, Mark, Marks};
 use super::{EndOfCondition, LockId, Signal, Step, StepKind, Steps, ThreadId};
 use crate::events::{self, Event};
-use crate::hash::HashMap;
 use crate::locations::{self, Guards, LocationId, When};
 use crate::ring::{self, HeldLock, HeldState, SequenceBits, SiteKind, Slot, SlotState};
 

@@ -1,12 +1,13 @@
 //! What the slot of a task says, as values: its turn, its futures, what each of them waits for and holds, and who polls
 //! the task.
 
+use foldhash::HashMap;
+
 use super::entry::{Entry, Steadiness, is_wait};
 use super::marks::Marks;
 use super::{
     HoldState, LockId, TaskFacts, TaskFuture, TaskHold, TaskJoin, TaskWait, ThreadId, ThreadLocks, Wait,
 };
-use crate::hash::HashMap;
 use crate::ring::{HeldLock, HeldState, Slot, TaskKind, TaskState, task_number};
 
 /// What is known of the task of a slot; `None` if it is the slot of a thread. `entries` are those of its table, but for

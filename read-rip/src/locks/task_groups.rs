@@ -19,8 +19,9 @@
 
 use std::mem::{Discriminant, discriminant};
 
+use foldhash::HashMap;
+
 use super::{Lock, LockId, LockModel, LockName, TaskFacts, TaskFuture, ThreadId, ThreadLocks};
-use crate::hash::HashMap;
 use crate::locations::LocationId;
 use crate::ring::{LockType, TaskKind};
 use crate::threads::ThreadState;

@@ -3,9 +3,9 @@
 //! It decodes the instruction before an address. On x86-64 instructions have no fixed length, so bytes that look like
 //! a call may be a part of something else: that an address can be a return address does not mean that it is one.
 
+use foldhash::HashMap;
 use read_rip_symbols::{target_aarch64, target_x86_64};
 
-use crate::hash::HashMap;
 use crate::target::{Architecture, Mapping, Memory};
 
 /// The longest call instruction of x86-64 that is decoded, bytes.

@@ -1,9 +1,9 @@
 //! Equal stacks, counted.
 
+use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::Stack;
-use crate::hash::HashMap;
 
 /// Threads with equal stacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

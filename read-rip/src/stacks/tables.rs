@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use foldhash::HashMap;
 use gimli::{
     BaseAddresses, CieOrFde, DebugFrame, EhFrame, EndianSlice, FrameDescriptionEntry, LittleEndian,
     UnwindContext, UnwindOffset, UnwindSection,
@@ -12,7 +13,6 @@ use read_rip_symbols::{Options, UnwindIndex, UnwindSections};
 
 use super::rule::{Bytes, Rule, TableId};
 use super::stack::Cut;
-use crate::hash::HashMap;
 use crate::ring::Module;
 use crate::target::Memory;
 

@@ -18,6 +18,7 @@
 
 use std::rc::Rc;
 
+use foldhash::HashMap;
 use read_rip_symbols::Options;
 
 use super::calls::Code;
@@ -28,7 +29,6 @@ use super::stack::{Cut, End, Frame, Stack};
 use super::tables::Tables;
 use super::walk::{Failure, Found, GAP_TRIES_MAX, Position, Walk, WalkEnd};
 use super::window::Window;
-use crate::hash::HashMap;
 use crate::target::{Architecture, Mapping, Memory, Registers, Target};
 
 /// More frames are not read of one stack.

@@ -20,9 +20,9 @@ pub use scheduled::{Load, Scheduled, WINDOW_MIN_NS};
 
 use std::collections::BTreeMap;
 
+use foldhash::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
-use crate::hash::{HashMap, HashSet};
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{Descriptor, Memory, RunState, Sleep, Target, Task, Unstopped};
 use crate::waits::{Clue, Doubt, Owner, Wait, Waits, Worker};

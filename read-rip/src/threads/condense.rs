@@ -19,7 +19,8 @@
 //! locking_function : 19126 threads, 2 locations: ssl.c:210 (19116); ssl.c:220 (10)
 //! ```
 
-use crate::hash::HashMap;
+use foldhash::HashMap;
+
 use crate::locations::{Location, LocationId, Locations};
 
 /// A function, and the threads whose last mark is in it.

@@ -12,7 +12,7 @@
 //!
 //! A thread that runs code without marks records nothing, and may do much.
 
-use crate::hash::HashMap;
+use foldhash::HashMap;
 
 use super::{Thread, ThreadState};
 

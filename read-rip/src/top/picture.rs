@@ -2,8 +2,9 @@
 //!
 //! A picture does not change. All of its texts are printable.
 
+use foldhash::HashMap;
+
 use crate::findings::Confidence;
-use crate::hash::HashMap;
 use crate::locks::Rate;
 
 /// How bad the worst finding is.

@@ -3,7 +3,7 @@
 //! A picture of many threads takes seconds to make. The record says in some milliseconds who waits for which lock, who
 //! has it, and which threads go on.
 
-use crate::hash::HashMap;
+use foldhash::HashMap;
 
 use super::picture::{LockKey, LockRow, ThreadKey, ThreadRow};
 

@@ -1,7 +1,8 @@
 //! One wait that is examined: its futex, the target's memory, the living threads.
 
+use foldhash::HashSet;
+
 use super::wait::{Doubt, Owner, WaitKind};
-use crate::hash::HashSet;
 use crate::target::{Architecture, Futex, Memory};
 
 /// The bit of a futex word that says that threads wait: `FUTEX_WAITERS`.

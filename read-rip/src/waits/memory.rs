@@ -5,7 +5,8 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use crate::hash::HashMap;
+use foldhash::HashMap;
+
 use crate::target::{Memory, Unreadable};
 
 /// See the [module](self). For one reading: it does not see what changes later.

@@ -56,7 +56,8 @@ pub use construct::{Construct, Role};
 pub use executors::Worker;
 pub use wait::{Basis, Doubt, MutexType, Owner, Preference, Protocol, Wait, WaitKind};
 
-use crate::hash::HashSet;
+use foldhash::HashSet;
+
 use crate::target::{FutexOperation, Memory, RunState, Sleep, Target, Unreadable};
 use case::{Case, Found, only};
 use construct::{Place, Primitive};

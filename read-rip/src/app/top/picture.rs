@@ -2,6 +2,8 @@
 
 use std::io;
 
+use foldhash::HashMap;
+
 use crate::app::check::{Manner, Readings, judge};
 use crate::app::error::AppError;
 use crate::app::output::now_ns;
@@ -9,7 +11,6 @@ use crate::app::reading::Reading;
 use crate::app::verdict;
 use crate::cli::{CheckArgs, Common};
 use crate::findings::Finding;
-use crate::hash::HashMap;
 use crate::locks::{
     self, Awaited, HoldState, LockModel, Overview, Rate, Summary, TaskDoes, ThreadId, ThreadLocks, per_second,
 };

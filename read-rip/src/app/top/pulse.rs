@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
+use foldhash::HashMap;
+
 use crate::app::output::now_ns;
-use crate::hash::HashMap;
 use crate::ring::{self, Glimpse, HeldLock, HeldState, Source};
 use crate::top::{LockKey, Pulse, ThreadKey};
 

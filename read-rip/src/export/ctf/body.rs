@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use foldhash::HashMap;
+
 use super::classes::{Class, Fields};
-use crate::hash::HashMap;
 use crate::locations::{Dated, Location, LocationId, Locations};
 use crate::log::{self, EntryKind};
 use crate::printable::printable;
