@@ -11,6 +11,7 @@ use std::time::Duration;
 use librip_test_kit::victim::is_root;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+
 use support::compiled::module_of;
 use support::locks;
 use support::run::{Outcome, clean, finish, read_rip};
@@ -167,7 +168,7 @@ fn the_most_certain_finding_comes_first_and_json_has_the_usual_lines() {
 
 /// A ring of a dead process whose threads are in a deadlock. Its program is this file.
 fn ring_of_dead(program: &Path) -> Ring {
-    let read_rip::ring::Module { path, build_id, file_len_bytes, modified_ns, .. } = module_of(program);
+    let read_rip_files::Module { path, build_id, file_len_bytes, modified_ns, .. } = module_of(program);
     let path = path.into_os_string().into_encoded_bytes();
     let module = Module { path, build_id, file_len: file_len_bytes, modified_ns, ..Module::program() };
     Ring { modules: vec![module], ..locks::deadlock() }

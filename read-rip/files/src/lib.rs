@@ -4,6 +4,7 @@ mod below;
 mod content;
 mod directory;
 mod helper;
+mod module;
 mod mounts;
 mod place;
 mod wire;
@@ -22,6 +23,7 @@ pub use content::{Content, FileFacts, answers};
 pub use directory::Directory;
 use helper::{Found, is_enabled, reach};
 pub use helper::{PATIENCE, become_helper, is_silence, note_unasked, unanswered, unasked};
+pub use module::Module;
 use place::Place;
 
 /// A file that was opened for reading.

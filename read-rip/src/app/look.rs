@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use read_rip_files::Module;
 use read_rip_symbols::{FunctionNames, OpenedFiles, Options};
 
 use super::error::AppError;
@@ -19,7 +20,7 @@ use crate::patience::patiently;
 use crate::process::live::{LiveMemory, LiveTarget, root_of};
 use crate::process::{Activity, Liveness, ready_threads, thread_name};
 use crate::report::{ObjectName, SeenNames};
-use crate::ring::{Module, Snapshot};
+use crate::ring::Snapshot;
 use crate::stacks;
 use crate::standing::{Load, Standings, WINDOW_MIN_NS};
 use crate::target::{Hidden, Sleep};

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
+use read_rip_files::Module;
 use read_rip_symbols::{OpenedFiles, Options, Resolver};
 
 use super::error::AppError;
@@ -23,7 +24,7 @@ use crate::locks::Input;
 use crate::process::live::root_of;
 use crate::process::{self, Ends, Liveness, MappedFiles, is_of_another_boot, living_threads};
 use crate::report::{self, Json};
-use crate::ring::{self, Ending, Module, Saved, Snapshot, Source};
+use crate::ring::{self, Ending, Saved, Snapshot, Source};
 use crate::standing::Standings;
 use crate::threads::{self, Losses, Thread};
 

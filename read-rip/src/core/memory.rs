@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 
 use foldhash::HashMap;
+use read_rip_files::Module;
 use read_rip_symbols::{Options, UnwindSections};
 
 use super::header::Segment;
-use crate::ring::{Module, Source};
+use crate::ring::Source;
 use crate::target::{Memory, Unreadable};
 
 /// The memory of a core file.

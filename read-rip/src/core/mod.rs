@@ -39,12 +39,13 @@ pub use memory::CoreMemory;
 
 use std::path::{Path, PathBuf};
 
-use header::{Header, Segment};
-use notes::Notes;
+use read_rip_files::Module;
 use read_rip_symbols::Options;
 
-use crate::ring::{Module, Source, UnpackLimit};
+use crate::ring::{Source, UnpackLimit};
 use crate::target::{Memory, Target, modules_of};
+use header::{Header, Segment};
+use notes::Notes;
 
 /// `AT_SYSINFO_EHDR`: where the kernel's own library is.
 const VDSO: u64 = 33;

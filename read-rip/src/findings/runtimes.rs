@@ -1,8 +1,9 @@
 //! Runtimes whose locks are objects of a heap that this reader does not interpret, and executors, whose tasks are
 //! values of the program's own types.
 
+use read_rip_files::Module;
+
 use crate::locks::ThreadLocks;
-use crate::ring::Module;
 use crate::waits::Worker;
 
 /// A runtime of a language.

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 
 use foldhash::HashMap;
-
-use crate::ring::Module;
+use read_rip_files::Module;
 
 /// The modules of all processes that share a ring, by address.
 #[derive(Debug, Default)]

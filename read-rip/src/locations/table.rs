@@ -5,6 +5,7 @@
 //! an event. Nothing is printed here.
 
 use foldhash::HashMap;
+use read_rip_files::Module;
 use read_rip_symbols::Resolver;
 
 use super::calls::{self, Calls};
@@ -13,9 +14,7 @@ use super::module_map::ModuleMap;
 use super::shared_names::SharedNames;
 use super::{Location, LocationId};
 use crate::events::Event;
-use crate::ring::{
-    Home, Module, OperandType, OperandWords, Site, Slot, Snapshot, StaticTexts, call_location,
-};
+use crate::ring::{Home, OperandType, OperandWords, Site, Slot, Snapshot, StaticTexts, call_location};
 
 /// What the source file that was compiled is recognised by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::{Entry, Page};
 use crate::export::{Slice, SliceKind, Timeline};
 use crate::locks::{Quantiles, Record, TaskDoes, ThreadId, task_does};
+use crate::report::Texts;
 use crate::report::{self, LockNames, printable};
-use crate::top::Texts;
 
 /// The greatest number that a script tells from its neighbours.
 const EXACT_MAX: u64 = (1 << 53) - 1;

@@ -11,8 +11,8 @@ use crate::locks::TaskGroup;
 use crate::report::{
     FindingText, balance_lines, count_of_findings, counted, duration, finding_text, task_group,
 };
+use crate::report::{LockRow, Severity};
 use crate::threads::Group;
-use crate::top::{LockRow, Severity};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = concat!(include_str!("list.js"), include_str!("timeline.js"), include_str!("page.js"));

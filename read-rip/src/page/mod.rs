@@ -27,10 +27,10 @@ use crate::export::Timeline;
 use crate::findings::Finding;
 use crate::locks::{Record, TaskGroup, ThreadId};
 use crate::log::Span;
+use crate::report::Picture;
 use crate::report::{Checked, LockNames};
 use crate::ring::Snapshot;
 use crate::threads::Group;
-use crate::top::Picture;
 
 /// What a page shows.
 #[expect(missing_debug_implementations, reason = "locations have a resolver")]

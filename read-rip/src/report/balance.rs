@@ -8,6 +8,8 @@
 
 use std::io::{self, Write};
 
+use read_rip_files::Module;
+
 use super::doing::{agree, doing};
 use super::locks::round;
 use super::names::LockNames;
@@ -16,7 +18,6 @@ use super::remarks::{Checked, looked_at};
 use super::units::{counted, lasted};
 use crate::findings::{Balance, IdlePool, Outcome, TaskBalance};
 use crate::locks::{LockModel, LockName};
-use crate::ring::Module;
 
 /// What a program brings along whose locks no pthread function takes, and what its locks are called.
 const OTHER_LOCKS: &[(&str, &str)] = &[

@@ -39,6 +39,7 @@ mod log;
 mod machine;
 mod names;
 mod outcome;
+mod picture;
 mod plain;
 pub mod remarks;
 mod standing;
@@ -66,6 +67,7 @@ pub use log::{LogWriter, channel_level, entry_word, realtime_ns, spans, thread_o
 pub use machine::{Looked, brief, looked, stuck};
 pub use names::{LocationTexts, LockNames, ObjectName, SeenNames, location_texts, lock_type, who};
 pub use outcome::not_judged;
+pub use picture::{LockKey, LockRow, Machine, Picture, ProcessRow, Severity, Texts, ThreadKey, ThreadRow};
 pub use plain::plain_lines;
 pub use remarks::{Checked, OneReading, count_of_findings};
 pub use standing::{StackFrames, process_name, stacks, standing_heading, standing_threads, standings};

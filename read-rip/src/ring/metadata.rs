@@ -8,13 +8,14 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use librip_format::{Checksum, Module as RawModule, SITE_OF_PROCESS, Site as RawSite};
+use read_rip_files::Module;
 
 use super::bytes::Bytes;
 use super::table::{entries, used_bytes};
 use super::texts::{Damaged, Problem, Texts, check, text_range};
 use super::{
-    Channel, Defect, Header, Home, Module, OperandType, OperandWords, RegionKind, Site, SiteFlags, SiteKind,
-    Source, StaticTexts, history, parse, static_text,
+    Channel, Defect, Header, Home, OperandType, OperandWords, RegionKind, Site, SiteFlags, SiteKind, Source,
+    StaticTexts, history, parse, static_text,
 };
 
 /// Reads the tables of modules, sites, texts for events, and channels, which share the region of texts. A site refers

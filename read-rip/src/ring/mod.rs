@@ -70,7 +70,6 @@ pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use history::{Channel, ChannelLevel};
 pub use image::{ImageOutput, write_image};
 pub use incident::{Incident, IncidentKind};
-pub use read_rip_symbols::Module;
 pub use recording::{IntoParts, Parts, RecordingWriter};
 pub use region::{Region, RegionKind};
 pub use sampled::SampledTime;

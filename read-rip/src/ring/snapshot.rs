@@ -4,7 +4,9 @@
 
 use std::collections::HashMap;
 
-use super::{Channel, CopiedCall, Defect, Header, Module, Site, Slot, StaticTexts, Words};
+use read_rip_files::Module;
+
+use super::{Channel, CopiedCall, Defect, Header, Site, Slot, StaticTexts, Words};
 
 /// One reading of a ring.
 #[derive(Debug)]

@@ -9,11 +9,11 @@ use gimli::{
     BaseAddresses, CieOrFde, DebugFrame, EhFrame, EndianSlice, FrameDescriptionEntry, LittleEndian,
     UnwindContext, UnwindOffset, UnwindSection,
 };
+use read_rip_files::Module;
 use read_rip_symbols::{Options, UnwindIndex, UnwindSections};
 
 use super::rule::{Bytes, Rule, TableId};
 use super::stack::Cut;
-use crate::ring::Module;
 use crate::target::Memory;
 
 /// The modules of a target, and their unwind tables.

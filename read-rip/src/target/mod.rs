@@ -37,9 +37,8 @@ pub use syscall::{Architecture, Call, CallKind, Child, Futex, FutexOperation};
 pub use task::{Registers, RunState, Schedule, Sleep, Task};
 pub use unstopped::Unstopped;
 
+use read_rip_files::Module;
 use serde::{Deserialize, Serialize};
-
-use crate::ring::Module;
 
 /// What is known of a target at one moment. Its memory is read when it is needed.
 #[derive(Clone, Debug, Serialize, Deserialize)]

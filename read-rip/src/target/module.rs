@@ -10,9 +10,9 @@ use object::elf::{
     ELFMAG, EM_AARCH64, EM_X86_64, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD, PT_NOTE, ProgramHeader64,
 };
 use object::pod::{from_bytes, slice_from_all_bytes};
+use read_rip_files::Module;
 
 use super::{Mapping, Memory};
-use crate::ring::Module;
 
 /// A program has about a dozen of them.
 const PROGRAM_HEADERS_MAX: u16 = 512;

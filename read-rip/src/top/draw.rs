@@ -5,10 +5,10 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-use super::picture::{LockRow, Picture, ProcessRow, Severity, ThreadRow};
 use super::state::{Order, Page, State, View};
 use super::table::{Column, headings, row};
 use crate::locks::Rate;
+use crate::report::{LockRow, Picture, ProcessRow, Severity, ThreadRow};
 use crate::report::{amount, duration};
 
 /// The verdict takes at most this many lines.

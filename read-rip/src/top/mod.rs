@@ -4,12 +4,10 @@
 //! minutes and what the user has chosen, and [`draw`] makes a frame of it. Nothing here does input or output.
 
 mod draw;
-mod picture;
 mod pulse;
 mod state;
 mod table;
 
 pub use draw::{Colours, draw};
-pub use picture::{LockKey, LockRow, Machine, Picture, ProcessRow, Severity, Texts, ThreadKey, ThreadRow};
 pub use pulse::{Beat, Pulse};
 pub use state::{Input, Order, Page, Request, State, View};

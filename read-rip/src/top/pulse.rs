@@ -5,7 +5,7 @@
 
 use foldhash::HashMap;
 
-use super::picture::{LockKey, LockRow, ThreadKey, ThreadRow};
+use crate::report::{LockKey, LockRow, ThreadKey, ThreadRow};
 
 /// The locks and threads of a process at one moment, by its record alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use regex::Regex;
 
-use super::picture::{LockKey, LockRow, Machine, Picture, ProcessRow, ThreadKey, ThreadRow};
 use super::pulse::Pulse;
+use crate::report::{LockKey, LockRow, Machine, Picture, ProcessRow, ThreadKey, ThreadRow};
 
 /// No picture is kept for longer, ns.
 const HISTORY_MAX_NS: u64 = 300_000_000_000;

@@ -2,9 +2,10 @@
 //!
 //! It is for those who need names and no lines: debug information, which takes long to read, is not read.
 
+use read_rip_files::Module;
+
 use super::locate::{Options, Search};
 use super::symbol_table::SymbolTable;
-use crate::Module;
 
 /// The names of the functions of some modules.
 pub struct FunctionNames {

@@ -38,7 +38,7 @@ mod function_names;
 mod line_budget;
 mod loaded;
 mod locate;
-mod module;
+
 mod opened;
 mod path;
 mod problem;
@@ -54,7 +54,7 @@ pub use direct_call::{target_aarch64, target_x86_64};
 pub use frame::Frame;
 pub use function_names::FunctionNames;
 pub use locate::Options;
-pub use module::Module;
+
 pub use opened::OpenedFiles;
 pub use problem::{ModuleProblem, Problem};
 pub use resolver::Resolver;

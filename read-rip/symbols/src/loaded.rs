@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use read_rip_files::Module;
+
 use super::caller::{self, CallerLine, Relocations};
 use super::direct_call::{self, Unwinds};
 use super::dwarf::Dwarf;
@@ -14,7 +16,6 @@ use super::locate::{Files, Options, Search};
 use super::problem::Problem;
 use super::split::Split;
 use super::symbol_table::SymbolTable;
-use crate::Module;
 
 /// The opened files of one module.
 pub(super) struct Loaded {

@@ -16,10 +16,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use read_rip_files::Module;
+
 use super::elf::Image;
 use super::path::{find, with_suffix};
 use super::problem::Problem;
-use crate::Module;
 
 /// How files are found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

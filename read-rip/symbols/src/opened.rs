@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use read_rip_files::Module;
+
 use super::line_budget::LineBudget;
 use super::loaded::Loaded;
 use super::locate::Options;
-use crate::Module;
 
 /// More files are forgotten when the next resolver begins.
 const FILES_MAX: usize = 64;

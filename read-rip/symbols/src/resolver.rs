@@ -7,6 +7,8 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use read_rip_files::Module;
+
 use super::answers::{Answers, SavedAnswers};
 use super::caller::CallerLine;
 use super::frame::Frame;
@@ -15,7 +17,6 @@ use super::loaded::Loaded;
 use super::locate::Options;
 use super::opened::OpenedFiles;
 use super::problem::{ModuleProblem, Problem};
-use crate::Module;
 
 /// Resolves addresses of the modules of one ring.
 pub struct Resolver {

@@ -5,12 +5,12 @@
 use object::Endianness;
 use object::elf;
 use object::pod::from_bytes;
+use read_rip_files::Module;
 
 use super::elf::{Image, entries};
 use super::locate::{Options, Search};
 use super::problem::Problem;
 use super::unwind_index::{Placed, UnwindIndex};
-use crate::Module;
 
 /// A program has a few program headers.
 const PROGRAM_HEADERS_MAX: u64 = 256;

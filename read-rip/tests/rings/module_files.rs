@@ -8,11 +8,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::support::compiled::{Fixture, address, bare, check_c, problems};
 use librip_test_kit::victim::torture;
 use object::{Object, ObjectSection};
-use read_rip::ring::Module;
 use read_rip::symbols::{Options, Problem, Resolver};
+use read_rip_files::Module;
+
+use crate::support::compiled::{Fixture, address, bare, check_c, problems};
 
 #[test]
 fn a_program_of_another_build_is_refused_even_if_the_user_names_it() {

@@ -5,10 +5,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use read_rip::process::live::{LiveMemory, LiveTarget};
-use read_rip::ring::Module;
 use read_rip::stacks::{Stack, Unwinder};
 use read_rip::symbols::{Options, Resolver};
 use read_rip::target::Target;
+use read_rip_files::Module;
 
 /// How long a thread may take to sleep, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -4,9 +4,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use read_rip::locks::Rate;
-use read_rip::top::{
-    Beat, Colours, Input, LockKey, Machine, ProcessRow, Pulse, Severity, State, ThreadKey, View, draw,
-};
+use read_rip::report::{LockKey, Machine, ProcessRow, Severity, ThreadKey};
+use read_rip::top::{Beat, Colours, Input, Pulse, State, View, draw};
 
 use crate::scene::{SECOND_NS, picture, screen, state};
 

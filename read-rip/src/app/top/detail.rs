@@ -8,8 +8,8 @@ use crate::app::error::AppError;
 use crate::cli::Common;
 use crate::locations::{self, FileNames, Locations};
 use crate::locks::{self, ThreadLocks};
+use crate::report::ThreadKey;
 use crate::report::{self, ActivityWords, LockNames, Shown};
-use crate::top::ThreadKey;
 
 /// The lines about a thread or task: what it does and its stack or its awaits, then its events, the newest first.
 pub(super) fn thread(path: &Path, key: ThreadKey, wanted: &Common) -> Result<Vec<String>, AppError> {

@@ -15,8 +15,8 @@ use crate::locks::{
     self, Awaited, HoldState, LockModel, Overview, Rate, Summary, TaskDoes, ThreadId, ThreadLocks, per_second,
 };
 use crate::report::{self, ActivityWords, Checked, LockNames, Sources, printable};
+use crate::report::{LockKey, LockRow, Picture, Severity, Texts, ThreadKey, ThreadRow};
 use crate::threads::ThreadState;
-use crate::top::{LockKey, LockRow, Picture, Severity, Texts, ThreadKey, ThreadRow};
 
 /// More locks are only counted.
 const LOCKS_MAX: usize = 300;

@@ -6,8 +6,9 @@ use std::time::Instant;
 use foldhash::HashMap;
 
 use crate::app::output::now_ns;
+use crate::report::{LockKey, ThreadKey};
 use crate::ring::{self, Glimpse, HeldLock, HeldState, Source};
-use crate::top::{LockKey, Pulse, ThreadKey};
+use crate::top::Pulse;
 
 /// A ring that is looked at again and again.
 pub(super) struct Watch {

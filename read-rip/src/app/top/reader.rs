@@ -25,8 +25,9 @@ use crate::cli::{CheckArgs, Common, ReportArgs, RingArgs, SaveArgs, StopArgs};
 use crate::process::Ends;
 use crate::process::live::LiveTarget;
 use crate::report::printable;
+use crate::report::{Machine, Picture, ThreadKey};
 use crate::ring::Source;
-use crate::top::{Machine, Picture, Pulse, ThreadKey};
+use crate::top::Pulse;
 
 /// One of so many seconds of a processor is used.
 const SHARE: u32 = 8;

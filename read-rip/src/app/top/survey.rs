@@ -18,8 +18,8 @@ use crate::app::verdict::sentence;
 use crate::cli::{CheckArgs, Common, RingArgs};
 use crate::process::Found;
 use crate::report::{self, Looked, counted, printable};
+use crate::report::{Machine, ProcessRow, Severity};
 use crate::ring::FileId;
-use crate::top::{Machine, ProcessRow, Severity};
 
 /// How long rings of dead processes are read before the living are looked at again.
 const SLICE: Duration = Duration::from_secs(1);

@@ -3,6 +3,8 @@
 
 use std::io;
 
+use read_rip_files::Module;
+
 use super::rows::{
     EventRow, FindingRow, HoldRow, Key, LockRow, ModuleRow, ProcessRow, SpanRow, TaskRow, ThreadRow, WaitRow,
 };
@@ -19,7 +21,7 @@ use crate::report::{
     FindingText, LockNames, clock_level_name, finding_text, hex, lock_type, process_state_name,
     task_kind_name, task_state_name, thread_state_name,
 };
-use crate::ring::{Module, Snapshot};
+use crate::ring::Snapshot;
 use crate::threads::{Losses, ThreadState};
 
 /// A record, and what was found in it.

@@ -51,6 +51,7 @@ use std::fs::File;
 use std::io::Read;
 
 use nix::time::{ClockId, clock_gettime};
+use read_rip_files::Module;
 
 use self::executable::Executable;
 use self::folder::{Failure, Folder};
@@ -60,7 +61,6 @@ use self::text::Status;
 use super::look::{Seen, look};
 use super::observer::observer;
 use crate::patience::{is_silent, patiently};
-use crate::ring::Module;
 use crate::target::{Hidden, Mapping, RunState, Target, Task, modules_of};
 
 /// No more of a command line is read.
