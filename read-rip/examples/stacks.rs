@@ -8,11 +8,11 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use read_rip::printable::printable;
-use read_rip::process::live::LiveTarget;
-use read_rip::stacks::{End, Frame, Unwinder, group};
-use read_rip::symbols::{Options, Resolver};
-use read_rip::target::Target;
+use read_rip_evidence::process::live::LiveTarget;
+use read_rip_evidence::stacks::{End, Frame, Unwinder, group};
+use read_rip_evidence::target::Target;
+use read_rip_report::printable;
+use read_rip_symbols::{Options, Resolver};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let pid: u32 = std::env::args().nth(1).ok_or("usage: stacks PID")?.parse()?;

@@ -12,8 +12,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::ring::UnpackLimit;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
+use read_rip_ring::UnpackLimit;
 
 pub use diff::DiffArgs;
 pub use export::{ExportArgs, ExportFormat};
@@ -148,7 +148,7 @@ pub struct Common {
     #[arg(long, value_name = "DIR", global = true)]
     pub debug_dir: Vec<PathBuf>,
     /// The directory to search for rings, besides the one that RIP_RING names
-    #[arg(long, value_name = "DIR", default_value = crate::ring::DEFAULT_DIRECTORY, global = true)]
+    #[arg(long, value_name = "DIR", default_value = read_rip_ring::DEFAULT_DIRECTORY, global = true)]
     pub dir: PathBuf,
     /// With a core file: the ring of the same process, if it is not where the process had it
     #[arg(id = "core_ring", long = "ring", value_name = "FILE", global = true)]
@@ -179,7 +179,7 @@ impl Common {
 
     /// Whether the user names no directory.
     pub fn is_default_dir(&self) -> bool {
-        self.dir == Path::new(crate::ring::DEFAULT_DIRECTORY)
+        self.dir == Path::new(read_rip_ring::DEFAULT_DIRECTORY)
     }
 
     /// The directories to search for rings. Without `--dir`, the one that `RIP_RING` names is the first.

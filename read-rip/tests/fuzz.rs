@@ -17,14 +17,19 @@ use std::time::{Duration, Instant};
 
 use librip_test_kit::format::slot_at;
 use nix::sys::resource::{Resource, setrlimit};
-use read_rip::findings::{self, View};
-use read_rip::locations::{FileNames, Horizon, Limits, Location, Locations, dated_history, latest_ns};
-use read_rip::locks::LockModel;
-use read_rip::process::Liveness;
-use read_rip::report::{LockNames, Shown};
-use read_rip::ring::Snapshot;
-use read_rip::symbols::{Options, Resolver};
-use read_rip::{events, locks, report, ring, threads};
+use read_rip_evidence::process::Liveness;
+use read_rip_model::findings::{self, View};
+use read_rip_model::locations::{FileNames, Horizon, Limits, Location, Locations, dated_history, latest_ns};
+use read_rip_model::locks;
+use read_rip_model::locks::LockModel;
+use read_rip_model::threads;
+use read_rip_report as report;
+use read_rip_report::{LockNames, Shown};
+use read_rip_ring as ring;
+use read_rip_ring::Snapshot;
+use read_rip_ring::events;
+use read_rip_symbols::{Options, Resolver};
+
 use support::synth::{BIAS, Held, Image, Module, Ring, Site, Slot, Task};
 use support::{Random, setting};
 

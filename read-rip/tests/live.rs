@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use librip_test_kit::format::slot_at;
 use memmap2::MmapRaw;
-use read_rip::ring::{self, SlotState, Snapshot, Source};
+use read_rip_ring::{self as ring, SlotState, Snapshot, Source};
+
 use support::synth::{CLAIMING, EXITED, Image, LIVE, Ring, SLOT_HEADER, SLOTS, Slot};
 use support::{Random, setting};
 

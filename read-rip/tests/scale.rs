@@ -11,6 +11,7 @@ use std::process::Stdio;
 
 use librip_test_kit::format::region_at;
 use nix::sys::resource::{UsageWho, getrusage};
+
 use support::run::{command, wait};
 use support::synth::{Held, Ring, SLOTS, Site, Slot};
 

@@ -8,8 +8,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use read_rip::process::live::LiveTarget;
-use read_rip::target::Task;
+use read_rip_evidence::process::live::LiveTarget;
+use read_rip_evidence::target::Task;
+
 use support::run::read_rip;
 use support::unprepared::{compile, contains, futex};
 

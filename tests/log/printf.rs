@@ -4,8 +4,8 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
-use read_rip::log::formatted;
-use read_rip::ring::{StaticTexts, Syntax, Value};
+use read_rip_model::log::formatted;
+use read_rip_ring::{StaticTexts, Syntax, Value};
 
 /// Compares with what the C library makes of the same format and value. The format has one conversion, which fits.
 macro_rules! compare {

@@ -1,14 +1,14 @@
 //! What the files of a program say about each address in a ring that a command may ask about: for copies that another
 //! machine reads.
 
+use read_rip_model::locations::Locations;
+use read_rip_model::locks;
+use read_rip_ring::events;
 use read_rip_symbols::SavedAnswers;
 
 use super::bare::functions;
 use super::reading::Reading;
 use crate::cli::Common;
-use crate::events;
-use crate::locations::Locations;
-use crate::locks;
 
 /// What they say about a reading, and what is `known` of an earlier one.
 pub(super) fn answers(reading: &Reading, known: Option<SavedAnswers>, wanted: &Common) -> SavedAnswers {

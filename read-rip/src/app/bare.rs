@@ -7,18 +7,19 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use read_rip_evidence::core::Death;
+use read_rip_evidence::process::Ends;
+use read_rip_evidence::stacks::Stack;
+use read_rip_evidence::standing::Standings;
+use read_rip_model::locations::{FileNames, LocationId, Locations};
+use read_rip_model::locks::LockModel;
+use read_rip_report::{self as report, ActivityWords, Json, LockNames, printable};
+
 use super::check::Readings;
 use super::error::AppError;
 use super::output::{output, prose};
 use super::verdict;
 use crate::cli::{CheckArgs, Common, RingArgs, ShowArgs, StacksArgs};
-use crate::core::Death;
-use crate::locations::{FileNames, LocationId, Locations};
-use crate::locks::LockModel;
-use crate::process::Ends;
-use crate::report::{self, ActivityWords, Json, LockNames, printable};
-use crate::stacks::Stack;
-use crate::standing::Standings;
 
 /// `read-rip PID` for a process without a ring, and `read-rip CORE`.
 pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {

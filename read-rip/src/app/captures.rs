@@ -2,6 +2,12 @@
 
 use std::io::Write;
 
+use read_rip_model::locations::{Dated, FileNames, Locations, When, dated_history};
+use read_rip_model::locks::LockModel;
+use read_rip_model::log;
+use read_rip_report::{self as report, Json, LockNames};
+use read_rip_ring::events::Leftover;
+
 use super::error::AppError;
 use super::limits::limits;
 use super::log::{names_process, read};
@@ -9,11 +15,6 @@ use super::matching::Pattern;
 use super::output::output;
 use super::reading::Reading;
 use crate::cli::{CapturesArgs, Common};
-use crate::events::Leftover;
-use crate::locations::{Dated, FileNames, Locations, When, dated_history};
-use crate::locks::LockModel;
-use crate::log;
-use crate::report::{self, Json, LockNames};
 
 /// `read-rip captures`.
 pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppError> {

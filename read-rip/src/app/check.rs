@@ -8,6 +8,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use read_rip_evidence::core::is_core;
+use read_rip_evidence::process::Ends;
+use read_rip_evidence::process::live::Error;
+use read_rip_evidence::standing::Standings;
+use read_rip_model::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, Suppression, View};
+use read_rip_model::locations::{FileNames, Limits, Location, Locations};
+use read_rip_model::locks::{self, Input, LockModel};
+use read_rip_report::{self as report, Checked, Json, LockNames, OneReading, Sources};
+use read_rip_ring::{Header, Words};
 use read_rip_symbols::{OpenedFiles, Options, Resolver};
 
 use super::error::AppError;
@@ -17,15 +26,6 @@ use super::output::{FINDINGS, SOUND, UNJUDGED, is_terminal, prose};
 use super::reading::Reading;
 use super::source::sources;
 use crate::cli::{CheckArgs, Common, MinConfidence, RingArgs, SourceArgs};
-use crate::core::is_core;
-use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, Suppression, View};
-use crate::locations::{FileNames, Limits, Location, Locations};
-use crate::locks::{self, Input, LockModel};
-use crate::process::Ends;
-use crate::process::live::Error;
-use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
-use crate::ring::{Header, Words};
-use crate::standing::Standings;
 
 /// What to do about a line that is not a rule.
 const RULE_HINT: &str = "each line is KIND or KIND:REGEX; a line that begins with # is a comment";

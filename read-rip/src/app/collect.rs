@@ -6,6 +6,10 @@ use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use read_rip_evidence::process::Ends;
+use read_rip_model::findings::Suppression;
+use read_rip_report::ci::{Case, CaseFinding, junit, sarif};
+use read_rip_ring::read_header;
 use read_rip_symbols::OpenedFiles;
 
 use super::check::{Manner, Readings, judge, show, suppressions};
@@ -14,10 +18,6 @@ use super::output::{ERROR, FINDINGS, SOUND, UNJUDGED};
 use super::rings::{self, program_of_ring};
 use super::written::{Unfinished, is_standard_output};
 use crate::cli::{CheckArgs, CiArgs, Common};
-use crate::findings::Suppression;
-use crate::process::Ends;
-use crate::report::ci::{Case, CaseFinding, junit, sarif};
-use crate::ring::read_header;
 
 /// `read-rip check`.
 pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {

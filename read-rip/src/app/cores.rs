@@ -9,17 +9,17 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use read_rip_evidence::core::Core;
+use read_rip_evidence::process::Liveness;
+use read_rip_evidence::stacks::Unwinder;
+use read_rip_evidence::standing::Standings;
+use read_rip_model::threads;
+use read_rip_ring::{self as ring, SlotState, Snapshot};
 use read_rip_symbols::{FunctionNames, OpenedFiles, Options};
 
 use super::error::AppError;
 use super::reading::{CoreRest, Reading};
 use crate::cli::Common;
-use crate::core::Core;
-use crate::process::Liveness;
-use crate::ring::{self, SlotState, Snapshot};
-use crate::stacks::Unwinder;
-use crate::standing::Standings;
-use crate::threads;
 
 /// How the files of a core are found: at their recorded paths.
 fn options(wanted: &Common) -> Options {
@@ -98,7 +98,7 @@ fn ring_of(core: &Core, pid: u32, wanted: &Common) -> Result<Option<Snapshot>, A
         let is_last_moment = core.death().signal.is_some_and(|signal| signal != libc::SIGTRAP);
         let is_dead = || {
             ring::read_header(&path).is_ok_and(|header| {
-                let own = crate::process::liveness(&header);
+                let own = read_rip_evidence::process::liveness(&header);
                 own.is_final() && header.pid == pid
             })
         };

@@ -7,6 +7,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::path::PathBuf;
 
+use read_rip_evidence::core::is_core;
+use read_rip_model::locations::{FileNames, LocationId, Locations};
+use read_rip_model::locks::{self, Hold, LockModel, Overview};
+use read_rip_model::threads::{self, Thread, ThreadState};
+use read_rip_report::{self as report, Json, LockNames, PlaceChange};
+use read_rip_ring::events;
+use read_rip_ring::is_task;
 use read_rip_symbols::{Options, Resolver};
 
 use super::error::AppError;
@@ -15,13 +22,6 @@ use super::output::{prose, remark};
 use super::reading::Reading;
 use super::show::last_location;
 use crate::cli::{Common, DiffArgs, RingArgs};
-use crate::core::is_core;
-use crate::events;
-use crate::locations::{FileNames, LocationId, Locations};
-use crate::locks::{self, Hold, LockModel, Overview};
-use crate::report::{self, Json, LockNames, PlaceChange};
-use crate::ring::is_task;
-use crate::threads::{self, Thread, ThreadState};
 
 /// `read-rip diff`.
 pub(super) fn diff(args: &DiffArgs, wanted: &Common) -> Result<u8, AppError> {

@@ -6,12 +6,13 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
+use read_rip_evidence::core;
+use read_rip_evidence::process;
+use read_rip_report::printable;
+use read_rip_ring as ring;
+
 use super::output::remark;
 use crate::cli::similar_command;
-use crate::core;
-use crate::process;
-use crate::report::printable;
-use crate::ring;
 
 /// What stops a command.
 #[derive(Debug)]

@@ -6,11 +6,10 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use read_rip_evidence::process::live::{LiveTarget, resumes, stop_each};
+use read_rip_evidence::stacks::{Stack, Unwinder};
+use read_rip_evidence::target::{CallKind, Registers, RunState, Sleep, Task, Unstopped};
 use read_rip_symbols::Options;
-
-use crate::process::live::{LiveTarget, resumes, stop_each};
-use crate::stacks::{Stack, Unwinder};
-use crate::target::{CallKind, Registers, RunState, Sleep, Task, Unstopped};
 
 /// How long the threads that were stopped may take to sleep again.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -5,6 +5,10 @@
 use std::io::Write;
 use std::path::Path;
 
+use read_rip_export::{self as export, Contention, SaidKind, Scene};
+use read_rip_model::locations::{FileNames, Limits, Locations};
+use read_rip_report::{self as report, LockNames};
+
 use super::bare::functions;
 use super::check::Readings;
 use super::error::AppError;
@@ -14,9 +18,6 @@ use super::output::{bytes, output};
 use super::timelines::{all_timelines, choose, said};
 use super::written::{self, Writing};
 use crate::cli::{Common, ExportArgs, ExportFormat};
-use crate::export::{self, Contention, SaidKind, Scene};
-use crate::locations::{FileNames, Limits, Locations};
-use crate::report::{self, LockNames};
 
 /// A format that shows what happened, and judges nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,12 +5,13 @@ use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::io::Write;
 
+use read_rip_evidence::process::{Found, Liveness, MappedFiles, Removal, is_of_another_boot, remove};
+use read_rip_report::{self as report, Json, printable};
+
 use super::error::AppError;
 use super::output::{ERROR, SOUND, now_ns, output, remark};
 use super::rings::{look_in, program_of, unfinished};
 use crate::cli::{Common, GcArgs};
-use crate::process::{Found, Liveness, MappedFiles, Removal, is_of_another_boot, remove};
-use crate::report::{self, Json, printable};
 
 /// `read-rip gc`.
 pub(super) fn gc(args: &GcArgs, wanted: &Common) -> Result<u8, AppError> {

@@ -8,17 +8,17 @@
 
 use std::time::Instant;
 
+use read_rip_evidence::process::live::{self, LiveTarget};
+use read_rip_evidence::stacks::Unwinder;
+use read_rip_evidence::standing::{Standings, stood_still};
+use read_rip_evidence::target::{Hidden, RunState, Sleep, Task};
+use read_rip_evidence::waits::Owner;
+use read_rip_model::locks::Doing;
+use read_rip_model::locks::doing;
 use read_rip_symbols::FunctionNames;
 
 use super::look::{describe, options};
 use crate::cli::Common;
-use crate::locks::Doing;
-use crate::locks::doing;
-use crate::process::live::{self, LiveTarget};
-use crate::stacks::Unwinder;
-use crate::standing::{Standings, stood_still};
-use crate::target::{Hidden, RunState, Sleep, Task};
-use crate::waits::Owner;
 
 /// A living process, after the first of two readings.
 pub(super) struct Glance {

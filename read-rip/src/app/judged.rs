@@ -8,6 +8,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use read_rip_evidence::process::{self, Ends};
+use read_rip_export as export;
+use read_rip_export::tables::{Key, Moment, Ndjson, Parquet, Record, Table, fill};
+use read_rip_model::locks::LockModel;
+use read_rip_report::{self as report, hex, printable};
+
 use super::check::{Manner, Readings, judge};
 use super::error::AppError;
 use super::limits::limits;
@@ -16,11 +22,6 @@ use super::reading::Reading;
 use super::timelines::said;
 use super::written::{self, Unfinished};
 use crate::cli::{CheckArgs, Common, ExportArgs, RingArgs};
-use crate::export;
-use crate::export::tables::{Key, Moment, Ndjson, Parquet, Record, Table, fill};
-use crate::locks::LockModel;
-use crate::process::{self, Ends};
-use crate::report::{self, hex, printable};
 
 /// No part of a file's name is longer, in characters.
 const NAME_CHARACTERS: usize = 64;

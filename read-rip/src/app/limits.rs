@@ -2,13 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use read_rip_model::locations::{self, Limits, Locations};
+use read_rip_report as report;
 use read_rip_symbols::{Options, Resolver};
 
 use super::error::AppError;
 use super::reading::Reading;
 use crate::cli::{Moment, TimeArgs};
-use crate::locations::{self, Limits, Locations};
-use crate::report;
 
 /// The limits that the user wants, of a ring that still has its words.
 pub(super) fn limits(args: &TimeArgs, reading: &Reading) -> Result<Limits, AppError> {

@@ -4,15 +4,16 @@
 
 use std::io::Write;
 
+use read_rip_model::locations::{FileNames, Locations};
+use read_rip_model::locks::{self, Summary};
+use read_rip_report::{self as report, Json, LockNames};
+
 use super::check::Readings;
 use super::error::AppError;
 use super::limits::limits;
 use super::matching::Matching;
 use super::output::prose;
 use crate::cli::{Common, LocksArgs};
-use crate::locations::{FileNames, Locations};
-use crate::locks::{self, Summary};
-use crate::report::{self, Json, LockNames};
 
 /// `read-rip locks`.
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {

@@ -5,6 +5,13 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use read_rip_evidence::core::is_core;
+use read_rip_model::locations::{FileNames, Locations};
+use read_rip_model::log::{self, Entry, EntryKind};
+use read_rip_report::{self as report, Json, LogWriter, Said};
+use read_rip_ring::events::Leftover;
+use read_rip_ring::{Syntax, Value};
+
 use super::error::AppError;
 use super::limits::limits;
 use super::look::process_of;
@@ -12,12 +19,6 @@ use super::matching::Pattern;
 use super::output::output;
 use super::reading::Reading;
 use crate::cli::{Common, LogArgs, SpansArgs};
-use crate::core::is_core;
-use crate::events::Leftover;
-use crate::locations::{FileNames, Locations};
-use crate::log::{self, Entry, EntryKind};
-use crate::report::{self, Json, LogWriter, Said};
-use crate::ring::{Syntax, Value};
 
 /// How often a living ring is read with `--follow`.
 const INTERVAL: Duration = Duration::from_millis(200);

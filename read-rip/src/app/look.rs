@@ -7,24 +7,24 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use read_rip_evidence::patience::patiently;
+use read_rip_evidence::process::live::{LiveMemory, LiveTarget, root_of};
+use read_rip_evidence::process::{Activity, Liveness, ready_threads, thread_name};
+use read_rip_evidence::stacks;
+use read_rip_evidence::standing::{Load, Standings, WINDOW_MIN_NS};
+use read_rip_evidence::target::{Hidden, Sleep};
 use read_rip_files::Module;
+use read_rip_model::findings::{Outcome, Runtime};
+use read_rip_model::locations::Locations;
+use read_rip_model::threads::Losses;
+use read_rip_report::{ObjectName, SeenNames};
+use read_rip_ring::Snapshot;
 use read_rip_symbols::{FunctionNames, OpenedFiles, Options};
 
 use super::error::AppError;
 use super::exact::Exact;
 use super::reading::Reading;
 use crate::cli::Common;
-use crate::findings::{Outcome, Runtime};
-use crate::locations::Locations;
-use crate::patience::patiently;
-use crate::process::live::{LiveMemory, LiveTarget, root_of};
-use crate::process::{Activity, Liveness, ready_threads, thread_name};
-use crate::report::{ObjectName, SeenNames};
-use crate::ring::Snapshot;
-use crate::stacks;
-use crate::standing::{Load, Standings, WINDOW_MIN_NS};
-use crate::target::{Hidden, Sleep};
-use crate::threads::Losses;
 
 /// The time between two looks where no finding depends on it: a shorter one would not tell a thread that gets no
 /// processor from one that had no turn.

@@ -14,6 +14,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
+use read_rip_evidence::patience::{each as each_process, is_silent};
+use read_rip_evidence::process::live::{Error, LiveTarget, processes};
+use read_rip_evidence::process::{Ends, Found, Liveness, MappedFiles};
+use read_rip_evidence::standing::Standings;
+use read_rip_evidence::target::Hidden;
+use read_rip_model::findings::Confidence;
+use read_rip_report::ci::{Case, CaseFinding};
+use read_rip_report::{self as report, Json, Looked};
 use read_rip_symbols::OpenedFiles;
 
 use super::check::{Begun, First, Manner, Readings, judge, suppressions, write_json};
@@ -26,14 +34,6 @@ use super::progress::Progress;
 use super::reading::Reading;
 use super::rings::look_everywhere;
 use crate::cli::{CheckArgs, Common};
-use crate::findings::Confidence;
-use crate::patience::{each as each_process, is_silent};
-use crate::process::live::{Error, LiveTarget, processes};
-use crate::process::{Ends, Found, Liveness, MappedFiles};
-use crate::report::ci::{Case, CaseFinding};
-use crate::report::{self, Json, Looked};
-use crate::standing::Standings;
-use crate::target::Hidden;
 
 /// A process or a ring with findings.
 struct Stuck {

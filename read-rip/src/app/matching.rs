@@ -5,13 +5,12 @@
 
 use std::fmt::Write;
 
+use read_rip_model::findings::Finding;
+use read_rip_model::locations::{LocationId, Locations};
+use read_rip_model::locks::{LockId, Summary, ThreadId, task_place};
+use read_rip_report::{LocationTexts, LockNames, who};
+use read_rip_ring::Slot;
 use regex::Regex;
-
-use crate::findings::Finding;
-use crate::locations::{LocationId, Locations};
-use crate::locks::{LockId, Summary, ThreadId, task_place};
-use crate::report::{LocationTexts, LockNames, who};
-use crate::ring::Slot;
 
 /// A pattern, and the names that it is looked for in.
 #[derive(Clone, Copy)]

@@ -5,11 +5,11 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 
 use anstream::{AutoStream, ColorChoice};
+use read_rip_evidence::patience::all_silent;
+use read_rip_report::remarks::{of_silence, of_silent_process, of_unasked};
 
 use super::wrap::{Wrapping, wrap};
 use crate::cli::Common;
-use crate::patience::all_silent;
-use crate::report::remarks::{of_silence, of_silent_process, of_unasked};
 
 /// The ring was read, and nothing is wrong.
 pub(super) const SOUND: u8 = 0;

@@ -2,10 +2,11 @@
 //!
 //! Each has a heading and threads of its own. It shows nothing: the commands do.
 
+use read_rip_evidence::process::{Child, Liveness, children_in};
+use read_rip_model::threads::Thread;
+use read_rip_report as report;
+
 use super::reading::Reading;
-use crate::process::{Child, Liveness, children_in};
-use crate::report;
-use crate::threads::Thread;
 
 /// Why nothing is known of a child's state: a saved ring only says which children had ended.
 const NOT_SAVED: &str = "the saved ring does not say whether it was alive";

@@ -4,11 +4,12 @@
 
 use std::ffi::OsStr;
 
+use read_rip_evidence::process::live::{Error, LiveTarget, processes, processes_with_pid_in_container};
+use read_rip_evidence::target::Hidden;
+use read_rip_report::{printable, process_name};
+
 use super::error::AppError;
 use super::output::remark;
-use crate::process::live::{Error, LiveTarget, processes, processes_with_pid_in_container};
-use crate::report::{printable, process_name};
-use crate::target::Hidden;
 
 /// No more processes of one name are listed.
 const LISTED_MAX: usize = 20;

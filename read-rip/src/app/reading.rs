@@ -10,23 +10,23 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
+use read_rip_evidence::core::{Death, Gap};
+use read_rip_evidence::process::live::root_of;
+use read_rip_evidence::process::{self, Ends, Liveness, MappedFiles, is_of_another_boot, living_threads};
+use read_rip_evidence::standing::Standings;
 use read_rip_files::Module;
+use read_rip_model::findings::{self, Finding};
+use read_rip_model::locations::{Horizon, Limits};
+use read_rip_model::locks::Input;
+use read_rip_model::threads::{self, Losses, Thread};
+use read_rip_report::{self as report, Json};
+use read_rip_ring::{self as ring, Ending, Saved, Snapshot, Source};
 use read_rip_symbols::{OpenedFiles, Options, Resolver};
 
 use super::error::AppError;
 use super::output::now_ns;
 use super::saved::Context;
 use crate::cli::Common;
-use crate::core::{Death, Gap};
-use crate::findings::{self, Finding};
-use crate::locations::{Horizon, Limits};
-use crate::locks::Input;
-use crate::process::live::root_of;
-use crate::process::{self, Ends, Liveness, MappedFiles, is_of_another_boot, living_threads};
-use crate::report::{self, Json};
-use crate::ring::{self, Ending, Saved, Snapshot, Source};
-use crate::standing::Standings;
-use crate::threads::{self, Losses, Thread};
 
 /// Programs with legacy rings are not position-independent: their code may be at any address.
 const WHOLE_ADDRESS_SPACE: u64 = 1 << 48;

@@ -4,12 +4,13 @@
 
 use std::io::Write;
 
+use read_rip_model::locations::Locations;
+use read_rip_report::{self as report, Json, printable};
+
 use super::error::AppError;
 use super::output::{ERROR, SOUND, output, remark};
 use super::reading::Reading;
 use crate::cli::Common;
-use crate::locations::Locations;
-use crate::report::{self, Json, printable};
 
 impl Reading {
     /// Writes to standard error what the result does not show. Returns the exit status that follows from it.

@@ -6,26 +6,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use read_rip_evidence::core::is_core;
+use read_rip_evidence::process::Ends;
+use read_rip_export::Said;
+use read_rip_export::page::{self, Entry, Page, Told};
+use read_rip_model::findings::Finding;
+use read_rip_model::locations::{FileNames, Limits, LocationId, Locations};
+use read_rip_model::locks::{self, LockModel};
+use read_rip_model::log::{self, EntryKind};
+use read_rip_model::threads::{self, ThreadState};
+use read_rip_report::{self as report, ActivityWords, Checked, LockNames};
+
 use super::bare::functions;
 use super::check::{Manner, Readings, judge};
 use super::error::AppError;
 use super::output::{ERROR, SOUND, now_ns};
 use super::reading::Reading;
-
 use super::timelines::{said_in, timelines};
 use super::top::picture;
 use super::written::{self, name_of};
 use crate::cli::{CheckArgs, Common, ReportArgs, RingArgs};
-use crate::core::is_core;
-use crate::export::Said;
-use crate::findings::Finding;
-use crate::locations::{FileNames, Limits, LocationId, Locations};
-use crate::locks::{self, LockModel};
-use crate::log::{self, EntryKind};
-use crate::page::{self, Entry, Page, Told};
-use crate::process::Ends;
-use crate::report::{self, ActivityWords, Checked, LockNames};
-use crate::threads::{self, ThreadState};
 
 /// More locks are only counted.
 const LOCKS_MAX: usize = 5000;

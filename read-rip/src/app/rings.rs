@@ -5,18 +5,19 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use read_rip_evidence::process::live::Error;
+use read_rip_evidence::process::{
+    Found, MappedFiles, Removal, Unfinished, Unreadable, directories_of_processes, has_threads, newest_first,
+    rings_in, rings_of_process, unfinished_in, unreadable_in,
+};
+use read_rip_report::{self as report, Json, printable};
+use read_rip_ring::Header;
+
 use super::error::AppError;
 use super::look::path_of;
 use super::output::{SOUND, now_ns, output, remark, width};
 use super::processes_by;
 use crate::cli::{Common, RingArgs};
-use crate::process::live::Error;
-use crate::process::{
-    Found, MappedFiles, Removal, Unfinished, Unreadable, directories_of_processes, has_threads, newest_first,
-    rings_in, rings_of_process, unfinished_in, unreadable_in,
-};
-use crate::report::{self, Json, printable};
-use crate::ring::Header;
 
 /// `read-rip list`.
 pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
@@ -150,7 +151,7 @@ fn of_program(name: &OsStr, wanted: &Common) -> Result<Option<PathBuf>, AppError
 
 /// Whether the program that made a ring has this name, or was started by it.
 pub(super) fn is_of_program(ring: &Found, name: &OsStr) -> bool {
-    let executable = crate::ring::read_program(&ring.path).unwrap_or_default();
+    let executable = read_rip_ring::read_program(&ring.path).unwrap_or_default();
     executable.file_name() == Some(name) || *program_of(ring) == *name
 }
 
@@ -267,6 +268,6 @@ pub(super) fn program_of(ring: &Found) -> String {
 
 /// The same, of the ring at a path.
 pub(super) fn program_of_ring(path: &Path, header: &Header) -> String {
-    let executable = crate::ring::read_program(path).unwrap_or_default();
-    crate::ring::program_name(path, header.pid, &executable)
+    let executable = read_rip_ring::read_program(path).unwrap_or_default();
+    read_rip_ring::program_name(path, header.pid, &executable)
 }

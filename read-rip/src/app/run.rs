@@ -17,14 +17,14 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use librip_format::settings;
+use read_rip_evidence::process::{Ends, rings_of_process};
+use read_rip_report::{counted, duration, printable};
 
 use super::collect::Collection;
 use super::error::AppError;
 use super::output::{SOUND, UNJUDGED, remark};
 use super::{check, show};
 use crate::cli::{CheckArgs, Common, RingArgs, RunArgs, ShowArgs};
-use crate::process::{Ends, rings_of_process};
-use crate::report::{counted, duration, printable};
 use ring_directory::RingDirectory;
 use supervise::Supervised;
 

@@ -11,6 +11,10 @@ use std::time::Instant;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use read_rip_evidence::core::is_core;
+use read_rip_evidence::standing::Standings;
+use read_rip_report::printable;
+use read_rip_ring::{self as ring, Header, Saved, Source};
 use read_rip_symbols::SavedAnswers;
 
 use super::collect;
@@ -21,10 +25,6 @@ use super::reading::Reading;
 use super::saved::{Context, State};
 use super::written::{Unfinished, is_standard_output, name_of};
 use crate::cli::{CheckArgs, Common, RingArgs, SaveArgs};
-use crate::core::is_core;
-use crate::report::printable;
-use crate::ring::{self, Header, Saved, Source};
-use crate::standing::Standings;
 
 /// A process that dies between the two images is read again, this many times.
 const ATTEMPTS: u32 = 3;

@@ -5,11 +5,10 @@
 
 use std::collections::HashSet;
 
+use read_rip_evidence::process::{Activity, Liveness};
+use read_rip_evidence::standing::Standings;
 use read_rip_symbols::SavedAnswers;
 use serde::{Deserialize, Serialize};
-
-use crate::process::{Activity, Liveness};
-use crate::standing::Standings;
 
 /// The present name of a thread: its process, its id, its name.
 pub(super) type PresentName = (u32, u32, String);

@@ -6,14 +6,15 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use read_rip_report::channel_level;
+use read_rip_report::printable;
+use read_rip_ring::{Channel, ChannelLevel, FileId};
+
 use super::error::AppError;
 use super::log::read;
 use super::output::{output, remark};
 use super::reading::Reading;
 use crate::cli::{Common, SetArgs};
-use crate::printable::printable;
-use crate::report::channel_level;
-use crate::ring::{Channel, ChannelLevel, FileId};
 
 /// `read-rip set`.
 pub(super) fn set(args: &SetArgs, wanted: &Common) -> Result<u8, AppError> {

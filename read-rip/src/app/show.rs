@@ -3,6 +3,13 @@
 use std::io::Write;
 
 use foldhash::HashMap;
+use read_rip_evidence::core::is_core;
+use read_rip_model::locations::{self, FileNames, Limits, LocationId, Locations};
+use read_rip_model::locks::{self, LockModel};
+use read_rip_model::threads::{self, Thread, ThreadState};
+use read_rip_report::{self as report, Json, LockNames, Shown};
+use read_rip_ring::events::{self, Event};
+use read_rip_ring::{Slot, is_task};
 
 use super::error::AppError;
 use super::limits::limits;
@@ -11,13 +18,6 @@ use super::matching::Pattern;
 use super::output::{now_ns, output, prose, remark};
 use super::reading::Reading;
 use crate::cli::{Common, RingArgs, ShowArgs};
-use crate::core::is_core;
-use crate::events::{self, Event};
-use crate::locations::{self, FileNames, Limits, LocationId, Locations};
-use crate::locks::{self, LockModel};
-use crate::report::{self, Json, LockNames, Shown};
-use crate::ring::{Slot, is_task};
-use crate::threads::{self, Thread, ThreadState};
 
 /// What the heading adds to the number of exited threads.
 const SHOWN_WITH_TV: &str = " (-tv shows them)";

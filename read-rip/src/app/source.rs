@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
+use read_rip_model::findings::Finding;
+use read_rip_model::locations::{Locations, SourceProof};
+use read_rip_report::Sources;
 
 use super::reading::Reading;
 use crate::cli::SourceArgs;
-use crate::findings::Finding;
-use crate::locations::{Locations, SourceProof};
-use crate::report::Sources;
 
 /// Larger files are not shown, bytes.
 const LEN_MAX_BYTES: u64 = 4 << 20;

@@ -4,15 +4,16 @@
 
 use std::io::Write;
 
+use read_rip_model::locations::{FileNames, Locations};
+use read_rip_model::locks::{self, ThreadId};
+use read_rip_model::threads::ThreadState;
+use read_rip_report::{self as report, Json, LockNames};
+
 use super::check::Readings;
 use super::error::AppError;
 use super::matching::Matching;
 use super::output::{output, prose, remark};
 use crate::cli::{Common, TasksArgs};
-use crate::locations::{FileNames, Locations};
-use crate::locks::{self, ThreadId};
-use crate::report::{self, Json, LockNames};
-use crate::threads::ThreadState;
 
 /// What is said where no task is recorded.
 const NO_TASKS: &str = "no tasks are recorded: call librip::init at the start, and spawn them with \

@@ -3,12 +3,13 @@
 //! A name that the program gave a thread in the ring stays. Asking the kernel takes about 10 microseconds a thread. So
 //! a view that names all threads of a large process leaves the names as recorded. A finding names few.
 
+use read_rip_evidence::process::thread_name;
+use read_rip_model::findings::Finding;
+use read_rip_model::locks::{LockModel, ThreadId};
+use read_rip_ring::{Slot, SlotState};
+
 use super::reading::Reading;
 use super::saved::PresentName;
-use crate::findings::Finding;
-use crate::locks::{LockModel, ThreadId};
-use crate::process::thread_name;
-use crate::ring::{Slot, SlotState};
 
 /// If more threads than these need a name, none gets one.
 const NAMES_MAX: usize = 5000;

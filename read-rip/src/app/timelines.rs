@@ -1,11 +1,12 @@
 //! What threads said and did in a time that the user wants: events, spans, waits and holds. It draws nothing.
 
+use read_rip_export::{self as export, Said, SaidKind, Timeline};
+use read_rip_model::locations::{Limits, Locations};
+use read_rip_model::locks::{LockModel, ThreadId};
+use read_rip_model::log::{self, Entry, EntryKind, Span};
+
 use super::reading::Reading;
 use crate::cli::Common;
-use crate::export::{self, Said, SaidKind, Timeline};
-use crate::locations::{Limits, Locations};
-use crate::locks::{LockModel, ThreadId};
-use crate::log::{self, Entry, EntryKind, Span};
 
 /// What all threads said in that time, ordered by slots. Their words are still there.
 pub(super) fn said(reading: &Reading, limits: Limits, wanted: &Common) -> Vec<Said> {
@@ -89,7 +90,7 @@ pub(super) fn choose(
 ) -> Vec<ThreadId> {
     let is_involved = |id: ThreadId| {
         let thread = &model.threads[id];
-        let is_wanted = |hold: &crate::locks::Hold| !model.locks[hold.lock].waiters.is_empty();
+        let is_wanted = |hold: &read_rip_model::locks::Hold| !model.locks[hold.lock].waiters.is_empty();
         (thread.holds.iter().any(is_wanted), thread.is_blocked())
     };
     threads.sort_by_key(|(id, timeline)| std::cmp::Reverse((is_involved(*id), timeline.slices.len())));

@@ -6,15 +6,16 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
+use read_rip_evidence::process::Ends;
+use read_rip_model::findings::{self, Balance, Finding, Memo, Outcome, View};
+use read_rip_model::locations::{FileNames, Location, LocationId, Locations};
+use read_rip_model::locks::{self, LockModel, ThreadId};
+use read_rip_model::threads::ThreadState;
+use read_rip_report::{self as report, ActivityWords, LockNames, printable};
+
 use super::check::Readings;
 use super::error::AppError;
 use crate::cli::{CheckArgs, Common, RingArgs, THRESHOLD};
-use crate::findings::{self, Balance, Finding, Memo, Outcome, View};
-use crate::locations::{FileNames, Location, LocationId, Locations};
-use crate::locks::{self, LockModel, ThreadId};
-use crate::process::Ends;
-use crate::report::{self, ActivityWords, LockNames, printable};
-use crate::threads::ThreadState;
 
 /// So many places of tasks are shown, and as many of threads that recorded nothing.
 const PLACES_MAX: usize = 6;

@@ -13,15 +13,15 @@ use std::thread;
 use std::time::Duration;
 
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use read_rip_export::Files;
+use read_rip_report::printable;
+use read_rip_ring::STANDARD_INPUT as STANDARD_STREAM;
 use tempfile::{NamedTempFile, TempDir};
 
 use super::error::AppError;
 use super::output::remark;
 use super::progress::Progress;
 use super::signals::{Signals, end_by};
-use crate::export::Files;
-use crate::report::printable;
-use crate::ring::STANDARD_INPUT as STANDARD_STREAM;
 
 /// How long the thread that waits for signals does so at once.
 const PATIENCE: Duration = Duration::from_secs(3600);

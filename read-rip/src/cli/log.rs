@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
+use read_rip_ring::{ChannelLevel, Level};
 
 use super::{RingArgs, duration};
-use crate::ring::{ChannelLevel, Level};
 
 /// Which time is shown.
 #[derive(Args, Clone, Copy, Debug, Default)]

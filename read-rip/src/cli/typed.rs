@@ -7,9 +7,8 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
-
-use crate::core::is_core;
-use crate::ring;
+use read_rip_evidence::core::is_core;
+use read_rip_ring as ring;
 
 use super::{CheckArgs, Cli, Command, RingArgs, ShowArgs, StopArgs, TimeArgs};
 

@@ -4,12 +4,12 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
+use read_rip_model::locks::Rate;
+use read_rip_report::{LockRow, Picture, ProcessRow, Severity, ThreadRow};
+use read_rip_report::{amount, duration};
 
 use super::state::{Order, Page, State, View};
 use super::table::{Column, headings, row};
-use crate::locks::Rate;
-use crate::report::{LockRow, Picture, ProcessRow, Severity, ThreadRow};
-use crate::report::{amount, duration};
 
 /// The verdict takes at most this many lines.
 const VERDICT_LINES_MAX: usize = 4;
@@ -209,7 +209,7 @@ impl Screen<'_, '_> {
             ),
             (None, message) => message.to_owned(),
         };
-        let text = crate::report::printable(&text).into_owned();
+        let text = read_rip_report::printable(&text).into_owned();
         let style = Style::new().add_modifier(Modifier::REVERSED);
         let buffer = self.frame.buffer_mut();
         buffer.set_style(line, style);

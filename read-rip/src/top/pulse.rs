@@ -4,8 +4,7 @@
 //! has it, and which threads go on.
 
 use foldhash::HashMap;
-
-use crate::report::{LockKey, LockRow, ThreadKey, ThreadRow};
+use read_rip_report::{LockKey, LockRow, ThreadKey, ThreadRow};
 
 /// The locks and threads of a process at one moment, by its record alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,6 +56,6 @@ impl Pulse {
     /// How many words all threads record in a second; `None` if this is the first look.
     pub fn words_per_second(&self) -> Option<u64> {
         let words: u64 = self.advanced.values().sum();
-        self.period_ns.map(|period_ns| crate::locks::per_second(words, period_ns))
+        self.period_ns.map(|period_ns| read_rip_model::locks::per_second(words, period_ns))
     }
 }

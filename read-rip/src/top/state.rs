@@ -6,10 +6,10 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use read_rip_report::{LockKey, LockRow, Machine, Picture, ProcessRow, ThreadKey, ThreadRow};
 use regex::Regex;
 
 use super::pulse::Pulse;
-use crate::report::{LockKey, LockRow, Machine, Picture, ProcessRow, ThreadKey, ThreadRow};
 
 /// No picture is kept for longer, ns.
 const HISTORY_MAX_NS: u64 = 300_000_000_000;

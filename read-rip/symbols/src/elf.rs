@@ -17,10 +17,9 @@ use object::elf;
 use object::pod::{Pod, from_bytes, slice_from_bytes};
 use object::read::elf::NoteIterator;
 use object::{Endianness, U32};
-
-use super::compressed;
 use read_rip_files::Content;
 
+use super::compressed;
 use super::path::{from_io, open_regular};
 use super::problem::Problem;
 

@@ -7,13 +7,14 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
+use librip_test_kit::format::{module_at, region_at, site_at};
+
 use crate::support::fixture::{QUICK, Scratch};
 use crate::support::locks::*;
 use crate::support::run::{Outcome, clean, finish};
 use crate::support::synth::{
     Held, Image, MODULES, Module, Ring, SITES, SLOT_HEADER, SLOTS, Site, Slot, TEXTS,
 };
-use librip_test_kit::format::{module_at, region_at, site_at};
 
 const MIB: u64 = 1 << 20;
 

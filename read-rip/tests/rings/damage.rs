@@ -5,11 +5,12 @@
 
 use std::fs::File;
 
+use librip_test_kit::format::{header_at, module_at, region_at, site_at, slot_at};
+use read_rip_ring::{self as ring, Error};
+
 use crate::support::fixture::{ONE, QUICK, Scratch, THREE, sound_ring};
 use crate::support::run::{Outcome, read_rip, show, show_within};
 use crate::support::synth::{BIAS, HEADER, Image, MODULES, Ring, SITES, SLOT_HEADER, SLOTS, TEXTS, word};
-use librip_test_kit::format::{header_at, module_at, region_at, site_at, slot_at};
-use read_rip::ring::{self, Error};
 
 /// Damages `sound_ring` and shows it by thread.
 #[track_caller]

@@ -6,9 +6,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::compiled::{Fixture, RUST_SOURCE, address, bare, build_id_name, check_c, problems};
 use object::{Object, ObjectSection};
-use read_rip::symbols::{Options, Problem, Resolver};
+use read_rip_symbols::{Options, Problem, Resolver};
+
+use crate::support::compiled::{Fixture, RUST_SOURCE, address, bare, build_id_name, check_c, problems};
 
 /// A stripped program, and next to it a file with its debug information.
 fn separated() -> (Fixture, u64) {

@@ -5,19 +5,20 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use crate::support::fixture::Scratch;
-use crate::support::locks::*;
-use crate::support::run::read_rip;
-use crate::support::synth::{Call, Held, Image, MODULES, NAMES, Ring, SITES, SLOTS, Slot, TEXTS};
 use librip_test_kit::format::region::CALLS;
 use librip_test_kit::format::{
     await_at, call_at, header_at, held_at, lock_name_at, module_at, site_at, slot_at, task_at,
 };
-use read_rip::findings::{self, Confidence, View};
-use read_rip::locations::Locations;
-use read_rip::locks;
-use read_rip::ring::{self, Snapshot};
-use read_rip::symbols::{Options, Resolver};
+use read_rip_model::findings::{self, Confidence, View};
+use read_rip_model::locations::Locations;
+use read_rip_model::locks;
+use read_rip_ring::{self as ring, Snapshot};
+use read_rip_symbols::{Options, Resolver};
+
+use crate::support::fixture::Scratch;
+use crate::support::locks::*;
+use crate::support::run::read_rip;
+use crate::support::synth::{Call, Held, Image, MODULES, NAMES, Ring, SITES, SLOTS, Slot, TEXTS};
 
 /// Two threads of a dead process in a deadlock, with names, a clock and their events.
 fn deadlock() -> Ring {

@@ -9,11 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::run::{read_rip, show};
-use read_rip::ring::{
-    self, ClockLevel, ClockSource, Ending, FileSystem, HeldState, Machine, OperandType, OperandWords,
+use read_rip_ring::{
+    self as ring, ClockLevel, ClockSource, Ending, FileSystem, HeldState, Machine, OperandType, OperandWords,
     SiteFlags, SiteKind, SlotKind, SlotState, Snapshot, TaskKind,
 };
+
+use crate::support::run::{read_rip, show};
 
 /// Limit for a golden ring, because it is in the repository.
 const LEN_MAX_BYTES: u64 = 20_000;

@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::fixture::{ONE, QUICK, Scratch, sound_ring};
-use crate::support::run::{clean, command, finish, read_rip, show, show_within};
-use crate::support::synth::{BIAS, MODULES, Module, Ring, SITES, SLOTS, Site, Slot, TEXTS};
 use flate2::Compression;
 use librip_test_kit::format::{header_at, module_at, region_at};
 use librip_test_kit::tool::copy_program;
-use read_rip::ring::{self, Error};
+use read_rip_ring::{self as ring, Error};
+
+use crate::support::fixture::{ONE, QUICK, Scratch, sound_ring};
+use crate::support::run::{clean, command, finish, read_rip, show, show_within};
+use crate::support::synth::{BIAS, MODULES, Module, Ring, SITES, SLOTS, Site, Slot, TEXTS};
 
 // Huge files.
 

@@ -1,6 +1,6 @@
 //! Rings in the legacy format, that of the C header that librip replaces: written by a real C program, and by hand.
 //!
-//! The C program follows the description of the format (`read_rip::ring`, `legacy.rs`). It includes none of that
+//! The C program follows the description of the format (`read_rip_ring`, `legacy.rs`). It includes none of that
 //! header's code.
 
 use std::fs;

@@ -3,8 +3,9 @@
 //! `gcc` assembles the programs. Their debug information consists of units that share one line program. What the
 //! resolver says is looked at.
 
+use read_rip_symbols::{Frame, Problem};
+
 use crate::support::compiled::{Fixture, address, problems};
-use read_rip::symbols::{Frame, Problem};
 
 /// A program whose debug information is `units` units that share one line program of DWARF 5.
 struct Tables<'a> {

@@ -4,16 +4,17 @@
 
 use std::collections::HashSet;
 
+use read_rip_model::locations::Locations;
+use read_rip_model::locks::{Input, Lock, LockModel, StepKind, build};
+use read_rip_symbols::{Options, Resolver};
+
 use crate::support::fixture::Fixture;
 use crate::support::locks::*;
 use crate::support::synth::{EXITED, Held, Ring, Slot};
-use read_rip::locations::Locations;
-use read_rip::locks::{Input, Lock, LockModel, StepKind, build};
-use read_rip::symbols::{Options, Resolver};
 
 /// The model of a ring, and of an earlier reading of it if there is one.
 fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {
-    let read = |ring: &Ring| read_rip::ring::read(&Fixture::of(ring).path).unwrap();
+    let read = |ring: &Ring| read_rip_ring::read(&Fixture::of(ring).path).unwrap();
     let (snapshot, earlier) = (read(ring), earlier.map(read));
     let mut locations = Locations::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
     let input = Input {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use librip_test_kit::victim::torture;
 use object::{Object, ObjectSection};
-use read_rip::symbols::{Options, Problem, Resolver};
 use read_rip_files::Module;
+use read_rip_symbols::{Options, Problem, Resolver};
 
 use crate::support::compiled::{Fixture, address, bare, check_c, problems};
 

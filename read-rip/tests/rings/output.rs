@@ -6,10 +6,11 @@
 use std::fs;
 use std::path::Path;
 
+use librip_test_kit::format::header_at;
+
 use crate::support::fixture::{DONE, Fixture, HOLDS, WAITS, lock_sites, pile_up};
 use crate::support::run::{command, finish, read_rip};
 use crate::support::synth::{BIAS, Module, Ring, Site, Slot};
-use librip_test_kit::format::header_at;
 
 #[test]
 fn the_line_of_a_thread_has_the_form_that_scripts_rely_on() {

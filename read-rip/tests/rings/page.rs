@@ -206,9 +206,9 @@ fn no_name_of_a_ring_becomes_markup_or_script() {
     let has = |wanted: &str| texts.iter().any(|text| text.as_str().unwrap().contains(wanted));
     for nasty in NASTY {
         // Names end at a NUL.
-        let shown = read_rip::printable::printable(nasty.split('\0').next().unwrap());
+        let shown = read_rip_report::printable(nasty.split('\0').next().unwrap());
         let said = nasty::said(nasty);
-        let said = read_rip::printable::printable(&said);
+        let said = read_rip_report::printable(&said);
         assert!(has(&format!("{shown}[")) && has(&format!("{said} 7")), "{shown}: {texts:#?}");
         let locks = data["locks"].as_array().unwrap();
         assert!(locks.iter().any(|lock| lock["name"] == *shown), "{shown}: {locks:#?}");

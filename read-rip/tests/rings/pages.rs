@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-use read_rip::export::tables::{Column, Key, Row, TABLES};
+use read_rip_export::tables::{Column, Key, Row, TABLES};
 
 /// No picture is longer than this.
 const PICTURE_LEN_BYTES_MAX: u64 = 80 << 10;

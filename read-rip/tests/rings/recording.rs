@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use librip_test_kit::Random;
-use read_rip::ring::{
-    self, Follower, Header, IntoParts, NewWords, Parts, RecordingWriter, Snapshot, Source, Word,
+use read_rip_ring::{
+    self as ring, Follower, Header, IntoParts, NewWords, Parts, RecordingWriter, Snapshot, Source, Word,
 };
 
 use crate::support::exports::crew;

@@ -3,8 +3,8 @@
 //! `gcc`, `g++` and `rustc` compile the fixtures here. Not tested here: debug information in other files
 //! (`debug_files.rs`), which file is read for a module (`module_files.rs`), rings, and processes in containers.
 
-use read_rip::symbols::{Frame, Options, Problem, Resolver};
 use read_rip_files::Module;
+use read_rip_symbols::{Frame, Options, Problem, Resolver};
 
 use crate::support::compiled::{
     C_SOURCE, CPP_SOURCE, Fixture, RUST_SOURCE, address, bare, check_c, problems, symbol,

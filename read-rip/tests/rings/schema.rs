@@ -7,14 +7,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use jsonschema::Validator;
+use read_rip_model::findings::*;
+use read_rip_model::locks::Quantiles;
+use serde_json::{Value, json};
+
 use crate::support::fixture::{Fixture, Scratch, lock_sites, pile_up};
 use crate::support::run::read_rip;
 use crate::support::synth::{BIAS, Held, Ring, Site, Slot};
 use crate::support::unprepared::{Stuck, deadlocks};
-use jsonschema::Validator;
-use read_rip::findings::*;
-use read_rip::locks::Quantiles;
-use serde_json::{Value, json};
 
 fn schema() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("json-schema.json");
@@ -346,7 +347,7 @@ fn nobody_left() -> Evidence {
 }
 
 fn stall() -> Evidence {
-    use read_rip::locks::Doing;
+    use read_rip_model::locks::Doing;
     let all = [
         Doing::WaitsForLock,
         Doing::WaitsForThread,

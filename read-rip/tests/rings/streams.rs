@@ -7,10 +7,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use librip_test_kit::format::region_at;
+
 use crate::support::fixture::{Fixture, pile_up};
 use crate::support::run::{command, wait};
 use crate::support::synth::{Ring, Slot};
-use librip_test_kit::format::region_at;
 
 /// A ring whose views are much longer than the buffer of a pipe, with names that are not ASCII.
 fn large() -> Ring {

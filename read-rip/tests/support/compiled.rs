@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use object::{Object, ObjectSymbol};
-use read_rip::symbols::{Frame, Options, Problem, Resolver};
 use read_rip_files::Module;
+use read_rip_symbols::{Frame, Options, Problem, Resolver};
 use tempfile::TempDir;
 
 pub(crate) const C_SOURCE: &str = r#"

@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use read_rip::process::live::{LiveMemory, LiveTarget};
-use read_rip::stacks::{Stack, Unwinder};
-use read_rip::symbols::{Options, Resolver};
-use read_rip::target::Target;
+use read_rip_evidence::process::live::{LiveMemory, LiveTarget};
+use read_rip_evidence::stacks::{Stack, Unwinder};
+use read_rip_evidence::target::Target;
 use read_rip_files::Module;
+use read_rip_symbols::{Options, Resolver};
 
 /// How long a thread may take to sleep, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use librip_test_kit::tool::{can, tool};
 use librip_test_kit::victim::{DEADLINE, Plan, Victim, shared_directory};
-use read_rip::process::live::LiveTarget;
-use read_rip::target::{Futex, Sleep, Task};
+use read_rip_evidence::process::live::LiveTarget;
+use read_rip_evidence::target::{Futex, Sleep, Task};
 
 use super::run::{Outcome, read_rip};
 

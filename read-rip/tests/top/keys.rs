@@ -1,7 +1,7 @@
 //! What keys do to the state, without a terminal.
 
-use read_rip::report::ThreadKey;
 use read_rip::top::{Input, Page, Request, State, View};
+use read_rip_report::ThreadKey;
 
 use crate::scene::{SECOND_NS, lock, picture, screen, state};
 

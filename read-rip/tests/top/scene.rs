@@ -2,8 +2,8 @@
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use read_rip::report::{LockKey, LockRow, Picture, Severity, ThreadKey, ThreadRow};
 use read_rip::top::{Colours, State, draw};
+use read_rip_report::{LockKey, LockRow, Picture, Severity, ThreadKey, ThreadRow};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 

@@ -3,9 +3,9 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
-use read_rip::locks::Rate;
-use read_rip::report::{LockKey, Machine, ProcessRow, Severity, ThreadKey};
 use read_rip::top::{Beat, Colours, Input, Pulse, State, View, draw};
+use read_rip_model::locks::Rate;
+use read_rip_report::{LockKey, Machine, ProcessRow, Severity, ThreadKey};
 
 use crate::scene::{SECOND_NS, picture, screen, state};
 

@@ -8,14 +8,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::run::{Outcome, read_rip, show};
-use crate::support::synth::{Held, Ring, Site, Slot, Task};
-use crate::support::unprepared::{Stuck, compile, contains, deadlocks, is_proven_deadlock};
 use librip_test_kit::core;
 use librip_test_kit::tool::is_installed;
 use librip_test_kit::victim::{Plan, tempdir};
 use nix::sys::resource::Resource;
 use tempfile::TempDir;
+
+use crate::support::run::{Outcome, read_rip, show};
+use crate::support::synth::{Held, Ring, Site, Slot, Task};
+use crate::support::unprepared::{Stuck, compile, contains, deadlocks, is_proven_deadlock};
 
 /// A stuck program, and a core file of it.
 struct Cored {

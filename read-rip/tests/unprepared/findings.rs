@@ -5,8 +5,9 @@
 use std::fs;
 use std::process::Command;
 
-use crate::support::unprepared::{Stuck, compile, contains, deadlocks, directory, is_proven_deadlock};
 use librip_test_kit::tool::{is_installed, tool};
+
+use crate::support::unprepared::{Stuck, compile, contains, deadlocks, directory, is_proven_deadlock};
 
 /// Lines of `programs/deadlocks.c`.
 fn line_of(text: &str) -> usize {

@@ -5,12 +5,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::fixture::QUICK;
-use crate::support::run::{Outcome, clean, finish};
-use crate::support::unprepared::{Stuck, contains, deadlocks};
 use librip_test_kit::Random;
 use librip_test_kit::tool::copy_program;
 use librip_test_kit::victim::Plan;
+
+use crate::support::fixture::QUICK;
+use crate::support::run::{Outcome, clean, finish};
+use crate::support::unprepared::{Stuck, contains, deadlocks};
 
 /// The kernel lets nobody write to the file of a program that it has started. It does not protect what this loads.
 const LOADER: &str =

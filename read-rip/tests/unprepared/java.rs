@@ -4,9 +4,10 @@ use std::fs;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::support::unprepared::{Stuck, contains, directory};
 use librip_test_kit::tool::{is_installed, tool};
 use librip_test_kit::victim::Plan;
+
+use crate::support::unprepared::{Stuck, contains, directory};
 
 /// So many readings show each thread at rest.
 const READINGS: usize = 50;

@@ -4,8 +4,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use read_rip::process::live::{Error, LiveTarget, processes_with_pid_in_container};
-use read_rip::target::{CallKind, DescriptorKind, Hidden, Memory, RunState, Sleep, Target, Task, Unreadable};
+use read_rip_evidence::process::live::{Error, LiveTarget, processes_with_pid_in_container};
+use read_rip_evidence::target::{
+    CallKind, DescriptorKind, Hidden, Memory, RunState, Sleep, Target, Task, Unreadable,
+};
 
 use crate::support::run::read_rip;
 

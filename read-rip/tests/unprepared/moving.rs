@@ -4,18 +4,19 @@
 
 use std::collections::HashSet;
 
+use librip_test_kit::victim::{Plan, Victim};
+use read_rip_evidence::process::live::LiveTarget;
+use read_rip_evidence::stacks::Unwinder;
+use read_rip_evidence::standing::Standings;
+use read_rip_evidence::target::Target;
+use read_rip_model::findings::{self, Confidence, Finding, Kind, Memo, Premise, View};
+use read_rip_model::locations::{Location, Locations};
+use read_rip_model::locks::{self, Input};
+use read_rip_ring::Snapshot;
+use read_rip_symbols::{FunctionNames, Options, Resolver};
+
 use crate::support::setting;
 use crate::support::unprepared::{Stuck, deadlocks};
-use librip_test_kit::victim::{Plan, Victim};
-use read_rip::findings::{self, Confidence, Finding, Kind, Memo, Premise, View};
-use read_rip::locations::{Location, Locations};
-use read_rip::locks::{self, Input};
-use read_rip::process::live::LiveTarget;
-use read_rip::ring::Snapshot;
-use read_rip::stacks::Unwinder;
-use read_rip::standing::Standings;
-use read_rip::symbols::{FunctionNames, Options, Resolver};
-use read_rip::target::Target;
 
 /// A case of `programs/deadlocks.c` that is under way.
 fn running(case: &str) -> Victim {

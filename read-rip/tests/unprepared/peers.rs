@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use librip_test_kit::victim::{DEADLINE, tempdir};
-use read_rip::process::live::LiveTarget;
-use read_rip::target::{CallKind, Descriptor, DescriptorKind, Peer, Sleep};
+use read_rip_evidence::process::live::LiveTarget;
+use read_rip_evidence::target::{CallKind, Descriptor, DescriptorKind, Peer, Sleep};
 
 use crate::support::run::read_rip;
 

@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use read_rip_evidence::stacks::{Cut, End};
+
 use crate::support::compiled::Fixture;
 use crate::support::sleepers::{Named, Sleepers};
-use read_rip::stacks::{Cut, End};
 
 const C: &str = include_str!("../programs/sleepers.c");
 const CPP: &str = include_str!("../programs/sleepers.cpp");

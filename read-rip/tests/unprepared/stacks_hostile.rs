@@ -5,13 +5,14 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use read_rip_evidence::process::live::LiveMemory;
+use read_rip_evidence::stacks::{Cut, End, Unwinder};
+use read_rip_evidence::target::{Memory, Registers, Target, Unreadable};
+use read_rip_symbols::Options;
+
 use crate::support::Random;
 use crate::support::compiled::Fixture;
 use crate::support::sleepers::Sleepers;
-use read_rip::process::live::LiveMemory;
-use read_rip::stacks::{Cut, End, Unwinder};
-use read_rip::symbols::Options;
-use read_rip::target::{Memory, Registers, Target, Unreadable};
 
 const C: &str = include_str!("../programs/sleepers.c");
 /// Where the stack is made up.

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::support::unprepared::{Stuck, compile, directory};
 use librip_test_kit::tool::{is_installed, tool};
+
+use crate::support::unprepared::{Stuck, compile, directory};
 
 fn c() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();

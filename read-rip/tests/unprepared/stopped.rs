@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use librip_test_kit::victim::{DEADLINE, Plan, Victim};
-use read_rip::process::live::{LiveTarget, stop_each};
-use read_rip::target::{Registers, RunState, Sleep, Task, Unstopped};
+use read_rip_evidence::process::live::{LiveTarget, stop_each};
+use read_rip_evidence::target::{Registers, RunState, Sleep, Task, Unstopped};
 
 use crate::support::compiled::Fixture;
 use crate::support::run::read_rip;

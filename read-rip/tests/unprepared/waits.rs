@@ -8,17 +8,18 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use crate::support::sleepers::Names;
 use librip_test_kit::tool::{can, tool};
 use librip_test_kit::victim::{DEADLINE, Plan, Victim, shared_directory};
-use read_rip::process::live::LiveTarget;
-use read_rip::stacks::Unwinder;
-use read_rip::standing::Standings;
-use read_rip::symbols::{FunctionNames, Options};
-use read_rip::target::{Sleep, Task};
-use read_rip::waits::{
+use read_rip_evidence::process::live::LiveTarget;
+use read_rip_evidence::stacks::Unwinder;
+use read_rip_evidence::standing::Standings;
+use read_rip_evidence::target::{Sleep, Task};
+use read_rip_evidence::waits::{
     Basis, Clue, Doubt, MutexType, Owner, Preference, Protocol, Role, Wait, WaitKind, Waits,
 };
+use read_rip_symbols::{FunctionNames, Options};
+
+use crate::support::sleepers::Names;
 
 /// A thread that is stuck.
 struct Stuck {

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use librip_test_kit::victim::DEADLINE;
-
 use serde_json::{Value, json};
 
 use crate::support::exports::*;

@@ -235,7 +235,7 @@ fn bars_of_a_timeline_are_read_with_keys_and_lengths_are_written_as_elsewhere() 
     let lengths: Vec<u64> =
         (0..53).map(|bits| (1 << bits) - 1).chain([1_250, 9_990_000, 59_999_999_999]).collect();
     let written = browser.run(&format!("return {lengths:?}.map(duration)"));
-    let expected: Vec<String> = lengths.iter().map(|&ns| read_rip::report::duration(ns)).collect();
+    let expected: Vec<String> = lengths.iter().map(|&ns| read_rip_report::duration(ns)).collect();
     assert_eq!(written, serde_json::json!(expected));
 }
 

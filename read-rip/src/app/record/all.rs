@@ -8,6 +8,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use read_rip_evidence::process::Found;
+
 use super::Rounds;
 use super::recorder::Recorder;
 use crate::app::error::AppError;
@@ -15,7 +17,6 @@ use crate::app::output::{ERROR, SOUND, now_ns, remark};
 use crate::app::rings::{is_of_program, look_everywhere};
 use crate::app::written::FOLDER_MODE;
 use crate::cli::{Common, RecordArgs};
-use crate::process::Found;
 
 /// How often new processes are looked for.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);

@@ -4,6 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use read_rip_evidence::core::is_core;
+use read_rip_evidence::process::liveness;
+use read_rip_report::{self as report, printable};
+use read_rip_ring::{self as ring, Follower, Header, IntoParts, NewWords, Parts, Saved, Source};
+
 use super::target::Target;
 use crate::app::answers::answers;
 use crate::app::error::AppError;
@@ -12,10 +17,6 @@ use crate::app::reading::Reading;
 use crate::app::save::context;
 use crate::app::saved::Context;
 use crate::cli::{Common, RotationArgs};
-use crate::core::is_core;
-use crate::process::liveness;
-use crate::report::{self, printable};
-use crate::ring::{self, Follower, Header, IntoParts, NewWords, Parts, Saved, Source};
 
 /// How often an image of the ring is written.
 const IMAGE_INTERVAL: Duration = Duration::from_secs(10);

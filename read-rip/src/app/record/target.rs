@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use read_rip_ring::{NewWords, Parts, RecordingWriter, Source};
 
 use crate::app::output::is_terminal;
 use crate::app::written::{FILE_MODE, is_standard_output};
 use crate::cli::RotationArgs;
-use crate::ring::{NewWords, Parts, RecordingWriter, Source};
 
 /// Where a recording goes.
 pub(super) struct Target {

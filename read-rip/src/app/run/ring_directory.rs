@@ -10,9 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::mkdtemp;
+use read_rip_evidence::process::{Found, Liveness, MappedFiles, remove, rings_in};
 
 use super::super::error::AppError;
-use crate::process::{Found, Liveness, MappedFiles, remove, rings_in};
 
 /// A directory for rings.
 pub(super) struct RingDirectory {

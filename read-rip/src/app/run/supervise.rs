@@ -18,8 +18,7 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
-
-use crate::process::{Ends, children, descendants};
+use read_rip_evidence::process::{Ends, children, descendants};
 
 /// Signals that are meant for the program.
 const PASSED_ON: [Signal; 7] = [

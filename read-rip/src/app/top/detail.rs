@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use read_rip_model::locations::{self, FileNames, Locations};
+use read_rip_model::locks::{self, ThreadLocks};
+use read_rip_report::ThreadKey;
+use read_rip_report::{self as report, ActivityWords, LockNames, Shown};
+
 use crate::app::bare::functions;
 use crate::app::check::Readings;
 use crate::app::error::AppError;
 use crate::cli::Common;
-use crate::locations::{self, FileNames, Locations};
-use crate::locks::{self, ThreadLocks};
-use crate::report::ThreadKey;
-use crate::report::{self, ActivityWords, LockNames, Shown};
 
 /// The lines about a thread or task: what it does and its stack or its awaits, then its events, the newest first.
 pub(super) fn thread(path: &Path, key: ThreadKey, wanted: &Common) -> Result<Vec<String>, AppError> {

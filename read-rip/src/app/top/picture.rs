@@ -3,6 +3,13 @@
 use std::io;
 
 use foldhash::HashMap;
+use read_rip_model::findings::Finding;
+use read_rip_model::locks::{
+    self, Awaited, HoldState, LockModel, Overview, Rate, Summary, TaskDoes, ThreadId, ThreadLocks, per_second,
+};
+use read_rip_model::threads::ThreadState;
+use read_rip_report::{self as report, ActivityWords, Checked, LockNames, Sources, printable};
+use read_rip_report::{LockKey, LockRow, Picture, Severity, Texts, ThreadKey, ThreadRow};
 
 use crate::app::check::{Manner, Readings, judge};
 use crate::app::error::AppError;
@@ -10,13 +17,6 @@ use crate::app::output::now_ns;
 use crate::app::reading::Reading;
 use crate::app::verdict;
 use crate::cli::{CheckArgs, Common};
-use crate::findings::Finding;
-use crate::locks::{
-    self, Awaited, HoldState, LockModel, Overview, Rate, Summary, TaskDoes, ThreadId, ThreadLocks, per_second,
-};
-use crate::report::{self, ActivityWords, Checked, LockNames, Sources, printable};
-use crate::report::{LockKey, LockRow, Picture, Severity, Texts, ThreadKey, ThreadRow};
-use crate::threads::ThreadState;
 
 /// More locks are only counted.
 const LOCKS_MAX: usize = 300;

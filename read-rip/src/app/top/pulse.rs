@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use foldhash::HashMap;
+use read_rip_report::{LockKey, ThreadKey};
+use read_rip_ring::{self as ring, Glimpse, HeldLock, HeldState, Source};
 
 use crate::app::output::now_ns;
-use crate::report::{LockKey, ThreadKey};
-use crate::ring::{self, Glimpse, HeldLock, HeldState, Source};
 use crate::top::Pulse;
 
 /// A ring that is looked at again and again.

@@ -11,6 +11,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
+use read_rip_evidence::process::Ends;
+use read_rip_evidence::process::live::LiveTarget;
+use read_rip_report::printable;
+use read_rip_report::{Machine, Picture, ThreadKey};
+use read_rip_ring::Source;
 
 use super::detail;
 use super::picture::picture;
@@ -22,11 +27,6 @@ use crate::app::look::process_of;
 use crate::app::output::unanswered;
 use crate::app::{report, save};
 use crate::cli::{CheckArgs, Common, ReportArgs, RingArgs, SaveArgs, StopArgs};
-use crate::process::Ends;
-use crate::process::live::LiveTarget;
-use crate::report::printable;
-use crate::report::{Machine, Picture, ThreadKey};
-use crate::ring::Source;
 use crate::top::Pulse;
 
 /// One of so many seconds of a processor is used.

@@ -7,6 +7,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use read_rip_evidence::process::Found;
+use read_rip_report::{self as report, Looked, counted, printable};
+use read_rip_report::{Machine, ProcessRow, Severity};
+use read_rip_ring::FileId;
 use read_rip_symbols::OpenedFiles;
 
 use super::picture::severity;
@@ -16,10 +20,6 @@ use crate::app::machine::{self, names_of};
 use crate::app::reading::Reading;
 use crate::app::verdict::sentence;
 use crate::cli::{CheckArgs, Common, RingArgs};
-use crate::process::Found;
-use crate::report::{self, Looked, counted, printable};
-use crate::report::{Machine, ProcessRow, Severity};
-use crate::ring::FileId;
 
 /// How long rings of dead processes are read before the living are looked at again.
 const SLICE: Duration = Duration::from_secs(1);

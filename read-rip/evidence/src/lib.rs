@@ -1,0 +1,23 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`target`] | what is a process, as values: tasks, calls, mappings, memory, descriptors? |
+//! | [`process`] | which processes live, where are their rings, and what do the kernel and the memory say of one? |
+//! | [`core`] | the same of a core file |
+//! | [`stacks`] | where does each thread stand? |
+//! | [`waits`] | for which object does it wait, and who has that? |
+//! | [`standing`] | all of this for each thread, and whether it moved between two readings |
+//! | [`patience`] | what if a process does not answer? |
+
+pub mod core;
+pub mod patience;
+pub mod process;
+mod saved_text;
+mod shares;
+pub mod stacks;
+pub mod standing;
+pub mod target;
+pub mod waits;

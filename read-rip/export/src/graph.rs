@@ -1,0 +1,170 @@
+//! Who waits for whom now, as a graph: what is drawn of it is up to others.
+//!
+//! A thread leads to the lock that it waits for, and a lock to the thread that holds it. So a deadlock is a circle. A
+//! channel leads to the one that alone has used its other side, if that is known.
+//! Threads that wait for one lock at one place, and that nobody waits for, are one node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use read_rip_model::locations::LocationId;
+use read_rip_model::locks::{LockId, LockModel, ThreadId, ThreadLocks, Wait};
+use read_rip_model::threads::ThreadState;
+use read_rip_report::LockNames;
+
+/// What a node stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A lock.
+    Lock(LockId),
+    /// A thread that others wait for.
+    Thread(ThreadId),
+    /// Threads that nobody waits for, and that do the same.
+    Waiting(Vec<ThreadId>),
+}
+
+impl Node {
+    /// What it is called: a lock or a thread by its name, several threads by their number.
+    pub fn label(&self, names: &LockNames<'_>) -> String {
+        match self {
+            &Node::Lock(lock) => names.lock(&names.model.locks[lock]),
+            &Node::Thread(thread) => names.thread(thread),
+            Node::Waiting(threads) => match threads[..] {
+                [one] => names.thread(one),
+                _ => names.members(threads, threads.len()),
+            },
+        }
+    }
+
+    /// Whether it is a lock.
+    pub fn is_lock(&self) -> bool {
+        matches!(self, Node::Lock(_))
+    }
+}
+
+/// Why one node leads to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EdgeKind {
+    /// A thread waits for a lock.
+    Waits,
+    /// A lock is held by a thread.
+    Held,
+    /// A channel has one end on the other side of a wait, and only this thread has used it.
+    Uses,
+    /// A thread waits for the end of another one.
+    Joins,
+}
+
+/// An edge from one node to another, by their indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Where it begins.
+    pub from: usize,
+    /// Where it ends.
+    pub to: usize,
+    /// What it means.
+    pub kind: EdgeKind,
+    /// Where the thread waits, or acquired the lock; `None` if that is not known.
+    pub location: Option<LocationId>,
+}
+
+/// Who waits for whom now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitGraph {
+    /// First the locks, then the threads that others wait for, then all others.
+    pub nodes: Vec<Node>,
+    /// Waits, then holds, then who uses channels, then waits for the ends of threads.
+    pub edges: Vec<Edge>,
+}
+
+impl WaitGraph {
+    /// The graph of all threads that exist.
+    pub fn of(model: &LockModel) -> WaitGraph {
+        let present = || model.threads.iter().enumerate().filter(|(_, it)| it.state == ThreadState::Present);
+        // The thread's own wait, or that for the lock of its condition.
+        let wait_of = |id: ThreadId| -> Option<&Wait> { model.threads[id].awaited()?.wait() };
+        let wanted: BTreeSet<LockId> = present().filter_map(|(id, _)| Some(wait_of(id)?.lock)).collect();
+        let awaited: BTreeSet<ThreadId> = wanted
+            .iter()
+            .flat_map(|&lock| &model.locks[lock].holders)
+            .map(|hold| hold.thread)
+            .chain(present().filter_map(|(_, thread)| Some(thread.join.as_ref()?.joined)))
+            .chain(present().filter_map(|(_, thread)| only_peer(thread)))
+            .collect();
+        let mut graph = WaitGraph::default();
+        let locks = graph.add_all(&wanted, Node::Lock);
+        let threads = graph.add_all(&awaited, Node::Thread);
+
+        let mut crowds: BTreeMap<(LockId, LocationId), Vec<ThreadId>> = BTreeMap::new();
+        for (id, _) in present() {
+            let Some(wait) = wait_of(id) else { continue };
+            match threads.get(&id) {
+                Some(&from) => graph.edge(from, locks[&wait.lock], EdgeKind::Waits, Some(wait.location)),
+                None => crowds.entry((wait.lock, wait.location)).or_default().push(id),
+            }
+        }
+        for ((lock, location), waiting) in crowds {
+            let from = graph.add(Node::Waiting(waiting));
+            graph.edge(from, locks[&lock], EdgeKind::Waits, Some(location));
+        }
+        for &lock in &wanted {
+            for hold in &model.locks[lock].holders {
+                graph.edge(locks[&lock], threads[&hold.thread], EdgeKind::Held, hold.location);
+            }
+        }
+        let peers: BTreeSet<(LockId, ThreadId)> =
+            present().filter_map(|(id, thread)| Some((wait_of(id)?.lock, only_peer(thread)?))).collect();
+        for (channel, peer) in peers {
+            graph.edge(locks[&channel], threads[&peer], EdgeKind::Uses, None);
+        }
+        let mut joins: BTreeMap<(ThreadId, LocationId), Vec<ThreadId>> = BTreeMap::new();
+        for (id, thread) in present() {
+            let Some(join) = &thread.join else { continue };
+            match threads.get(&id) {
+                Some(&from) => {
+                    graph.edge(from, threads[&join.joined], EdgeKind::Joins, Some(join.location));
+                }
+                None => joins.entry((join.joined, join.location)).or_default().push(id),
+            }
+        }
+        for ((joined, location), waiting) in joins {
+            let from = graph.add(Node::Waiting(waiting));
+            graph.edge(from, threads[&joined], EdgeKind::Joins, Some(location));
+        }
+        graph
+    }
+
+    fn add(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    fn add_all(&mut self, ids: &BTreeSet<usize>, node: fn(usize) -> Node) -> BTreeMap<usize, usize> {
+        ids.iter().map(|&id| (id, self.add(node(id)))).collect()
+    }
+
+    fn edge(&mut self, from: usize, to: usize, kind: EdgeKind, location: Option<LocationId>) {
+        self.edges.push(Edge { from, to, kind, location });
+    }
+
+    /// Keeps these nodes, and the edges between them.
+    pub fn keep(&mut self, is_wanted: impl Fn(usize) -> bool) {
+        let mut index = vec![None; self.nodes.len()];
+        let mut kept = Vec::new();
+        for (at, node) in self.nodes.drain(..).enumerate().filter(|&(at, _)| is_wanted(at)) {
+            index[at] = Some(kept.len());
+            kept.push(node);
+        }
+        self.nodes = kept;
+        self.edges = self
+            .edges
+            .iter()
+            .filter_map(|edge| Some(Edge { from: index[edge.from]?, to: index[edge.to]?, ..*edge }))
+            .collect();
+    }
+}
+
+/// Who alone has used the other side of the channel at which a thread or task waits, if nothing else can wake it.
+fn only_peer(thread: &ThreadLocks) -> Option<ThreadId> {
+    let (.., peer) = thread.waits_for_peer().filter(|_| thread.wait.is_none())?;
+    Some(peer)
+}

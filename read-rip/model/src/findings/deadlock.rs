@@ -1,0 +1,298 @@
+//! Deadlocks: threads that wait for one another in a cycle.
+//!
+//! # Question
+//!
+//! Which threads can never continue, because each waits for a lock that another of them holds?
+//!
+//! # Method
+//!
+//! A wait-for graph. Its nodes are the threads and what a thread can wait for: *all* holders of a lock (to acquire
+//! it exclusively), its *exclusive* holder (to acquire it shared), its *upgradable* holder (to acquire it
+//! upgradable too), and the *queue* of its waiting writers (to acquire it shared where readers do not overtake
+//! writers). So the graph has as many edges as there are waits and holds, however many readers meet however many
+//! writers. Cycles are in its strongly connected components (Tarjan). The evidence is the shortest cycle of each
+//! component. The search runs three times: with the proven edges, then with the potential ones too, then with all. A
+//! weaker cycle is reported only where there is no stronger one.
+//!
+//! A cycle is a deadlock only if all of its waits and holds existed at one moment. For a living process, the graph
+//! uses only entries that are equal in two readings. An entry contains the sequence of the event that made it, and a
+//! thread that recorded a whole lap of sequences between the readings is left out. So an equal entry existed
+//! throughout, and all of them existed together between the end of the first reading and the beginning of the second,
+//! however long each reading took. The last state of a dead process is one moment by itself.
+//!
+//! An entry that says *waits* may be a few instructions early or late: the thread may not have begun to wait, or
+//! may have acquired the lock. Neither breaks the cycle. The thread cannot have acquired a lock that another thread
+//! of the cycle holds. And whether it already blocks or is about to block, the threads that could let it continue are
+//! waiting too. A queue of writers is different, because it has no entry: see `is_certainly_queued`.
+//!
+//! A thread that waits on a condition variable needs the condition's lock to return: after a signal, when its time is
+//! up, and when it is cancelled. So it waits for the thread that holds that lock, and this edge is as certain as that
+//! of an ordinary wait. Who could signal is another question: see `long_wait`.
+//!
+//! A thread that waits for the end of another thread is an edge too: the other one has to continue.
+//!
+//! So is a task that waits at a channel, if the other side has one end that one task or thread alone has used: that one
+//! has to continue, unless the end has moved to a task that has not used it yet. Such a cycle is potential, and if a
+//! sender is on it, suspected. A thread that blocks at a channel in a call of its own has no such edge.
+//!
+//! A task that waits for the answer to a request waits for the task that alone receives what it has sent since it made
+//! the channel for the answer. That is suspected, because the request may have been in another message, or have been
+//! handed on. It is no edge if that task waits for messages itself: then it has no request in hand.
+//!
+//! # Who can release a lock
+//!
+//! A hold is a certain edge if only the holder can release the lock: the standard library's locks, and recursive,
+//! error-checking, robust and priority-inheriting mutexes. It is also one if only the holder *may* release the lock:
+//! POSIX leaves it undefined what an unlock by another thread does, and the guards of `lock_api` say whether they can
+//! be sent. The finding names that premise. It does not hold any more once a thread was seen to release another
+//! thread's lock: that lock, and locks that are acquired where it was acquired or initialised where it was
+//! initialised, are in suspected cycles only. A lock whose guard can be sent to another thread is in potential cycles
+//! only.
+//!
+//! # Blind spots
+//!
+//! A wait for something else (the signal of a condition, a channel with several ends or users) is not in the graph.
+//! Cycles through locks that are marked by hand are potential. A copy may have been made while its process ran, and
+//! does not show one moment: see `doubt_copy`.
+//!
+//! # Example output
+//!
+//! ```text
+//! proven deadlock: 2 threads wait for one another, for 12 s
+//!     saver[123] waits for SAVINGS at transfer bank.rs:37, held by spender[124] for 12 s, acquired at ...
+//!     spender[124] waits for CURRENT at transfer bank.rs:37, held by saver[123] for 12 s, acquired at ...
+//!     14 more threads are blocked by them
+//! ```
+
+use foldhash::HashSet;
+use read_rip_ring::{LockType, TaskKind};
+
+use super::evidence::{Blocker, Evidence, LockEdge, WaitCycle, WaitEdge, WorkerFact};
+use super::finding::{Analysis, Finding};
+use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
+use super::pollers::Pollers;
+use super::task_waits;
+use super::view::View;
+use super::waits_for::{WaitsFor, grade_left_out};
+use crate::locks::{LockId, TaskFacts, ThreadId};
+
+/// See the file's description.
+pub(super) struct Deadlock;
+
+/// After this many edges, the search for a shorter cycle ends.
+const SEARCH_EDGES: usize = 1_000_000;
+/// At most this many edges of a cycle are evidence.
+const EDGES_MAX: usize = 50;
+
+/// A cycle: its level, the component that it is in, and its nodes.
+type Found = (Confidence, Vec<usize>, Vec<usize>);
+
+impl Analysis for Deadlock {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+        let waits_for = WaitsFor::new(view);
+        let cycles = waits_for.cycles();
+        if cycles.is_empty() {
+            return;
+        }
+        let groups: Vec<Vec<usize>> = cycles.iter().map(|(_, component, _)| component.clone()).collect();
+        let mut stuck = vec![0; groups.len()];
+        let leading_to = waits_for.graph(Confidence::Suspected).leading_to(&groups);
+        leading_to[..view.now.threads.len()].iter().flatten().for_each(|&group| stuck[group] += 1);
+        for ((level, _, cycle), stuck) in cycles.into_iter().zip(stuck) {
+            found.push(waits_for.finding(level, &cycle, stuck));
+        }
+    }
+}
+
+impl WaitsFor<'_> {
+    /// Whether all threads that may poll a task of a component are stuck in it. One that returns polls whatever is
+    /// there.
+    fn has_all_pollers(&self, component: &[usize]) -> bool {
+        let mut pollers = (0..self.pollers.len()).filter(|&at| component.contains(&self.pollers(at)));
+        pollers.all(|at| {
+            let waits = &self.pollers[at].1.waits;
+            waits.iter().all(|(waiting, _)| component.binary_search(waiting).is_ok())
+        })
+    }
+
+    /// One cycle for each component of the graph that has any, the most certain first.
+    fn cycles(&self) -> Vec<Found> {
+        let mut cycles = Vec::new();
+        let mut known = HashSet::default();
+        // What is more certain has a part of these edges.
+        if self.graph(Confidence::Suspected).cyclic_components().is_empty() {
+            return cycles;
+        }
+        for level in [Confidence::Proven, Confidence::Potential, Confidence::Suspected] {
+            let graph = self.graph(level);
+            for component in graph.cyclic_components() {
+                if component.iter().any(|node| known.contains(node)) || !self.has_all_pollers(&component) {
+                    continue;
+                }
+                let is_thread = |node: &usize| *node < self.view.now.threads.len();
+                let starts = component.iter().copied().filter(is_thread);
+                let cycle = graph.shortest_cycle(&component, starts, SEARCH_EDGES);
+                if !cycle.is_empty() {
+                    known.extend(component.iter().copied());
+                    cycles.push((level, component, cycle));
+                }
+            }
+        }
+        cycles
+    }
+
+    /// The finding for a cycle, given as nodes. `stuck` threads are on the cycle or blocked by it.
+    fn finding(&self, level: Confidence, cycle: &[usize], stuck: usize) -> Finding {
+        let is_thread = |node: &usize| *node < self.view.now.threads.len();
+        let threads: Vec<ThreadId> = cycle.iter().copied().filter(is_thread).collect();
+        let (mut edges, mut doubts, mut since) = (Vec::new(), Vec::new(), Vec::new());
+        let mut premises = Vec::new();
+        for (at, &thread) in threads.iter().enumerate() {
+            let next = threads[(at + 1) % threads.len()];
+            if let Some(join) = self.steady_join(thread).filter(|join| join.joined == next) {
+                since.push(join.since_ns);
+                doubts.extend(self.grade_join(join).1);
+                edges.push(WaitEdge::Join { join: self.view.join_fact(join) });
+                continue;
+            }
+            let channel = self.channel_wait(thread).filter(|(channel, _)| channel.peer == next);
+            if let Some((channel, grade)) = channel {
+                since.push(self.view.now.threads[thread].sleep.as_ref().and_then(|wait| wait.since_ns));
+                doubts.extend(grade.1);
+                edges.push(WaitEdge::Channel { channel });
+                continue;
+            }
+            if let Some((worker, doubt)) = self.worker_edge(cycle, thread, next) {
+                premises.extend(worker.workers.map(|_| Premise::WorkersBlock));
+                doubts.extend(doubt);
+                edges.push(WaitEdge::Worker { worker });
+                continue;
+            }
+            let Some(wait) = self.steady_wait(thread) else { continue };
+            since.push(wait.since_ns);
+            doubts.extend(self.grade_wait(wait).1);
+            let is_queued = self.leads_to_queue(cycle, thread, wait.lock);
+            if let Some(left_out) = &self.locks[wait.lock].left_out {
+                doubts.extend(grade_left_out(&self.view.now.locks[wait.lock]).1);
+                let blocker = Blocker::LeftOut(self.view.wait_fact(left_out));
+                edges.push(WaitEdge::Lock(LockEdge { wait: self.view.wait_fact(wait), blocker }));
+                continue;
+            }
+            let blocker = match self.own_hold(next, wait.lock).filter(|_| !is_queued) {
+                Some(hold) => {
+                    doubts.extend(self.grade_hold(hold).1);
+                    premises.extend(self.view.premises(hold.lock));
+                    Blocker::Holder(self.view.hold_fact(hold))
+                }
+                None => {
+                    doubts.extend(self.grade_queue(wait).1);
+                    Blocker::QueuedWriter(next)
+                }
+            };
+            edges.push(WaitEdge::Lock(LockEdge { wait: self.view.wait_fact(wait), blocker }));
+        }
+        // All have waited since the last of them began to.
+        let since_ns = since.into_iter().collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max());
+        let of_locks = || edges.iter().filter_map(WaitEdge::of_lock);
+        let has_queue = of_locks().any(|edge| matches!(edge.blocker, Blocker::QueuedWriter(_)));
+        let has_join = edges.iter().any(|edge| matches!(edge, WaitEdge::Join { .. }));
+        let lock_type = |edge: &LockEdge| self.view.now.locks[edge.wait.lock].nature.lock_type;
+        let is_refused = of_locks().any(|edge| self.view.now.locks[edge.wait.lock].nature.is_refused);
+        let has_once = of_locks().any(|edge| lock_type(edge) == LockType::Once);
+        let has_worker = edges.iter().any(|edge| matches!(edge, WaitEdge::Worker { .. }));
+        let is_futurelock = self.is_futurelock(&edges);
+        // A task that waits for itself by blocking its thread: another future of it holds the lock, or its own caller.
+        let task = |id: ThreadId| self.view.now.threads[id].task.as_deref();
+        let is_in_poll = |task: &TaskFacts| task.is_polled && task.kind != TaskKind::Coroutine;
+        let is_blocked_task = threads.len() == 1 && task(threads[0]).is_some_and(is_in_poll);
+        let has_suspended = threads.iter().any(|&id| task(id).is_some_and(|task| !task.is_polled));
+        let channels = || edges.iter().filter_map(WaitEdge::of_channel);
+        let advice = match threads.len() {
+            _ if channels().any(|channel| channel.is_for_answer) => Advice::AnswerFirst,
+            1 if channels().any(|channel| !channel.is_for_room) => Advice::DropOwnSender,
+            _ if channels().any(|channel| channel.is_for_room) => Advice::SplitEnds,
+            _ if channels().next().is_some() => Advice::SendFirst,
+            _ if is_futurelock => Advice::PollOrDrop,
+            _ if has_worker || is_blocked_task => Advice::NoThreadLocksOverAwait,
+            _ if has_queue => Advice::NoNestedReads,
+            _ if has_once => Advice::NoWaitsInOnce,
+            _ if has_join => Advice::NoLocksInJoin,
+            _ if of_locks().any(|edge| edge.wait.is_relock) => Advice::NoLocksInWait,
+            1 if !is_refused => Advice::ReleaseBeforeCall,
+            _ => Advice::OneOrder,
+        };
+        edges.truncate(EDGES_MAX);
+        doubts.sort_unstable();
+        doubts.dedup();
+        premises.sort_unstable();
+        premises.dedup();
+        // A suspicion does not rest on it.
+        premises.retain(|_| level > Confidence::Suspected);
+        let evidence = Evidence::WaitCycle(WaitCycle {
+            threads: threads.len(),
+            for_ns: self.view.ago_ns(since_ns),
+            edges,
+            also_blocked: stuck.saturating_sub(threads.len()),
+        });
+        let kind = if is_futurelock { Kind::Futurelock } else { Kind::Deadlock };
+        let mut finding = Finding::new(kind, level, evidence, advice);
+        (finding.doubts, finding.premises) = (doubts, premises);
+        finding.threads_hurt = stuck.max(threads.len());
+        finding.since_ns = since_ns;
+        if level == Confidence::Proven {
+            // A task that is suspended can be dropped, and with it its guards. A thread cannot.
+            let can_abort = has_suspended && !has_worker;
+            finding.advice.push(if can_abort { Advice::AbortATask } else { Advice::EndTheProcess });
+        }
+        finding
+    }
+
+    /// The edge from a task that has to be polled to what blocks a thread that may poll it, if the cycle goes that way.
+    fn worker_edge(
+        &self,
+        cycle: &[usize],
+        thread: ThreadId,
+        next: ThreadId,
+    ) -> Option<(WorkerFact, Option<Doubt>)> {
+        let pollers = self.needed_pollers(thread)?;
+        let at = cycle.iter().position(|&node| node == thread)?;
+        let leads_there = cycle[(at + 1) % cycle.len()] == self.pollers(pollers);
+        let (of, blocked) = &self.pollers[pollers];
+        let &(waiting, worker) = blocked.waits.iter().find(|wait| wait.0 == next).filter(|_| leads_there)?;
+        let workers = matches!(of, Pollers::Workers(..)).then(|| of.count());
+        let polled = (waiting != worker).then_some(waiting);
+        Some((WorkerFact { task: thread, worker, polled, workers }, self.grade_pollers(pollers).1))
+    }
+
+    /// Whether a cycle goes through a future that its task leaves out: one that is first in line for a lock, or that
+    /// holds one. A future that holds the lock for which another one of its task waits was left out since, if that was
+    /// in one poll.
+    fn is_futurelock(&self, edges: &[WaitEdge]) -> bool {
+        edges.iter().filter_map(WaitEdge::of_lock).any(|edge| match &edge.blocker {
+            Blocker::LeftOut(_) => true,
+            Blocker::QueuedWriter(_) => false,
+            Blocker::Holder(hold) => {
+                let Some(task) = task_waits::task_of(&self.view.now.threads[hold.thread]) else {
+                    return false;
+                };
+                let waits = || task.waits.iter().filter(|wait| wait.wait.lock == hold.lock);
+                let is_own = edge.wait.thread == hold.thread;
+                let mut holds = task.holds.iter().filter(|own| own.lock == hold.lock && !task.is_polled);
+                holds.any(|own| {
+                    let is_beside = || waits().any(|wait| task.are_apart(own.future, wait.future));
+                    task.is_left_out(own.future) || is_own && is_beside()
+                })
+            }
+        })
+    }
+
+    /// Whether a cycle goes from a thread to the queue of a lock.
+    fn leads_to_queue(&self, cycle: &[usize], thread: ThreadId, lock: LockId) -> bool {
+        let at = cycle.iter().position(|&node| node == thread);
+        at.is_some_and(|at| cycle[(at + 1) % cycle.len()] == self.queue(lock))
+    }
+}
+
+#[cfg(test)]
+#[path = "deadlock_tests.rs"]
+mod tests;

@@ -1,0 +1,362 @@
+//! Long waits and pile-ups: threads wait for a lock whose ownership stands still.
+//!
+//! # Question
+//!
+//! Which threads wait for long, or in a crowd, for a lock that its holder keeps, or that nobody is known to hold?
+//!
+//! # Method
+//!
+//! All threads that wait behind one root, through however many locks, are one finding about that root
+//! (see `standstill`). It is a *long wait* from
+//!
+//! * a tenth of the threshold on (1 s), if the root holds the lock and recorded nothing between the readings;
+//! * the threshold on (10 s) otherwise: the root works on, the lock changes hands, or no recorded thread holds it.
+//!
+//! It is a *pile-up* before that time, if the root keeps the lock, at least four threads wait and they are more than
+//! half of those that use these locks, and they are sixteen or more, or one of them has waited for 100 ms. Threads
+//! that never use the locks do not count.
+//!
+//! The evidence says what the root does: it waits on a condition variable, semaphore, barrier or
+//! channel, for the end of a thread, or for something that is not
+//! recorded, or works. Threads that wait on condition variables whose locks the waiting threads have used may wait for
+//! those; they are counted too. The first wait bounds the time of the hold from below, unless a history shows a release
+//! that may be later.
+//!
+//! The end of a killed process is not recorded. Lengths of its waits are known from below (up to the last recorded
+//! moment) and from above (up to the reading). If a wait may be short or long, it is reported with a doubt, unless the
+//! known histories show many short waits for the lock: a thread may wait for such a lock at any moment.
+//!
+//! The kernel knows more of the holder of a living process: if it was ready to run in most of the time between the two
+//! readings, and hardly ran, while it kept the lock and a thread waited for it, that is measured, however short the
+//! waits: a `starved-holder`.
+//!
+//! # Blind spots
+//!
+//! A slow operation under a lock is a long wait too, so the finding is only suspected. Idle pools look like one: see
+//! `idle_pool`.
+//!
+//! # Example output
+//!
+//! ```text
+//! suspected long-wait: 40 threads wait for CACHE, held by flusher[88], which recorded nothing for 200 ms
+//!     flusher[88] has held it for at least 13 s, acquired at flush cache.rs:210, last at sync cache.rs:220
+//!     worker[90] waits for it at get cache.rs:91, for 13 s
+//! ```
+
+use foldhash::HashSet;
+use read_rip_ring::TaskKind;
+
+use super::evidence::{Asleep, Evidence, HolderSleep, StandingHolder, Standstill};
+use super::finding::{Analysis, Finding, locks_of};
+use super::idle_places::IdlePlaces;
+use super::idle_pool;
+use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::nobody_left::asleep;
+use super::pasts::Pasts;
+use super::stall;
+use super::standstill::{self, Group, Root};
+use super::task_waits;
+use super::view::{Length, View};
+use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
+use crate::threads::ThreadState;
+
+/// See the file's description.
+pub(super) struct LongWait;
+
+/// If the holder does nothing, one part in this many of the threshold is long.
+const SILENT_PART: u64 = 10;
+/// Minimum number of waiting threads of a pile-up.
+const CROWD_MIN: usize = 4;
+/// From this number on, the length of the waits does not matter.
+const CROWD_MANY: usize = 16;
+/// The first wait of a smaller pile-up is at least this long, ns.
+const CROWD_WAIT_NS: u64 = 100_000_000;
+/// One in this many known acquisitions came after a wait: a thread that waits for this lock is nothing unusual.
+const USUAL_PART: u64 = 16;
+/// At most this many findings: those that most threads suffer from.
+const FINDINGS_MAX: usize = 50;
+
+impl Analysis for LongWait {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+        let kinds = [
+            Kind::Deadlock,
+            Kind::Futurelock,
+            Kind::NeverWoken,
+            Kind::Unreleased,
+            Kind::LostOwner,
+            Kind::Convoy,
+            Kind::Starvation,
+        ];
+        let explained = locks_of(found, &kinds);
+        let is_new = |group: &Group| !group.locks.iter().any(|lock| explained.contains(lock));
+        let judged = standstill::groups(view).iter().zip(idle_pool::which_are_pools(view));
+        let judged = judged.filter(|&(group, &is_pool)| !is_pool && is_new(group));
+        let (idle, is_stalled) = (IdlePlaces::of(view), stall::stalled(view).is_some());
+        // Of waits without a time it is only known where the threads stand.
+        let is_unexplained = |group: &&Group| {
+            group.first_wait_ns(view).is_some()
+                || !(idle.has_all(view, &group.threads) || is_stalled && group.hold(view).is_none())
+        };
+        let groups = judged.map(|(group, _)| group).filter(is_unexplained);
+        let pasts = view.pasts();
+        let mut judges: Vec<(Judge<'_, '_>, Verdict)> = groups
+            .map(|group| Judge { view, group, pasts })
+            .filter_map(|judge| Some((judge, judge.verdict()?)))
+            .collect();
+        judges.sort_by_key(|(judge, _)| std::cmp::Reverse(judge.group.threads.len()));
+        let unlisted = judges.len().saturating_sub(FINDINGS_MAX);
+        judges.truncate(FINDINGS_MAX);
+        let mut new: Vec<Finding> = judges.iter().map(|(judge, verdict)| judge.finding(verdict)).collect();
+        if let Some(Evidence::Standstill(last)) = new.last_mut().map(|finding| &mut finding.evidence) {
+            last.unlisted = unlisted;
+        }
+        found.extend(new);
+    }
+}
+
+/// What a group is.
+#[derive(Clone, Copy)]
+struct Verdict {
+    kind: Kind,
+    /// How long its first wait is.
+    length: Length,
+    /// The holder keeps the lock and recorded nothing between the readings.
+    is_silent: bool,
+}
+
+/// Judges one group.
+#[derive(Clone, Copy)]
+struct Judge<'j, 'v> {
+    view: &'j View<'v>,
+    group: &'j Group,
+    pasts: &'j Pasts,
+}
+
+impl Judge<'_, '_> {
+    /// What the group is; `None` if it is no finding.
+    fn verdict(&self) -> Option<Verdict> {
+        let (view, group) = (self.view, self.group);
+        let hold = group.hold(view);
+        let keeps = hold.is_some_and(|hold| self.is_kept(hold));
+        let holder = hold.map(|hold| &view.now.threads[hold.thread]);
+        let is_silent = keeps && holder.is_some_and(|holder| holder.advanced.is_none_or(|words| words == 0));
+        let limit_ns = if is_silent { view.threshold_ns / SILENT_PART } else { view.threshold_ns };
+        let first_ns = group.first_wait_ns(view);
+        let length = view.length(first_ns, limit_ns);
+        let is_crowd = keeps && self.is_crowd(first_ns);
+        let kind = match length {
+            _ if self.is_starved(hold, holder) => Kind::StarvedHolder,
+            Length::Long => Kind::LongWait,
+            Length::Unknown if (keeps || hold.is_none()) && (is_crowd || !self.is_usual()) => Kind::LongWait,
+            _ if is_crowd => Kind::PileUp,
+            _ => return None,
+        };
+        Some(Verdict { kind, length, is_silent })
+    }
+
+    fn finding(&self, &Verdict { kind, length, is_silent }: &Verdict) -> Finding {
+        let (view, group) = (self.view, self.group);
+        let hold = group.hold(view);
+        let holder = hold.map(|hold| &view.now.threads[hold.thread]);
+        let first_ns = group.first_wait_ns(view);
+        let evidence = self.evidence(hold, first_ns);
+        let advice = self.advice(hold, holder, is_silent, &evidence);
+        let sleeps = evidence.holder.as_ref().and_then(|holder| holder.sleep.as_ref());
+        let is_nested_monitor = sleeps.is_some_and(|sleep| sleep.what == Asleep::Condition);
+        let mut finding = Finding::new(kind, Confidence::Suspected, Evidence::Standstill(evidence), advice);
+        // Whoever should signal may need the lock that the holder keeps meanwhile: a nested monitor.
+        finding.advice.extend(is_nested_monitor.then_some(Advice::NoLocksInWait));
+        finding.since_ns = first_ns;
+        finding.threads_hurt = group.threads.len();
+        finding.doubts = self.doubts(kind, length, holder);
+        finding
+    }
+
+    /// Whether one thread kept the lock: from one reading to the other, or in a dead process, as far as the record
+    /// shows nothing else.
+    fn is_kept(&self, hold: &Hold) -> bool {
+        if self.view.now.window_ns.is_some() && !self.view.now.is_final {
+            return hold.is_steady;
+        }
+        let first_ns = self.group.first_wait_ns(self.view);
+        let released_ns = self.pasts.get(hold.lock).and_then(|past| past.released_ns);
+        match (hold.since_ns, released_ns, first_ns) {
+            (Some(since_ns), _, Some(first_ns)) => since_ns <= first_ns,
+            (None, Some(released_ns), Some(first_ns)) => released_ns <= first_ns,
+            _ => true,
+        }
+    }
+
+    /// Whether the holder kept the lock between the readings, threads waited for it meanwhile, and the kernel gave the
+    /// holder hardly any processor.
+    fn is_starved(&self, hold: Option<&Hold>, holder: Option<&ThreadLocks>) -> bool {
+        let view = self.view;
+        let starves = holder.and_then(|holder| holder.seen).is_some_and(|seen| seen.doing == Doing::Starves);
+        let is_steady = |hold: &Hold| {
+            let waiters = &view.now.locks[hold.lock].waiters;
+            hold.is_steady && waiters.iter().any(|wait| wait.is_steady)
+        };
+        starves && view.now.window_ns.is_some() && hold.is_some_and(is_steady)
+    }
+
+    /// Whether the group is a pile-up, if its lock is kept.
+    fn is_crowd(&self, first_ns: Option<u64>) -> bool {
+        let count = self.group.threads.len();
+        let is_long = || match self.view.length(first_ns, CROWD_WAIT_NS) {
+            Length::Long => true,
+            Length::Short => false,
+            Length::Unknown => !self.is_usual(),
+        };
+        count >= CROWD_MIN && count * 2 > self.users() && (count >= CROWD_MANY || is_long())
+    }
+
+    /// How many threads use the locks of the group.
+    fn users(&self) -> usize {
+        let users = self.group.locks.iter().filter_map(|&lock| self.pasts.get(lock)).map(|past| &past.users);
+        match self.group.locks.len() {
+            1 => users.map(Vec::len).sum(),
+            _ => users.flatten().collect::<HashSet<_>>().len(),
+        }
+    }
+
+    /// Whether short waits for the lock are nothing unusual.
+    fn is_usual(&self) -> bool {
+        let record = &self.view.now.locks[self.group.lock].record;
+        let is_short = Quantiles::of(&record.waits_ns)
+            .is_none_or(|waits| waits.p90_ns < self.view.threshold_ns / SILENT_PART);
+        is_short && record.contended >= 2 && record.contended * USUAL_PART >= record.acquisitions
+    }
+
+    fn evidence(&self, hold: Option<&Hold>, first_ns: Option<u64>) -> Standstill {
+        let (view, group) = (self.view, self.group);
+        let direct = view.waiters(group.lock);
+        Standstill {
+            lock: group.lock,
+            waiters: direct,
+            blocked: group.threads.len(),
+            locks: group.locks.len(),
+            on_conditions: self.on_conditions(),
+            longest_ns: view.ago_ns(first_ns),
+            longest_at_most_ns: first_ns.and_then(|first_ns| view.at_most_ns(first_ns)),
+            holder: hold.map(|hold| self.holder(hold)),
+            history: view.lock_history(group.lock),
+            unlisted: 0,
+        }
+    }
+
+    fn holder(&self, hold: &Hold) -> StandingHolder {
+        let view = self.view;
+        let thread = &view.now.threads[hold.thread];
+        // The first of those that wait for this very lock.
+        let first_ns = view.first_wait_ns(hold.lock);
+        let is_kept_since =
+            |since_ns: u64| self.pasts.get(hold.lock).is_some_and(|past| past.is_kept_since(since_ns));
+        let bound_ns = first_ns.filter(|&first_ns| !hold.is_shared && is_kept_since(first_ns));
+        StandingHolder {
+            hold: view.hold_fact(hold),
+            held_at_least_ns: view.ago_ns(hold.since_ns.or(bound_ns)),
+            is_steady: (view.now.window_ns.is_some() && !view.now.is_final).then_some(hold.is_steady),
+            words_recorded: thread.advanced,
+            window_ns: view.now.window_ns,
+            last: thread.last,
+            suspended: task_waits::suspended(view, hold.thread)
+                .filter(|_| thread.sleep.is_none())
+                .map(Box::new),
+            join: view.join(hold.thread).map(|join| view.join_fact(join)),
+            sleep: thread.sleep.as_ref().map(|sleep| HolderSleep {
+                lock: sleep.lock,
+                what: asleep(view.now, thread),
+                location: sleep.location,
+                is_timed: sleep.is_timed,
+                for_ns: view.ago_ns(sleep.since_ns),
+            }),
+        }
+    }
+
+    /// How many threads wait on condition variables whose locks the blocked threads have used.
+    fn on_conditions(&self) -> usize {
+        let view = self.view;
+        let threads = self.group.threads.iter().map(|&thread| &view.now.threads[thread]);
+        let used = threads.flat_map(|thread| {
+            let holds = thread.holds.iter().map(|hold| hold.lock);
+            thread.steps.iter().filter_map(|step| step.lock).chain(holds)
+        });
+        let used: HashSet<LockId> = used.collect();
+        let waiters = used.iter().flat_map(|&lock| &view.now.locks[lock].condition_waiters);
+        let is_other = |thread: &ThreadLocks| thread.state == ThreadState::Present && thread.wait.is_none();
+        let root = match self.group.root {
+            Root::Holder(thread) => Some(thread),
+            Root::Lock(_) => None,
+        };
+        let threads = waiters.map(|wait| wait.thread);
+        threads.filter(|&thread| Some(thread) != root && is_other(&view.now.threads[thread])).count()
+    }
+
+    fn advice(
+        &self,
+        hold: Option<&Hold>,
+        holder: Option<&ThreadLocks>,
+        is_silent: bool,
+        evidence: &Standstill,
+    ) -> Advice {
+        let task = |hold: &Hold| self.view.now.threads[hold.thread].task.as_deref();
+        let is_future = |hold: &Hold| task(hold).is_some_and(|task| task.kind != TaskKind::Coroutine);
+        match (hold, &evidence.holder) {
+            // The guard of a lock of threads, in a task that is suspended. The locks of coroutines are marked as those
+            // of threads are.
+            (Some(hold), _)
+                if !hold.is_of_future
+                    && is_future(hold)
+                    && task_waits::suspended(self.view, hold.thread).is_some() =>
+            {
+                return Advice::NoThreadLocksOverAwait;
+            }
+            (Some(_), Some(holder)) if holder.sleep.is_some() => return Advice::CheckSignal,
+            (Some(_), Some(holder)) if holder.join.is_some() => return Advice::JoinUnlocked,
+            (Some(_), Some(holder)) if holder.suspended.is_some() => return Advice::ReleaseBeforeAwait,
+            _ => {}
+        }
+        match holder.and_then(|holder| holder.seen).map(|seen| seen.doing) {
+            Some(Doing::Starves) => return Advice::GiveProcessor,
+            Some(Doing::Stopped) => return Advice::LetRun,
+            Some(Doing::WaitsForThread | Doing::WaitsInside | Doing::WaitsOutside | Doing::Kernel)
+                if is_silent =>
+            {
+                return Advice::WaitUnlocked;
+            }
+            Some(Doing::Runs) => return Advice::ShortenHold,
+            _ => {}
+        }
+        match (hold, &evidence.holder) {
+            (Some(_), _) if is_silent => Advice::CheckSilentHolder,
+            (Some(_), _) => Advice::ShortenHold,
+            (None, _) if self.view.now.locks[self.group.lock].is_from_memory => Advice::ShowStacks,
+            (None, _) => Advice::FindHolder,
+        }
+    }
+
+    fn doubts(&self, kind: Kind, length: Length, holder: Option<&ThreadLocks>) -> Vec<Doubt> {
+        let nature = self.view.now.locks[self.group.lock].nature;
+        let is_unknown = length == Length::Unknown;
+        let end_unknown = is_unknown && self.view.now.is_end_unknown;
+        let is_recorded = !self.view.now.locks[self.group.lock].is_from_memory;
+        let no_times = if is_recorded { Doubt::NoTimes } else { Doubt::ShortWindow };
+        [
+            (kind == Kind::LongWait && end_unknown).then_some(Doubt::EndUnknown),
+            (is_unknown && !self.view.now.is_end_unknown).then_some(no_times),
+            (kind == Kind::PileUp && end_unknown).then_some(Doubt::MovementUnknown),
+            // The kernel says whether a thread is busy, if it was asked.
+            holder
+                .is_some_and(|holder| holder.sleep.is_none() && !holder.is_doing_known())
+                .then_some(Doubt::UnmarkedWork),
+            (!nature.is_wrapped).then_some(Doubt::MarkedByHand),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "long_wait_tests.rs"]
+mod tests;

@@ -1,0 +1,229 @@
+//! Misuse: calls on locks that the C library refused, or that the rules of the lock forbid.
+//!
+//! # Question
+//!
+//! Did a call on a lock fail in a way that only an error in the program explains?
+//!
+//! # Method
+//!
+//! The interposer notes errors that the C library returns: EDEADLK, EPERM, EBUSY when a lock is destroyed, EOWNERDEAD,
+//! ENOTRECOVERABLE, EAGAIN, EINVAL for a lock that was destroyed, EOVERFLOW. It also notes a wait on a condition
+//! variable with a mutex that names another owner, or none. The ring keeps the first callers of each kind, whatever
+//! comes later. So the finding is proven: the call was made, and it had that result. A program that expects the error
+//! and handles it can suppress the finding.
+//!
+//! A lock that was initialised while a thread waited for it, and still waits, is misuse too: the thread began to wait
+//! earlier than the initialisation was recorded.
+//!
+//! A condition variable that is destroyed while a thread waits on it, and still waits, is misuse. That a thread waits
+//! is not enough: it may be woken already, and a program may destroy the condition variable then. So the kernel must
+//! say that it still sleeps on it, and then the finding is proven; or no signal is known that it could have heard, and
+//! then it is potential.
+//!
+//! A try that found a lock taken, and a wait whose time was up, are no errors.
+//!
+//! # Blind spots
+//!
+//! Locks of `librip::sync` and `librip::raw` do not return such errors. The functions of `threads.h` return one code
+//! for all of them, which is not noted. Four callers of each kind are kept.
+//!
+//! The C library marks only mutexes as destroyed. The use of another destroyed object is not noticed: a program may
+//! have initialised the memory again by assignment.
+//!
+//! # Example output
+//!
+//! ```text
+//! proven misuse: worker[12] may not unlock QUEUE: another thread owns it, or none (EPERM)
+//!     at drain queue.c:70, 3 times, first 12 s ago
+//! ```
+
+use read_rip_ring::IncidentKind;
+
+use super::evidence::{Evidence, RefusedCall};
+use super::finding::{Analysis, Finding};
+use super::kind::{Advice, Confidence, Doubt, Kind, Refusal};
+use super::view::View;
+use crate::locks::{Doing, EndOfCondition, LockId, LockIncident, Seen, Signal, StepKind, ThreadLocks};
+use crate::threads::ThreadState;
+
+/// See the file's description.
+pub(super) struct Misuse;
+
+impl Analysis for Misuse {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+        for incident in &view.now.incidents {
+            let evidence = Evidence::RefusedCall(RefusedCall {
+                what: incident.kind.into(),
+                thread: incident.thread,
+                tid: incident.tid,
+                lock: incident.lock,
+                location: incident.location,
+                count: incident.count,
+                first_ago_ns: view.ago_ns(incident.at_ns),
+            });
+            let mut finding = Finding::new(Kind::Misuse, Confidence::Proven, evidence, advice(incident));
+            // The call is over. Nobody suffers now, as far as this finding shows.
+            finding.threads_hurt = 0;
+            found.push(finding);
+        }
+        initialised_in_use(view, found);
+        destroyed_in_use(view, found);
+    }
+}
+
+/// A wait that began this long before an initialisation had begun: the recorder may be late by less than this, ns.
+const BEGUN_NS: u64 = 1_000_000;
+
+/// Finds locks that were initialised while a thread waited for them.
+fn initialised_in_use(view: &View<'_>, found: &mut Vec<Finding>) {
+    for (id, thread) in view.now.threads.iter().enumerate() {
+        for step in thread.steps.iter().filter(|step| step.kind == StepKind::Initialised) {
+            let (Some(lock), Some(at_ns)) = (step.lock, step.time_ns) else { continue };
+            let has_begun = |since_ns: u64| since_ns.saturating_add(BEGUN_NS) < at_ns;
+            let waiting =
+                view.waits(lock).filter(|wait| wait.thread != id && wait.since_ns.is_some_and(has_begun));
+            let hurt = waiting.count();
+            if hurt == 0 {
+                continue;
+            }
+            let evidence = Evidence::RefusedCall(RefusedCall {
+                what: Refusal::InitialisedInUse,
+                thread: Some(id),
+                tid: thread.tid,
+                lock,
+                location: step.location,
+                count: 1,
+                first_ago_ns: view.ago_ns(Some(at_ns)),
+            });
+            let kind = Kind::Misuse;
+            let mut finding = Finding::new(kind, Confidence::Proven, evidence, Advice::KeepLockAlive);
+            finding.threads_hurt = hurt;
+            found.push(finding);
+        }
+    }
+}
+
+/// Finds condition variables that were destroyed while a thread waited on them.
+fn destroyed_in_use(view: &View<'_>, found: &mut Vec<Finding>) {
+    for (id, thread) in view.now.threads.iter().enumerate() {
+        for end in &thread.ended_conditions {
+            let waiting = left_waiting(view, thread.pid, end);
+            let Some(&(lock, _)) = waiting.first() else { continue };
+            let (confidence, doubt) = match waiting.iter().any(|&(_, is_certain)| is_certain) {
+                true => (Confidence::Proven, None),
+                false => (Confidence::Potential, Some(Doubt::EndUnknown)),
+            };
+            let evidence = Evidence::RefusedCall(RefusedCall {
+                what: Refusal::DestroyedInUse,
+                thread: Some(id),
+                tid: thread.tid,
+                lock,
+                location: end.location,
+                count: 1,
+                first_ago_ns: view.ago_ns(end.at_ns),
+            });
+            let mut finding = Finding::new(Kind::Misuse, confidence, evidence, Advice::WakeBeforeDestroy);
+            finding.threads_hurt = waiting.len();
+            finding.doubts.extend(doubt);
+            found.push(finding);
+        }
+    }
+}
+
+/// The locks of the threads of a process that waited on a condition variable when it was destroyed, and still do. Each
+/// with whether the kernel says that the thread sleeps there.
+fn left_waiting(view: &View<'_>, pid: u32, end: &EndOfCondition) -> Vec<(LockId, bool)> {
+    let Some(at_ns) = end.at_ns else { return Vec::new() };
+    let own = || view.now.threads.iter().filter(|thread| thread.pid == pid);
+    let is_heard = |signal: &Signal| signal.condition == end.condition && signal.is_heard;
+    let may_be_woken = own().any(|thread| thread.signals.iter().any(is_heard));
+    let waiting = |thread: &ThreadLocks| {
+        let sleep = thread
+            .sleep
+            .as_ref()
+            .filter(|sleep| sleep.is_steady && sleep.since_ns.is_some_and(|since_ns| since_ns < at_ns))?;
+        let is_there = thread.condition == Some(end.condition);
+        let sleeps = |seen: Seen| seen.doing == Doing::WaitsInside && seen.is_still == Some(true);
+        let is_certain = thread.seen.is_some_and(sleeps);
+        let is_left = thread.state == ThreadState::Present && is_there && (is_certain || !may_be_woken);
+        is_left.then_some((sleep.lock, is_certain))
+    };
+    own().filter_map(waiting).collect()
+}
+
+fn advice(incident: &LockIncident) -> Advice {
+    match incident.kind {
+        IncidentKind::Relock | IncidentKind::TooOften => Advice::ReleaseOrRecursive,
+        IncidentKind::Unlock => Advice::CheckReleases,
+        IncidentKind::Destroy | IncidentKind::Destroyed => Advice::KeepLockAlive,
+        IncidentKind::OwnerDied => Advice::CheckExits,
+        IncidentKind::NotRecoverable => Advice::RepairRobust,
+        IncidentKind::SemaphoreFull => Advice::CheckPosts,
+        IncidentKind::WaitWithoutLock => Advice::LockBeforeWait,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::testing::{NOW, SECOND, Scene, seen};
+
+    #[test]
+    fn a_call_that_was_refused_is_proven_whatever_came_later() {
+        let mut scene = Scene::of_two_threads_and_a_lock();
+        let location = scene.location("queue.c", 70);
+        let incident = LockIncident {
+            kind: IncidentKind::Unlock,
+            count: 3,
+            thread: Some(1),
+            tid: 5001,
+            lock: 0,
+            location,
+            at_ns: Some(NOW - 12 * SECOND),
+        };
+        scene.model.incidents = vec![incident, LockIncident { thread: None, at_ns: None, ..incident }];
+        let found = scene.run(&Misuse);
+        let confidences: Vec<Confidence> = found.iter().map(|finding| finding.confidence).collect();
+        assert_eq!(confidences, [Confidence::Proven; 2]);
+        let Evidence::RefusedCall(call) = &found[0].evidence else { panic!("{found:?}") };
+        assert_eq!((call.what.error(), call.first_ago_ns), (Some("EPERM"), Some(12 * SECOND)));
+        assert_eq!((&found[0].mentions.threads[..], &found[1].mentions.threads[..]), (&[1][..], &[][..]));
+    }
+
+    #[test]
+    fn a_lock_that_is_initialised_while_a_thread_waits_for_it_is_misuse() {
+        let mut scene = Scene::of_two_threads_and_a_lock();
+        scene.waits(1, 0);
+        scene.step(0, StepKind::Initialised, 0).time_ns = Some(NOW - 2 * SECOND);
+        let found = scene.run(&Misuse);
+        assert_eq!((found.len(), found[0].confidence, found[0].threads_hurt), (1, Confidence::Proven, 1));
+        scene.steps(0)[0].time_ns = Some(NOW - 20 * SECOND);
+        assert!(scene.run(&Misuse).is_empty(), "before the wait");
+        scene.steps(0)[0].time_ns = None;
+        assert!(scene.run(&Misuse).is_empty(), "it is not known when");
+    }
+
+    #[test]
+    fn a_condition_that_is_destroyed_while_a_thread_waits_on_it_is_misuse_unless_the_thread_may_be_woken() {
+        const READY: u64 = 0x1000;
+        let mut scene = Scene::of_two_threads_and_a_lock();
+        scene.waits_on_condition(1, 0);
+        scene.model.threads[1].condition = Some(READY);
+        let location = scene.location("queue.c", 80);
+        let end = EndOfCondition { condition: READY, at_ns: Some(NOW - 2 * SECOND), location };
+        scene.model.threads[0].ended_conditions = vec![end];
+        let found = scene.run(&Misuse);
+        assert_eq!((found.len(), found[0].confidence), (1, Confidence::Potential));
+        let seen = Seen { index: 1, ..seen(Doing::WaitsInside, true) };
+        scene.model.threads[1].seen = Some(seen);
+        assert_eq!(scene.run(&Misuse)[0].confidence, Confidence::Proven);
+        let signal = Signal { condition: READY, is_heard: true, location };
+        scene.model.threads[0].signals.push(signal);
+        assert_eq!(scene.run(&Misuse)[0].confidence, Confidence::Proven, "it sleeps all the same");
+        scene.model.threads[1].seen = Some(Seen { doing: Doing::WaitsForLock, ..seen });
+        assert!(scene.run(&Misuse).is_empty(), "it was woken, and waits for the lock");
+        scene.model.threads[0].signals.clear();
+        scene.model.threads[0].ended_conditions[0].at_ns = Some(NOW - 20 * SECOND);
+        assert!(scene.run(&Misuse).is_empty(), "before the wait");
+    }
+}

@@ -1,0 +1,240 @@
+//! Executors whose threads are all in polls, or calls, that do not return.
+//!
+//! # Question
+//!
+//! Which tasks were woken or made, and cannot be polled, because every worker of their executor is busy with one task?
+//!
+//! # Method
+//!
+//! A task says which executor it belongs to, and how many workers that has. If as many threads are in polls of its
+//! tasks, and each of these polls is the same in two readings and began at least a tenth of `threshold` ago, then no
+//! other task of it was polled since: `starved-runtime`. It is proven if a task was woken or made before, and waits as
+//! long. If only some workers are in such polls, that is `long-poll`. Tasks that one thread alone polls, which is no
+//! worker, are starved if that thread is in such a poll (`pollers`). A pool for calls that block has as many threads as
+//! its executor likes: calls that have waited for as long, while others run for as long, say that it has no more.
+//!
+//! # Blind spots
+//!
+//! A task that is not traced occupies a worker too, and is not seen: then fewer polls than workers are known, and there
+//! is no finding. A dead process shows polls whose beginning may have been recorded too early: their times are upper
+//! limits.
+//!
+//! # Example output
+//!
+//! ```text
+//! proven starved-runtime: all 2 workers of an executor are in polls that have not returned, and 3 tasks wait
+//!     tokio-rt-worker[12] has polled resize[task 4] for 3.0 s, last at resize image.rs:40; it runs
+//!     tokio-rt-worker[13] has polled resize[task 5] for 3.0 s, last at resize image.rs:40; it runs
+//!     ping[task 6] was woken and is not polled, for 2.9 s
+//! ```
+
+use foldhash::{HashMap, HashSet};
+use read_rip_ring::{Runtime, TaskKind};
+
+use super::evidence::{BusyRuntime, Evidence, PollFact, ReadyTask, ReadyTasks};
+use super::finding::{Analysis, Finding, threads_of};
+use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
+use super::pollers::Pollers;
+use super::task_waits::task_of;
+use super::view::{Length, View};
+use crate::locks::{TaskFacts, ThreadId};
+
+/// See the file's description.
+pub(super) struct StarvedRuntime;
+
+/// A poll or a ready task is long if it lasts for one part of the threshold in this many: an executor's threads are
+/// few, and a poll should take microseconds.
+const PART: u64 = 10;
+
+/// So many polls and tasks are evidence.
+const LISTED_MAX: usize = 5;
+
+/// The tasks that the same threads may poll, or the calls of a pool.
+#[derive(Default)]
+struct Tasks {
+    /// In a poll that does not return, by these threads.
+    polled: Vec<ThreadId>,
+    /// Ready to be polled for long.
+    ready: Vec<ThreadId>,
+}
+
+/// Whose tasks they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Of {
+    Polls(Pollers),
+    /// Calls on the pool of this executor of a process.
+    Calls(u32, Runtime),
+}
+
+impl Analysis for StarvedRuntime {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+        let is_polled =
+            |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(|task| is_long_poll(view, task));
+        let stuck: HashSet<ThreadId> = threads_of(found, &[Kind::Deadlock, Kind::Futurelock]);
+        for (of, tasks) in tasks_of_all(view, is_polled, |id| is_long_ready(view, id)) {
+            let are_all = tasks.keep_all(view, of);
+            // A poll that waits for ever is part of a deadlock, and one that waits for a recorded lock of a long wait.
+            let waits =
+                |task: &ThreadId| stuck.contains(task) || view.wait(*task).is_some_and(|wait| wait.is_steady);
+            let is_said = !are_all && tasks.polled.iter().all(waits);
+            // A call on a pool, or the main future, may take as long as it likes, until others wait for its thread.
+            let is_free = !matches!(of, Of::Polls(Pollers::Workers(..))) && tasks.ready.is_empty();
+            if !tasks.polled.is_empty() && !is_said && !is_free {
+                let is_certain = !matches!(of, Of::Polls(of) if of.are_overstaffed(view));
+                found.push(finding(view, of, are_all, is_certain, tasks));
+            }
+        }
+    }
+}
+
+impl Tasks {
+    /// How many threads are in these polls.
+    fn threads(&self, view: &View<'_>) -> usize {
+        let thread = |&id: &ThreadId| task_of(&view.now.threads[id]).and_then(|task| task.thread);
+        self.polled.iter().map(thread).collect::<HashSet<_>>().len()
+    }
+
+    /// Whether no thread is left that could poll another one.
+    fn keep_all(&self, view: &View<'_>, of: Of) -> bool {
+        match of {
+            Of::Polls(of) => self.threads(view) >= of.count(),
+            Of::Calls(..) => true,
+        }
+    }
+}
+
+/// The tasks that are polled, and those that are ready, by who may poll them.
+fn tasks_of_all(
+    view: &View<'_>,
+    is_polled: impl Fn(ThreadId) -> bool,
+    is_ready: impl Fn(ThreadId) -> bool,
+) -> Vec<(Of, Tasks)> {
+    let mut all: HashMap<Of, Tasks> = HashMap::default();
+    for (id, thread) in view.now.threads.iter().enumerate() {
+        let Some(task) = task_of(thread) else { continue };
+        let is_ready = !task.is_polled && is_ready(id);
+        if !(is_ready || task.is_polled && is_polled(id)) {
+            continue;
+        }
+        // The number of workers is that of the executor when the task was made.
+        let calls = task.runtime.filter(|_| task.kind == TaskKind::Blocking);
+        if let Some(runtime) = calls {
+            let calls = all.entry(Of::Calls(thread.pid, runtime)).or_default();
+            if is_ready { &mut calls.ready } else { &mut calls.polled }.push(id);
+        } else if is_ready {
+            if let Some(of) = Pollers::of(view, id) {
+                all.entry(Of::Polls(of)).or_default().ready.push(id);
+            }
+        } else if let Some(thread) = task.thread.filter(|_| task.kind == TaskKind::Async) {
+            for of in Pollers::kept_by(view, id, thread) {
+                all.entry(Of::Polls(of)).or_default().polled.push(id);
+            }
+        }
+    }
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_unstable_by_key(|&(of, _)| of);
+    all
+}
+
+/// The longest polls of the first executor all of whose threads were in polls while tasks were ready. That is normal
+/// for a moment.
+pub(super) fn saturated(view: &View<'_>) -> Vec<PollFact> {
+    let is_ready = |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(TaskFacts::is_ready);
+    let is_saturated = |(of, tasks): &(Of, Tasks)| {
+        let has_both = !tasks.polled.is_empty() && !tasks.ready.is_empty();
+        matches!(of, Of::Polls(_)) && has_both && tasks.keep_all(view, *of)
+    };
+    let first = tasks_of_all(view, |_| true, is_ready).into_iter().find(is_saturated);
+    first.map(|(_, tasks)| longest_polls(view, &tasks)).unwrap_or_default()
+}
+
+fn longest_polls(view: &View<'_>, tasks: &Tasks) -> Vec<PollFact> {
+    let mut polls: Vec<PollFact> = tasks.polled.iter().map(|&id| poll_fact(view, id)).collect();
+    polls.sort_by_key(|poll| std::cmp::Reverse(poll.for_ns));
+    polls.truncate(LISTED_MAX);
+    polls
+}
+
+fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Tasks) -> Finding {
+    let polls = longest_polls(view, &tasks);
+    let threads = tasks.threads(view);
+    let since_ns = tasks.polled.iter().filter_map(|&id| task_of(&view.now.threads[id])?.since_ns).max();
+    // They return when they get the lock.
+    let all_wait = tasks.polled.iter().all(|&id| view.wait(id).is_some());
+    let advice = if all_wait { Advice::ShortenHold } else { Advice::MoveBlockingWork };
+    let is_blocking = matches!(of, Of::Calls(..));
+    let ready = ready_tasks(view, tasks.ready);
+    let hurt = ready.count.max(1);
+    // How many threads a pool may have is not recorded. Without a task that waits, nobody may be hurt.
+    let is_proven = are_all && !is_blocking && is_certain && ready.count > 0;
+    let (runtime, only_thread) = match of {
+        Of::Polls(Pollers::Workers(_, runtime)) | Of::Calls(_, runtime) => (Some(runtime.number), None),
+        Of::Polls(Pollers::Thread(thread)) => (None, Some(thread)),
+    };
+    let evidence = Evidence::BusyRuntime(BusyRuntime {
+        runtime,
+        only_thread,
+        workers: if is_blocking { tasks.polled.len() } else { threads },
+        of_workers: match of {
+            Of::Polls(of) => of.count(),
+            Of::Calls(..) => tasks.polled.len(),
+        },
+        is_blocking,
+        polls,
+        ready,
+    });
+    let kind = if are_all { Kind::StarvedRuntime } else { Kind::LongPoll };
+    let confidence = if is_proven { Confidence::Proven } else { Confidence::Suspected };
+    let mut finding = Finding::new(kind, confidence, evidence, advice);
+    if is_proven && matches!(of, Of::Polls(Pollers::Workers(..))) {
+        finding.premises.push(Premise::WorkersBlock);
+    }
+    finding.doubts.extend((are_all && !is_certain).then_some(Doubt::WorkerHandedOver));
+    finding.threads_hurt = hurt;
+    finding.since_ns = since_ns;
+    finding
+}
+
+fn poll_fact(view: &View<'_>, id: ThreadId) -> PollFact {
+    let thread = &view.now.threads[id];
+    let task = task_of(thread);
+    let since_ns = task.and_then(|task| task.since_ns);
+    let location = thread.wait.as_ref().map(|wait| wait.location).or(thread.last);
+    PollFact {
+        task: id,
+        thread: task.and_then(|task| task.thread),
+        location,
+        made_at: task.and_then(|task| task.made_at).filter(|_| location.is_none()),
+        for_ns: view.ago_ns(since_ns),
+        is_at_most: task.is_some_and(|task| !task.is_since_exact),
+    }
+}
+
+/// Whether a task is in a poll that was the same in two readings, and has lasted for long.
+fn is_long_poll(view: &View<'_>, task: &TaskFacts) -> bool {
+    task.is_steady && view.length(task.since_ns, view.threshold_ns / PART) == Length::Long
+}
+
+/// Whether a task has been ready to be polled for long.
+pub(super) fn is_long_ready(view: &View<'_>, id: ThreadId) -> bool {
+    let thread = &view.now.threads[id];
+    let Some(task) = task_of(thread).filter(|task| task.is_ready() && task.is_steady) else { return false };
+    view.length(task.ready_ns(thread.claimed_ns), view.threshold_ns / PART) == Length::Long
+}
+
+/// Tasks that are ready, as evidence.
+pub(super) fn ready_tasks(view: &View<'_>, tasks: Vec<ThreadId>) -> ReadyTasks {
+    let count = tasks.len();
+    let mut first: Vec<ReadyTask> = tasks
+        .into_iter()
+        .map(|id| {
+            let thread = &view.now.threads[id];
+            let task = task_of(thread);
+            let since_ns = task.and_then(|task| task.ready_ns(thread.claimed_ns));
+            ReadyTask { task: id, is_new: task.is_some_and(TaskFacts::is_new), for_ns: view.ago_ns(since_ns) }
+        })
+        .collect();
+    first.sort_by_key(|one| (std::cmp::Reverse(one.for_ns), one.task));
+    first.truncate(LISTED_MAX);
+    ReadyTasks { count, first }
+}

@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
+//!
+//! A module imports only those above it.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`locations`] | which function and line is an address, and what does its mark mean? |
+//! | [`threads`] | which threads exist, and where do they pile up? |
+//! | [`locks`] | who holds and awaits each lock, and what does each thread and task do? |
+//! | [`log`] | what did threads say with values, in one order? |
+//! | [`findings`] | what is wrong? |
+
+pub mod findings;
+pub mod locations;
+pub mod locks;
+pub mod log;
+pub mod threads;

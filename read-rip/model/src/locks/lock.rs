@@ -1,0 +1,157 @@
+//! A lock as values: what it is called, who can release it, who holds and waits for it.
+
+use read_rip_ring::LockType;
+
+use super::{Hold, HoldState, Wait};
+use crate::locations::LocationId;
+
+/// A lock: an address in a process.
+#[derive(Clone, Debug)]
+pub struct Lock {
+    /// The process.
+    pub pid: u32,
+    /// The address.
+    pub address: u64,
+    /// What the lock is called.
+    pub name: LockName,
+    /// The class of the lock, if its marks say one.
+    pub class: Option<String>,
+    /// The properties of the lock, as far as its sites say.
+    pub nature: Nature,
+    /// The threads that hold the lock for certain.
+    pub holders: Vec<Hold>,
+    /// The threads that may hold the lock: they are acquiring or releasing it, or held it when it was destroyed.
+    pub possible_holders: Vec<Hold>,
+    /// The threads that wait for the lock.
+    pub waiters: Vec<Wait>,
+    /// The threads that have released the lock while they wait on a condition variable.
+    pub condition_waiters: Vec<Wait>,
+    /// The threads that wait for a unit of this semaphore, at this barrier, or for a message of this channel.
+    pub semaphore_waiters: Vec<Wait>,
+    /// How many threads a round of this barrier takes, as far as known.
+    pub threads_of_round: Option<u16>,
+    /// Where the lock was initialised, as far as known.
+    pub initialised_at: Option<LocationId>,
+    /// Whether the recorder remembers that a thread other than its holder released it.
+    pub is_handed_over: bool,
+    /// Whether the holder is known from the process's memory alone.
+    pub is_from_memory: bool,
+    /// What the known histories say of the lock.
+    pub record: Record,
+}
+impl Lock {
+    /// A lock of which nothing is known yet.
+    pub fn at(pid: u32, address: u64) -> Lock {
+        Lock {
+            pid,
+            address,
+            name: LockName::None,
+            class: None,
+            nature: Nature::default(),
+            holders: Vec::new(),
+            possible_holders: Vec::new(),
+            waiters: Vec::new(),
+            condition_waiters: Vec::new(),
+            semaphore_waiters: Vec::new(),
+            threads_of_round: None,
+            initialised_at: None,
+            is_handed_over: false,
+            is_from_memory: false,
+            record: Record::default(),
+        }
+    }
+
+    /// Whether nobody can hold it where that is not recorded: its guards stay in the tasks that acquired it. What has
+    /// units, as a semaphore, is no such lock: there may be none of them.
+    pub fn is_held_where_recorded(&self) -> bool {
+        self.nature.is_wrapped && self.nature.ownership != Ownership::Anyone
+    }
+
+    /// Whether no holder is recorded, and only futures of tasks wait for it.
+    pub(super) fn has_only_futures_in_line(&self) -> bool {
+        self.holders.is_empty()
+            && self.possible_holders.iter().all(|hold| hold.state == HoldState::Destroyed)
+            && !self.waiters.is_empty()
+            && self.waiters.iter().all(|wait| wait.is_of_future)
+    }
+}
+/// What a lock is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LockName {
+    /// The program gave the lock this name.
+    Given(String),
+    /// The lock is in this static.
+    Symbol(String),
+    /// The lock has neither. It is identified by the location of the first acquisition that was seen.
+    Location(LocationId),
+    /// Nothing identifies the lock.
+    None,
+}
+/// The properties of a lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nature {
+    /// Mutex, readers-writer lock and so on.
+    pub lock_type: LockType,
+    /// Whether the owner may acquire the lock again.
+    pub is_reentrant: bool,
+    /// Whether readers pass waiting writers; `None` if that is not known.
+    pub readers_first: Option<bool>,
+    /// Whether all known operations are those of wrappers, which record everything that is done with the lock.
+    pub is_wrapped: bool,
+    /// Who can release the lock.
+    pub ownership: Ownership,
+    /// Whether it stands for a lock that the kernel has refused to the thread that waits, and holds it in this model:
+    /// nobody can wake it.
+    pub is_refused: bool,
+    /// Whether the lock is, or may be, in memory that processes share. Its holder may be a process that is not in
+    /// the ring.
+    pub is_process_shared: bool,
+}
+/// Who can release a lock, from the least certain to the most certain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ownership {
+    /// Any thread: the lock is marked by hand, or its guard can be sent to another thread.
+    #[default]
+    Anyone,
+    /// The thread that acquired it, by a rule that nothing enforces. POSIX leaves it undefined what an unlock by
+    /// another thread does.
+    ByRule,
+    /// Only the thread that acquired it.
+    Enforced,
+}
+/// What the known histories say of a lock.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// The number of acquisitions.
+    pub acquisitions: u64,
+    /// The number of acquisitions after a wait.
+    pub contended: u64,
+    /// The number of acquisitions since the earlier of two readings, as far as known; 0 if there was one reading.
+    pub acquired_between: u64,
+    /// The number of these that came after a wait.
+    pub contended_between: u64,
+    /// The number of failed tries.
+    pub failed_tries: u64,
+    /// The lengths of waits that ended with the lock, ns, ascending.
+    pub waits_ns: Vec<u64>,
+    /// The lengths of holds, ns, ascending.
+    pub holds_ns: Vec<u64>,
+    /// The number of threads that hold the lock or have held it.
+    pub owners: usize,
+}
+impl Record {
+    /// How long the waits that ended with the lock took together, ns.
+    pub fn waited_ns(&self) -> u64 {
+        total(&self.waits_ns)
+    }
+
+    /// How long the holds took together, ns.
+    pub fn held_ns(&self) -> u64 {
+        total(&self.holds_ns)
+    }
+}
+
+/// The sum of lengths of time. Those of a damaged ring may be too long for it.
+fn total(lengths_ns: &[u64]) -> u64 {
+    lengths_ns.iter().fold(0, |sum, &ns| sum.saturating_add(ns))
+}

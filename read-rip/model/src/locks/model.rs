@@ -1,0 +1,115 @@
+//! Locks as values: which thread holds or waits for which lock, and what each thread did with its locks.
+//!
+//! It defines what `build` makes of a snapshot, and what `findings` and `report` read; `lock`, `hold`, `thread_locks`
+//! and `step` have the parts. Nothing is guessed: what is not known is `None`, absent, or counted.
+
+use std::collections::HashSet;
+
+use foldhash::HashMap;
+use read_rip_ring::IncidentKind;
+
+use super::{Lock, ThreadLocks};
+use crate::locations::LocationId;
+use crate::threads::ThreadState;
+
+/// An index into [`LockModel::locks`].
+pub type LockId = usize;
+/// An index into [`LockModel::threads`].
+pub type ThreadId = usize;
+
+/// All locks and threads of a ring at one moment, with the known history.
+#[derive(Debug, Default)]
+pub struct LockModel {
+    /// Every lock that an event or an entry of a held-lock table names.
+    pub locks: Vec<Lock>,
+    /// Every slot that was ever used, by process and thread id.
+    pub threads: Vec<ThreadLocks>,
+    /// The process that made the ring. Other processes in it are forked children.
+    pub pid: u32,
+    /// Whether the process is dead, so that nothing can change any more.
+    pub is_final: bool,
+    /// The time of the reading, ns since boot. For a dead process, the time of its end or the last time in the ring.
+    pub now_ns: Option<u64>,
+    /// Whether `now_ns` is only the last recorded moment of a process that died later. Lengths of time up to `now_ns`
+    /// are lower bounds then.
+    pub is_end_unknown: bool,
+    /// If `is_end_unknown`: the latest moment at which the process can have died, ns since boot; `None` if that is not
+    /// known either.
+    pub latest_end_ns: Option<u64>,
+    /// The number of threads of the living process that have recorded nothing; `None` if its threads are not known.
+    pub unrecorded: Option<usize>,
+    /// For a living process, the time between an earlier reading and this one, ns.
+    pub window_ns: Option<u64>,
+    /// Whether words that were recorded between the two readings are not known; false if there was one reading.
+    pub has_lost_between: bool,
+    /// Whether the program has progress marks.
+    pub has_progress_sites: bool,
+    /// Processes with threads that hold more locks than their tables have room for.
+    pub full: HashSet<u32>,
+    /// The number of acquisitions so far that found no free entry in their thread's held-lock table.
+    pub held_overflows: u64,
+    /// The number of releases by threads other than the holder that could not be recorded in the holder's table.
+    pub releases_unmatched: u64,
+    /// The number of threads that did not record.
+    pub threads_refused: u64,
+    /// How many of its threads are tasks, those that have ended included.
+    pub tasks: usize,
+    /// The number of tasks that have no slot.
+    pub tasks_refused: u64,
+    /// The number of slots that were given to other threads. The histories of their previous owners are lost.
+    pub slots_reused: u64,
+    /// Calls on locks that failed, or that are forbidden.
+    pub incidents: Vec<LockIncident>,
+    /// Forked processes that have ended. The locks that they held are ignored.
+    pub ended: HashSet<u32>,
+    /// The threads about which the kernel was asked, by their ids.
+    pub seen: HashMap<u32, ThreadId>,
+}
+impl LockModel {
+    /// Whether anything of it was recorded, and not only seen by the kernel and in memory.
+    pub fn is_recorded(&self) -> bool {
+        self.threads.iter().any(|thread| thread.slot.is_some())
+    }
+
+    /// How long after `now_ns` the process may have lived, ns, if its end is not known.
+    pub fn later_ns(&self) -> Option<u64> {
+        self.latest_end_ns.filter(|_| self.is_end_unknown)?.checked_sub(self.now_ns?)
+    }
+
+    /// Whether nobody is known to hold a lock, and only futures of tasks wait for it. If anybody who holds locks
+    /// records it, a fair lock belongs to the first in line then. Another one is free, and the first in line was told
+    /// so. The task has to be polled.
+    pub fn is_for_next_in_line(&self, lock: LockId) -> bool {
+        let of = &self.locks[lock];
+        self.threads_refused == 0 && of.has_only_futures_in_line() && !self.full.contains(&of.pid)
+    }
+
+    /// Whether there is a task, which may have ended.
+    pub fn has_tasks(&self) -> bool {
+        self.tasks > 0
+    }
+
+    /// The threads of the process that exist, without tasks.
+    pub fn present(&self) -> impl Iterator<Item = (ThreadId, &ThreadLocks)> {
+        let threads = self.threads.iter().enumerate().filter(|(_, thread)| thread.task.is_none());
+        threads.filter(|(_, thread)| thread.pid == self.pid && thread.state == ThreadState::Present)
+    }
+}
+/// A call on a lock that failed, or that is forbidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockIncident {
+    /// What happened.
+    pub kind: IncidentKind,
+    /// How often it happened at this location.
+    pub count: u32,
+    /// The thread that called first; `None` if its slot has another owner now.
+    pub thread: Option<ThreadId>,
+    /// The id of that thread.
+    pub tid: u32,
+    /// The lock of the first call.
+    pub lock: LockId,
+    /// The location of the call.
+    pub location: LocationId,
+    /// When the first call was, ns since boot; `None` if that is not known.
+    pub at_ns: Option<u64>,
+}

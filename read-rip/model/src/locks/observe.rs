@@ -1,0 +1,305 @@
+//! What the kernel and the memory say of a process's threads becomes part of the model.
+//!
+//! Threads that recorded nothing are added. A thread that is not known to wait, and sleeps at a lock or at the end of
+//! another thread, waits from now on. What a lock's memory says of its owner counts where nobody is recorded as the
+//! holder; if both are known and differ, both are in the model, and analyses see the contradiction.
+//!
+//! Nothing here is about the past: a wait has no beginning, and a hold has no place.
+
+use foldhash::{HashMap, HashSet};
+use read_rip_evidence::standing::{Activity, Standings};
+use read_rip_evidence::target::{CallKind, RunState, Task};
+use read_rip_evidence::waits::{MutexType, Owner, Preference, Protocol, Role, WaitKind};
+use read_rip_ring::LockType;
+
+use super::{
+    Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Seen, ThreadId,
+    ThreadLocks, Wait,
+};
+use crate::locations::Locations;
+use crate::threads::ThreadState;
+
+/// Adds what was seen of a process's threads to the model of its locks.
+pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Locations<'_>) {
+    let pid = seen.target.own_pid;
+    if model.pid == 0 {
+        // There is no ring.
+        model.pid = pid;
+        model.is_final = seen.is_final;
+    }
+    model.window_ns = model.window_ns.or(seen.window_ns);
+    let mut observer = Observer {
+        pid,
+        threads: present(model, pid),
+        locks: model.locks.iter().enumerate().map(|(id, lock)| ((lock.pid, lock.address), id)).collect(),
+        model,
+        seen,
+        blocked_in_tasks: HashSet::default(),
+    };
+    let places: Vec<_> = seen.stacks.iter().map(|group| locations.place(pid, &group.stack)).collect();
+    for (at, task) in seen.target.tasks.iter().enumerate() {
+        if matches!(task.state, RunState::Zombie | RunState::Dead) {
+            continue;
+        }
+        let id = observer.thread(task);
+        let standing = &seen.threads[at];
+        let own = &mut observer.model.threads[id];
+        // The record knows the caller of a wrapper, in every build.
+        let recorded = own.wait.as_ref().or(own.sleep.as_deref()).map(|wait| wait.location);
+        own.seen = Some(Seen {
+            index: at,
+            place: recorded.or(places[standing.stack]),
+            doing: doing(seen, at),
+            is_still: standing.is_still,
+            worker: standing.worker,
+        });
+    }
+    observer.polled_tasks();
+    for (at, task) in seen.target.tasks.iter().enumerate() {
+        if let Some(&id) = observer.threads.get(&task.own_tid)
+            && !observer.blocked_in_tasks.contains(&id)
+        {
+            observer.wait(at, id, locations);
+        }
+    }
+    let threads = observer.threads;
+    model.seen = threads.into_iter().filter(|&(_, id)| model.threads[id].seen.is_some()).collect();
+    // All of them are in the model now.
+    model.unrecorded = Some(0);
+}
+
+/// The threads of a process that exist, by their ids.
+fn present(model: &LockModel, pid: u32) -> HashMap<u32, ThreadId> {
+    let own = model.threads.iter().enumerate();
+    let present = own.filter(|(_, thread)| thread.pid == pid && thread.state == ThreadState::Present);
+    present.map(|(id, thread)| (thread.tid, id)).collect()
+}
+
+struct Observer<'a> {
+    pid: u32,
+    model: &'a mut LockModel,
+    seen: &'a Standings,
+    threads: HashMap<u32, ThreadId>,
+    locks: HashMap<(u32, u64), LockId>,
+    /// Threads in the poll of a task that waits: the record of the task says it.
+    blocked_in_tasks: HashSet<ThreadId>,
+}
+
+impl Observer<'_> {
+    /// A task that is polled does what its thread does.
+    fn polled_tasks(&mut self) {
+        for id in 0..self.model.threads.len() {
+            let own = &self.model.threads[id];
+            let Some(thread) = own.task.as_ref().filter(|task| task.is_polled).and_then(|task| task.thread)
+            else {
+                continue;
+            };
+            if own.wait.as_ref().or(own.sleep.as_deref()).is_some_and(|wait| !wait.is_of_future) {
+                self.blocked_in_tasks.insert(thread);
+            }
+            self.model.threads[id].seen = self.model.threads[thread].seen;
+        }
+    }
+
+    /// The thread of a task. Adds it if it recorded nothing.
+    fn thread(&mut self, task: &Task) -> ThreadId {
+        let (pid, threads) = (self.pid, &mut self.model.threads);
+        let id = *self.threads.entry(task.own_tid).or_insert_with(|| {
+            threads.push(ThreadLocks::unrecorded(pid, task.own_tid, String::new()));
+            threads.len() - 1
+        });
+        let own = &mut threads[id];
+        if own.slot.is_none() {
+            own.name.clone_from(&task.name);
+        }
+        id
+    }
+
+    fn wait(&mut self, at: usize, thread: ThreadId, locations: &mut Locations<'_>) {
+        let standing = &self.seen.threads[at];
+        let Some(wait) = &standing.wait else { return };
+        let Some(location) = self.model.threads[thread].seen.and_then(|seen| seen.place) else { return };
+        let (is_timed, is_steady) = (wait.is_timed, standing.is_steady);
+        let owner = match wait.owner {
+            // It waits until it goes on itself.
+            _ if wait.kind == WaitKind::Refused => Some(thread),
+            Owner::Tid(tid) => self.threads.get(&tid).copied(),
+            Owner::Nobody | Owner::Unknown(_) => None,
+        };
+        if wait.kind == WaitKind::Join {
+            let own = &mut self.model.threads[thread];
+            let join = owner.map(|joined| Join {
+                thread,
+                joined,
+                location,
+                since_ns: None,
+                is_timed,
+                is_steady,
+                is_of_future: false,
+            });
+            // The record has the time and the place too.
+            own.join = own.join.take().or(join.map(Box::new));
+            return;
+        }
+        let (Some(address), Some(nature)) = (wait.object, nature(wait)) else { return };
+        if self.model.threads[thread].is_blocked() {
+            // The record says it, with the time and the place.
+            return;
+        }
+        let lock = self.lock(address, nature, locations);
+        let is_shared = !wait.is_exclusive;
+        let wait = Wait {
+            thread,
+            lock,
+            is_shared,
+            is_upgradable: false,
+            location,
+            since_ns: None,
+            is_timed,
+            is_relock: false,
+            is_steady,
+            is_of_future: false,
+        };
+        self.model.threads[thread].wait = Some(wait);
+        self.model.locks[lock].waiters.push(wait);
+        if let Some(owner) = owner {
+            self.hold(lock, owner, is_steady);
+        }
+    }
+
+    /// The lock at an address. Adds it if it was not recorded.
+    fn lock(&mut self, address: u64, nature: Nature, locations: &mut Locations<'_>) -> LockId {
+        let (pid, locks) = (self.pid, &mut self.model.locks);
+        *self.locks.entry((pid, address)).or_insert_with(|| {
+            let name = locations.symbol_of(pid, address).map_or(LockName::None, LockName::Symbol);
+            locks.push(Lock { name, nature, is_from_memory: true, ..Lock::at(pid, address) });
+            locks.len() - 1
+        })
+    }
+
+    /// A thread owns a lock, by the lock's memory.
+    fn hold(&mut self, id: LockId, thread: ThreadId, is_steady: bool) {
+        let lock = &mut self.model.locks[id];
+        if let Some(known) = lock.holders.iter().position(|hold| hold.thread == thread) {
+            // Each waiter reads the owner anew: one that is steady is enough.
+            let hold = &mut lock.holders[known];
+            if hold.location.is_none() {
+                hold.is_steady |= is_steady;
+            }
+            let (lock, is_steady) = (hold.lock, hold.is_steady);
+            let mut own = self.model.threads[thread].holds.iter_mut();
+            if let Some(own) = own.find(|own| own.lock == lock && own.location.is_none()) {
+                own.is_steady = is_steady;
+            }
+            return;
+        }
+        let is_recorded = !lock.holders.is_empty() || !lock.possible_holders.is_empty();
+        if is_recorded && !is_steady {
+            return;
+        }
+        let hold = Hold {
+            thread,
+            lock: id,
+            is_shared: false,
+            is_upgradable: false,
+            location: None,
+            since_ns: None,
+            recursion: 0,
+            state: HoldState::Held,
+            has_place_of_handed_over: false,
+            is_steady,
+            is_inherited: false,
+            is_of_future: false,
+        };
+        lock.is_from_memory = true;
+        lock.holders.push(hold);
+        self.model.threads[thread].holds.push(hold);
+    }
+}
+
+/// The properties of a lock that a thread waits for; `None` if it is no lock.
+fn nature(wait: &read_rip_evidence::waits::Wait) -> Option<Nature> {
+    let of = |lock_type, ownership| Nature { lock_type, ownership, is_wrapped: true, ..Nature::default() };
+    Some(match wait.kind {
+        WaitKind::Mutex { of_type, is_robust, protocol, is_shared } => {
+            let is_plain = matches!(of_type, MutexType::Normal | MutexType::Adaptive);
+            let is_enforced = !is_plain || is_robust || protocol == Protocol::Inherit;
+            let ownership = if is_enforced { Ownership::Enforced } else { Ownership::ByRule };
+            Nature {
+                is_reentrant: of_type == MutexType::Recursive,
+                is_process_shared: is_shared,
+                ..of(LockType::Mutex, ownership)
+            }
+        }
+        WaitKind::ReadWriteLock { preference, .. } => {
+            let readers_first = preference.map(|preference| preference != Preference::Writers);
+            Nature { readers_first, ..of(LockType::RwLock, Ownership::ByRule) }
+        }
+        WaitKind::Once => of(LockType::Once, Ownership::Enforced),
+        WaitKind::PiFutex => of(LockType::Mutex, Ownership::Enforced),
+        WaitKind::Refused => Nature { is_refused: true, ..of(LockType::Mutex, Ownership::Enforced) },
+        WaitKind::LibraryLock => of(LockType::Mutex, Ownership::ByRule),
+        WaitKind::Opaque if is_lock(wait) => of(LockType::Unknown, Ownership::Anyone),
+        _ => return None,
+    })
+}
+
+/// Whether the stack says that a thread wants a lock.
+fn is_lock(wait: &read_rip_evidence::waits::Wait) -> bool {
+    wait.construct.is_some_and(|construct| construct.role == Role::Lock)
+}
+
+/// What a thread does, as far as analyses want to know it.
+pub fn doing(seen: &Standings, at: usize) -> Doing {
+    match seen.activity(at) {
+        Activity::Waits(wait) => of_wait(wait),
+        Activity::Calls(call) => of_call(call.kind),
+        Activity::Faults | Activity::DiskSleep(_) => Doing::Kernel,
+        Activity::Runs => Doing::Runs,
+        Activity::Starves => Doing::Starves,
+        Activity::IsStopped | Activity::IsTraced(_) => Doing::Stopped,
+        Activity::Sleeps | Activity::HasEnded | Activity::Unknown => Doing::Unknown,
+    }
+}
+
+fn of_wait(wait: &read_rip_evidence::waits::Wait) -> Doing {
+    if wait.is_timed {
+        return Doing::WaitsOutside;
+    }
+    match wait.kind {
+        WaitKind::Mutex { .. }
+        | WaitKind::ReadWriteLock { .. }
+        | WaitKind::PiFutex
+        | WaitKind::Refused
+        | WaitKind::LibraryLock => Doing::WaitsForLock,
+        WaitKind::Once | WaitKind::Join => Doing::WaitsForThread,
+        // A lock of a language that is made of a condition variable.
+        WaitKind::Condition { .. } if is_lock(wait) => Doing::WaitsForLock,
+        WaitKind::Condition { .. } | WaitKind::Semaphore { .. } | WaitKind::Barrier { .. } => {
+            Doing::WaitsInside
+        }
+        WaitKind::Opaque => match wait.construct.map(|construct| construct.role) {
+            Some(Role::Lock | Role::Allocator | Role::Stream | Role::Loader | Role::Lifecycle) => {
+                Doing::WaitsForLock
+            }
+            Some(Role::Initialisation | Role::Join) => Doing::WaitsForThread,
+            Some(_) => Doing::WaitsInside,
+            None => of_futex(wait),
+        },
+        WaitKind::Unknown => of_futex(wait),
+    }
+}
+
+/// A wait for a word of memory, whatever that means to the program.
+fn of_futex(wait: &read_rip_evidence::waits::Wait) -> Doing {
+    if wait.is_private { Doing::WaitsInside } else { Doing::Unknown }
+}
+
+fn of_call(kind: CallKind) -> Doing {
+    match kind {
+        CallKind::Exit => Doing::Unknown,
+        CallKind::Futex | CallKind::FutexMany | CallKind::Restarted | CallKind::Other => Doing::Unknown,
+        CallKind::Memory | CallKind::File | CallKind::Sync | CallKind::Exec => Doing::Kernel,
+        _ => Doing::WaitsOutside,
+    }
+}

@@ -1,0 +1,218 @@
+//! A thread as values: what it holds, what it waits for, what it did.
+
+use read_rip_evidence::waits::Worker;
+use read_rip_ring::Position;
+use serde::Serialize;
+
+use super::{Hold, LockId, Peer, Steps, TaskFacts, ThreadId, Wait};
+use crate::locations::LocationId;
+use crate::threads::ThreadState;
+
+/// What the kernel says of a thread, as far as analyses want to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its index among the threads that were seen.
+    pub index: usize,
+    /// Where it stands in the program.
+    pub place: Option<LocationId>,
+    /// What it does.
+    pub doing: Doing,
+    /// Whether it stood still between two readings; `None` if there was one.
+    pub is_still: Option<bool>,
+    /// What it is for an executor of async tasks, as far as its stack says so.
+    pub worker: Option<Worker>,
+}
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doing {
+    /// It waits for a lock, without a time limit.
+    WaitsForLock,
+    /// It waits for the end of a thread, or for an initialisation that another thread runs.
+    WaitsForThread,
+    /// It waits for what only another thread of the process can bring: a signal on a condition variable, a unit of a
+    /// semaphore, a message.
+    WaitsInside,
+    /// It waits for what comes from outside of the process, or for a time.
+    WaitsOutside,
+    /// The kernel works for it: a disk, a page of memory.
+    Kernel,
+    /// It runs.
+    Runs,
+    /// It is ready to run, and got hardly any processor between two readings.
+    Starves,
+    /// A signal or a tracer has stopped it.
+    Stopped,
+    /// Not known.
+    Unknown,
+}
+/// A thread that waits for the end of another thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// The thread that waits.
+    pub thread: ThreadId,
+    /// The thread whose end it waits for.
+    pub joined: ThreadId,
+    /// The location of the wait.
+    pub location: LocationId,
+    /// When the wait began, ns since boot; `None` if that was not recorded.
+    pub since_ns: Option<u64>,
+    /// Whether the wait ends by itself after a time.
+    pub is_timed: bool,
+    /// Whether the thread waited for it in the earlier reading too. True for a dead process.
+    pub is_steady: bool,
+    /// Whether a future waits, and not the code that runs on the thread.
+    pub is_of_future: bool,
+}
+/// A thread or a task, and its locks. Most threads of a large ring have few of the waits, so these are boxed.
+#[derive(Clone, Debug)]
+pub struct ThreadLocks {
+    /// Index of the thread's slot in the snapshot's list of slots; `None` if the thread recorded nothing.
+    pub slot: Option<usize>,
+    /// The process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// The thread's name; may contain anything.
+    pub name: String,
+    /// Whether the thread is present, has exited, or disappeared.
+    pub state: ThreadState,
+    /// When it recorded first, ns since boot.
+    pub claimed_ns: u64,
+    /// Whether its slot is the ring's first one.
+    pub is_first: bool,
+    /// The count of the ring's first slot when it recorded first; 0 if its creator is known.
+    pub first_slot_count: u64,
+    /// Index of its slot in the ring.
+    pub slot_index: u64,
+    /// Its first sequence. Earlier ones are those of the slot's earlier owners.
+    pub first_sequence: u64,
+    /// How far the thread that created it had come then; `None` if unknown.
+    pub creator: Option<Position>,
+    /// How far the thread that joined it had come then; `None` if unknown.
+    pub joiner: Option<Position>,
+    /// When it exited, ns since boot; `None` if it did not, or did so unnoticed.
+    pub exited_ns: Option<u64>,
+    /// The locks that the thread holds for certain, in the order of acquisition.
+    pub holds: Vec<Hold>,
+    /// The lock for which the thread waits. If a signal handler waits too, there are two, and this is the later one.
+    pub wait: Option<Wait>,
+    /// The lock that the thread has released while it waits on a condition variable.
+    pub condition_wait: Option<LockId>,
+    /// The address of that condition variable; `None` if it is not known.
+    pub condition: Option<u64>,
+    /// The last signal of each condition variable that the thread signalled, as far as known.
+    pub signals: Vec<Signal>,
+    /// The condition variables that it destroyed while a thread waited on them, or was just being woken.
+    pub ended_conditions: Vec<EndOfCondition>,
+    /// The same as a wait for that lock: signalled or not, the thread returns with the lock, or not at all.
+    pub relock: Option<Box<Wait>>,
+    /// The semaphore, barrier or channel, if the thread waits for a unit or a message, or for others at a barrier.
+    pub semaphore_wait: Option<LockId>,
+    /// The wait on that condition variable, semaphore, barrier or channel, with its place and time.
+    pub sleep: Option<Box<Wait>>,
+    /// The other side of the channel at which it waits, if the record describes it.
+    pub peer: Option<Box<Peer>>,
+    /// The thread whose end it waits for.
+    pub join: Option<Box<Join>>,
+    /// The number of locks that the thread holds and that are not listed, because its table was full.
+    pub overflowed: u32,
+    /// The number of entries of its table that changed while they were read.
+    pub in_flux: u32,
+    /// The location of its last mark.
+    pub last: Option<LocationId>,
+    /// What it did with locks, and its progress, oldest first, as far as known.
+    pub steps: Steps,
+    /// The number of words of its history that are not among the steps because later words replaced them, or
+    /// because of a gap.
+    pub overwritten: u64,
+    /// The number of words that it wrote between the two readings; `None` if there was one reading.
+    pub advanced: Option<u64>,
+    /// What the kernel says of it; `None` if the kernel was not asked.
+    pub seen: Option<Seen>,
+    /// What is known of a task besides; `None` if it is a thread.
+    pub task: Option<Box<TaskFacts>>,
+}
+impl ThreadLocks {
+    /// A thread that exists, or existed when its process died, and recorded nothing.
+    pub fn unrecorded(pid: u32, tid: u32, name: String) -> ThreadLocks {
+        ThreadLocks {
+            slot: None,
+            pid,
+            tid,
+            name,
+            state: ThreadState::Present,
+            claimed_ns: 0,
+            is_first: false,
+            first_slot_count: 0,
+            slot_index: 0,
+            first_sequence: 0,
+            creator: None,
+            joiner: None,
+            exited_ns: None,
+            holds: Vec::new(),
+            wait: None,
+            condition_wait: None,
+            condition: None,
+            signals: Vec::new(),
+            ended_conditions: Vec::new(),
+            relock: None,
+            semaphore_wait: None,
+            sleep: None,
+            peer: None,
+            join: None,
+            overflowed: 0,
+            in_flux: 0,
+            last: None,
+            steps: Steps::default(),
+            overwritten: 0,
+            advanced: None,
+            seen: None,
+            task: None,
+        }
+    }
+
+    /// Whether the kernel was asked what the thread does, and knew. A task that is suspended does nothing.
+    pub fn is_doing_known(&self) -> bool {
+        let is_suspended = self.task.as_deref().is_some_and(TaskFacts::is_asleep);
+        is_suspended || self.seen.is_some_and(|seen| seen.doing != Doing::Unknown)
+    }
+
+    /// The wait at a channel that alone keeps the thread or task from going on, the other side of that channel, and who
+    /// alone has used it, if all of that is known and lasts.
+    pub fn waits_for_peer(&self) -> Option<(&Wait, &Peer, ThreadId)> {
+        let wait = self.sleep.as_deref().filter(|wait| wait.is_steady && !wait.is_timed)?;
+        let is_only_wait = match self.task.as_deref() {
+            Some(task) => task.waits_only_at(wait),
+            None => !wait.is_of_future,
+        };
+        let peer = self.peer.as_deref().filter(|_| is_only_wait)?;
+        Some((wait, peer, peer.present?))
+    }
+
+    /// Whether the thread waits: for a lock, on a condition variable, for a unit of a semaphore, at a barrier, for a
+    /// message, or for the end of a thread.
+    pub fn is_blocked(&self) -> bool {
+        self.awaited().is_some()
+    }
+}
+/// The end of a condition variable while a thread waits on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndOfCondition {
+    /// The condition variable's address.
+    pub condition: u64,
+    /// When, ns since boot; `None` if that was not recorded.
+    pub at_ns: Option<u64>,
+    /// The location of the call.
+    pub location: LocationId,
+}
+/// A signal of a condition variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// The condition variable's address.
+    pub condition: u64,
+    /// Whether a thread may have waited on it.
+    pub is_heard: bool,
+    /// The location of the call.
+    pub location: LocationId,
+}

@@ -1,0 +1,358 @@
+//! Findings as text.
+//!
+//! It decides nothing. A finding is a paragraph:
+//!
+//! ```text
+//! proven deadlock: 2 threads wait for one another, for 12.0 s
+//!     saver[123] waits for SAVINGS (0x55d0c8) at transfer bank.rs:37, held by spender[124] for 12.1 s, acquired at ...
+//!     14 more threads are blocked by them
+//!     doubt: what limits the confidence
+//!     next: acquire these locks in one order everywhere
+//! ```
+
+mod cycles;
+mod holders;
+mod misuse;
+mod queues;
+mod remarks;
+mod roles;
+mod sentences;
+mod snippets;
+mod tasks;
+mod waits;
+mod words;
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use read_rip_model::findings::{Confidence, Finding};
+
+use super::balance::balance;
+use super::names::LockNames;
+use super::plain::plain_lines;
+use super::remarks::Checked;
+
+pub(super) use remarks::{advice, doubt, premise};
+pub(super) use sentences::paragraph;
+pub use snippets::Sources;
+pub(super) use words::Paragraph;
+
+/// Writes all findings, with the source lines that are at hand; then what else there is to say of the threads, and what
+/// the record cannot show.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn findings(
+    out: &mut dyn Write,
+    findings: &[Finding],
+    checked: &Checked,
+    names: &LockNames<'_>,
+    sources: &Sources,
+) -> io::Result<()> {
+    for finding in findings {
+        let (confidence, kind) = (finding.confidence.name(), finding.kind.name());
+        let FindingText { summary, evidence, doubts, premises, advice } = finding_text(finding, names);
+        let style = style(finding.confidence);
+        writeln!(out, "{style}{confidence} {kind}{style:#}: {summary}")?;
+        for line in &evidence {
+            writeln!(out, "    {line}")?;
+        }
+        write!(out, "{}", snippets::snippets(finding, names, sources))?;
+        if !doubts.is_empty() {
+            writeln!(out, "    doubt: {}", doubts.join("; "))?;
+        }
+        if !premises.is_empty() {
+            writeln!(out, "    assumed: {}", premises.join("; "))?;
+        }
+        writeln!(out, "    next: {}\n", advice.join("; "))?;
+    }
+    write_balance(out, checked, findings.is_empty(), names)
+}
+
+/// What `check` says besides the findings, as lines. If there are no findings, the first line says so. The others begin
+/// with spaces.
+pub fn balance_lines(checked: &Checked, is_without_findings: bool, names: &LockNames<'_>) -> Vec<String> {
+    let mut text = Vec::new();
+    // A vector can be written.
+    let _ = write_balance(&mut text, checked, is_without_findings, names);
+    plain_lines(&text)
+}
+
+fn write_balance(
+    out: &mut dyn Write,
+    checked: &Checked,
+    is_without_findings: bool,
+    names: &LockNames<'_>,
+) -> io::Result<()> {
+    let polls = tasks::polls(names, &checked.balance.tasks.saturated);
+    balance(out, checked, is_without_findings, &polls, names)
+}
+
+/// A finding as sentences.
+#[derive(Clone, Debug)]
+pub struct FindingText {
+    /// What is wrong.
+    pub summary: String,
+    /// Why that is so, a line each.
+    pub evidence: Vec<String>,
+    /// What limits the confidence.
+    pub doubts: Vec<&'static str>,
+    /// What the confidence takes for granted.
+    pub premises: Vec<&'static str>,
+    /// What to do next.
+    pub advice: Vec<&'static str>,
+}
+
+/// The sentences of a finding.
+pub fn finding_text(finding: &Finding, names: &LockNames<'_>) -> FindingText {
+    let Paragraph { summary, evidence } = paragraph(finding, names);
+    FindingText {
+        summary,
+        evidence,
+        doubts: finding.doubts.iter().map(|&of| doubt(of)).collect(),
+        premises: finding.premises.iter().map(|&of| premise(of)).collect(),
+        advice: finding.advice.iter().map(|&of| advice(of)).collect(),
+    }
+}
+
+/// The colour of a confidence.
+pub(super) fn style(confidence: Confidence) -> Style {
+    let colour = match confidence {
+        Confidence::Proven => AnsiColor::Red,
+        Confidence::Potential => AnsiColor::Yellow,
+        Confidence::Suspected => AnsiColor::Cyan,
+    };
+    colour.on_default().bold()
+}
+
+#[cfg(test)]
+mod tests {
+    use read_rip_symbols::{Options, Resolver};
+
+    use super::*;
+    use crate::Json;
+    use read_rip_model::findings::{
+        Advice, Balance, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, LockEdge, Mentions, Outcome,
+        Premise, TaskBalance, WaitCycle, WaitEdge, WaitFact,
+    };
+    use read_rip_model::locations::{FileNames, Locations};
+    use read_rip_model::locks::{Lock, LockModel, LockName, ThreadLocks};
+    use read_rip_ring::Snapshot;
+
+    fn model() -> LockModel {
+        let thread = ThreadLocks { slot: Some(0), ..ThreadLocks::unrecorded(7, 12, "evil\x1b[31m".into()) };
+        let lock = Lock { name: LockName::Given("CACHE\n".into()), ..Lock::at(7, 0x1234) };
+        LockModel {
+            pid: 7,
+            now_ns: Some(5_000_000_000),
+            threads: vec![thread],
+            locks: vec![lock],
+            ..LockModel::default()
+        }
+    }
+
+    fn with_names<T>(model: &LockModel, use_names: impl FnOnce(&LockNames<'_>, &Snapshot) -> T) -> T {
+        let snapshot = Snapshot::of_modules(Vec::new());
+        let mut locations = Locations::new(&snapshot, Resolver::new(&[], Options::default()));
+        locations.find_in(7, 0x1000);
+        let files = FileNames::default();
+        let texts = crate::location_texts(&locations, &files, false);
+        use_names(&LockNames { model, locations: &locations, texts: &texts, seen: None }, &snapshot)
+    }
+
+    fn finding() -> Finding {
+        let wait = WaitFact {
+            thread: 0,
+            lock: 0,
+            location: 0,
+            is_shared: false,
+            is_timed: true,
+            is_relock: false,
+            for_ns: Some(3_000_000_000),
+        };
+        let hold = HoldFact {
+            thread: 0,
+            lock: 0,
+            location: Some(0),
+            is_shared: true,
+            for_ns: None,
+            is_inherited: false,
+        };
+        Finding {
+            kind: Kind::Deadlock,
+            confidence: Confidence::Potential,
+            since_ns: Some(2_000_000_000),
+            for_ns: Some(3_000_000_000),
+            threads_hurt: 3,
+            evidence: Evidence::WaitCycle(WaitCycle {
+                threads: 1,
+                for_ns: Some(3_000_000_000),
+                edges: vec![WaitEdge::Lock(LockEdge { wait, blocker: Blocker::Holder(hold) })],
+                also_blocked: 2,
+            }),
+            doubts: vec![Doubt::TimedWait, Doubt::MarkedByHand],
+            premises: vec![Premise::OwnerReleases],
+            advice: vec![Advice::ReleaseBeforeCall, Advice::EndTheProcess],
+            mentions: Mentions { threads: vec![0], locks: vec![0], locations: vec![0] },
+        }
+    }
+
+    const CHECKED: Checked = Checked {
+        tasks: 0,
+        threads: 1,
+        locks: 1,
+        findings: 1,
+        balance: Balance {
+            outcome: Outcome::NothingFound,
+            present: 1,
+            on_locks: 0,
+            on_conditions: 0,
+            on_semaphores: 0,
+            on_barriers: 0,
+            on_messages: 0,
+            on_threads: 0,
+            longest_ns: None,
+            longest_at_most_ns: None,
+            unrecorded: None,
+            overwritten: 0,
+            doing: std::collections::BTreeMap::new(),
+            tasks: TaskBalance {
+                present: 0,
+                running: 0,
+                ready: 0,
+                on_locks: 0,
+                longest_ns: None,
+                suspended: 0,
+                saturated: Vec::new(),
+                all_wait: false,
+                refused: 0,
+            },
+            held_at_end: None,
+            pools: Vec::new(),
+        },
+        suppressed: 0,
+        not_matching: 0,
+        window_ns: None,
+        one_reading: None,
+        is_up_to_last_time: false,
+        held_overflowed: 0,
+        releases_unmatched: 0,
+        longer_slot_words: Some(256),
+        is_order_search_cut: false,
+    };
+
+    #[test]
+    fn a_finding_is_a_paragraph_that_no_name_can_break() -> io::Result<()> {
+        let mut out = Vec::new();
+        with_names(&model(), |names, _| {
+            findings(&mut out, &[finding()], &CHECKED, names, &Sources::default())
+        })?;
+        let out = anstream::adapter::strip_bytes(&out).into_vec();
+        let text = String::from_utf8_lossy(&out);
+        let lines: Vec<&str> = text.lines().collect();
+        let name = "evil\\u{1b}[31m[12]";
+        assert_eq!(
+            lines[0],
+            format!("potential deadlock: {name} waits for a lock that it holds itself, for 3.0 s")
+        );
+        let edge = format!(
+            "    {name} waits for CACHE\\n (0x1234) at unknown 0x1000, with a time limit, held shared by itself"
+        );
+        assert!(lines[1].starts_with(&edge), "{}", lines[1]);
+        assert_eq!(lines[2], "    2 more threads are blocked by it");
+        let doubts = [Doubt::TimedWait, Doubt::MarkedByHand].map(doubt).join("; ");
+        assert_eq!(lines[3], format!("    doubt: {doubts}"));
+        assert_eq!(lines[4], format!("    assumed: {}", premise(Premise::OwnerReleases)));
+        assert!(lines[5].starts_with("    next: release the lock before the call"), "{}", lines[5]);
+        assert_eq!((lines[6], lines.len()), ("", 7));
+        Ok(())
+    }
+
+    #[test]
+    fn a_lock_that_a_child_has_since_its_fork_is_called_inherited() -> io::Result<()> {
+        let mut finding = finding();
+        if let Evidence::WaitCycle(WaitCycle { edges, .. }) = &mut finding.evidence
+            && let [WaitEdge::Lock(LockEdge { blocker: Blocker::Holder(hold), .. })] = &mut edges[..]
+        {
+            hold.is_inherited = true;
+        }
+        let mut out = Vec::new();
+        with_names(&model(), |names, _| {
+            findings(&mut out, &[finding], &CHECKED, names, &Sources::default())
+        })?;
+        let text = String::from_utf8_lossy(&out);
+        assert!(text.contains("held shared by itself, inherited by fork, acquired at "), "{text}");
+        Ok(())
+    }
+
+    #[test]
+    fn locks_of_one_name_always_have_their_addresses() -> io::Result<()> {
+        use read_rip_model::findings::{Acquisition, OrderCycle, OrderEdge};
+        let mut model = model();
+        model.locks.push(Lock { address: 0x5678, ..model.locks[0].clone() });
+        let at = |lock| Acquisition { lock, location: 0, is_shared: false };
+        let edge = |held, acquired| OrderEdge { thread: 0, held: at(held), acquired: at(acquired) };
+        let cycle = OrderCycle { edges: vec![edge(0, 1), edge(1, 0)], similar: 0, unlisted: 0 };
+        let evidence = Evidence::OrderCycle(cycle);
+        let mentions = Mentions { locks: vec![0, 1], ..Mentions::default() };
+        let finding = Finding { kind: Kind::LockOrder, evidence, mentions, ..finding() };
+        let mut out = Vec::new();
+        with_names(&model, |names, _| findings(&mut out, &[finding], &CHECKED, names, &Sources::default()))?;
+        let text = String::from_utf8_lossy(&out);
+        assert_eq!((text.matches("(0x1234)").count(), text.matches("(0x5678)").count()), (2, 2), "{text}");
+        Ok(())
+    }
+
+    #[test]
+    fn without_findings_it_says_what_was_analysed() -> io::Result<()> {
+        let mut out = Vec::new();
+        with_names(&model(), |names, _| findings(&mut out, &[], &CHECKED, names, &Sources::default()))?;
+        assert_eq!(String::from_utf8_lossy(&out), "no findings in 1 thread and 1 lock\n");
+        Ok(())
+    }
+
+    #[test]
+    fn the_advice_on_histories_fits_the_ring() -> io::Result<()> {
+        let mut model = model();
+        model.locks.push(Lock { address: 0x5678, ..model.locks[0].clone() });
+        for (longer_slot_words, end) in [
+            (Some(256), "earlier orders of locks are not known; RIP_WORDS=256 keeps more\n"),
+            (None, "earlier orders of locks are not known\n"),
+        ] {
+            let balance = Balance { overwritten: 1, ..CHECKED.balance };
+            let checked = Checked { longer_slot_words, balance, ..CHECKED };
+            let mut out = Vec::new();
+            with_names(&model, |names, _| findings(&mut out, &[], &checked, names, &Sources::default()))?;
+            let text = String::from_utf8_lossy(&out);
+            assert!(text.ends_with(end), "{text}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_finding_is_a_line_of_json() -> io::Result<()> {
+        let mut out = Vec::new();
+        with_names(&model(), |names, snapshot| {
+            Json(&mut out).findings(&[finding()], &CHECKED, names, snapshot)
+        })?;
+        let text = String::from_utf8_lossy(&out);
+        let lines: Vec<serde_json::Value> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0]["type"], "finding");
+        let data = &lines[0]["data"];
+        assert_eq!((&data["kind"], &data["confidence"]), (&"deadlock".into(), &"potential".into()));
+        assert_eq!(
+            (&data["since_boottime_ns"], &data["for_ns"]),
+            (&"2000000000".into(), &3_000_000_000u64.into())
+        );
+        assert_eq!(data["evidence"]["edges"][0]["wait"]["timed"], true);
+        assert_eq!(data["evidence"]["edges"][0]["holder"]["shared"], true);
+        assert_eq!(data["doubts"][0]["code"], "timed-wait");
+        assert_eq!(data["advice"][1]["code"], "end-the-process");
+        assert_eq!((&data["locks"][0]["id"], &data["locks"][0]["address"]), (&0.into(), &"0x1234".into()));
+        assert_eq!(lines[1]["data"]["findings"], 1);
+        Ok(())
+    }
+}

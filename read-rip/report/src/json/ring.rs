@@ -1,0 +1,329 @@
+//! Rings as JSON: the first line of every view, lists, `info`, and what could not be read. It computes nothing.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::path::Path;
+
+use read_rip_evidence::process::{Child, Found, Liveness, Unreadable};
+use read_rip_model::threads::Losses;
+use read_rip_ring::{ClockLevel, ClockSource, Ending, FileSystem, Header, Machine, Setting, Snapshot};
+use serde::Serialize;
+
+use super::writer::{Json, SCHEMA, moment};
+use crate::list::{process_state, state_of_child};
+use crate::log::channel_level_name;
+use crate::units::hex;
+
+#[derive(Serialize)]
+struct Ring<'a> {
+    schema: u32,
+    path: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executable: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    /// The process whose ring a forked child shares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_status: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state_text: Option<String>,
+    threads: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_realtime_ns: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused_full: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused_memory: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused_filter: Option<u64>,
+    #[serde(flatten)]
+    words: Option<Words>,
+}
+
+#[derive(Serialize)]
+struct JsonChannel<'a> {
+    name: &'a str,
+    words: u32,
+    level: &'static str,
+}
+
+#[derive(Serialize)]
+struct Words {
+    words: u64,
+    overwritten: u64,
+    torn: u64,
+    unwritten: u64,
+    damaged: u64,
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    format: String,
+    machine: &'static str,
+    uid: u32,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    host: &'a str,
+    on_tmpfs: bool,
+    slots: u64,
+    slots_used: u64,
+    slots_reused: u64,
+    slot_bytes: u64,
+    slot_words: u32,
+    sites: usize,
+    threads_without_exit: u64,
+    modules_refused: u64,
+    lock_names_refused: u64,
+    captures: usize,
+    captures_refused: u64,
+    channels: Vec<JsonChannel<'a>>,
+    channels_refused: u64,
+    held_overflows: u64,
+    releases_unmatched: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock: Option<Clock>,
+    settings_ignored: Vec<&'static str>,
+    modules: Vec<Module<'a>>,
+}
+
+#[derive(Serialize)]
+struct Clock {
+    level: &'static str,
+    source: &'static str,
+    ticks_per_kilosecond: u64,
+}
+
+#[derive(Serialize)]
+struct Module<'a> {
+    path: Cow<'a, str>,
+    load_bias: String,
+    build_id: String,
+    executable: bool,
+}
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    about: &'a str,
+    what: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Removed<'a> {
+    schema: u32,
+    path: Cow<'a, str>,
+    dry_run: bool,
+}
+
+impl<W: Write> Json<W> {
+    /// The first line of a view. `program` is what the program is called; empty if that is not known.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output, here and below.
+    pub fn ring(
+        &mut self,
+        path: &Path,
+        program: &str,
+        snapshot: &Snapshot,
+        liveness: Option<&Liveness>,
+        losses: &Losses,
+    ) -> io::Result<()> {
+        let Losses { words, overwritten, torn, unwritten, damaged } = *losses;
+        self.line(
+            "ring",
+            Ring {
+                program: (!program.is_empty()).then(|| program.into()),
+                executable: snapshot.program().map(|module| module.path.to_string_lossy()),
+                threads: snapshot.slots.len() as u64,
+                words: Some(Words { words, overwritten, torn, unwritten, damaged }),
+                ..Ring::of(path, snapshot.header.as_ref(), liveness)
+            },
+        )
+    }
+
+    /// A ring in a list.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn found(&mut self, ring: &Found, program: &str) -> io::Result<()> {
+        let header = &ring.header;
+        self.line(
+            "ring",
+            Ring {
+                program: (!program.is_empty()).then(|| program.into()),
+                threads: header.slots.used,
+                ..Ring::of(&ring.path, Some(header), Some(&ring.liveness))
+            },
+        )
+    }
+
+    /// A forked child that has recorded in a ring of a list.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn child(&mut self, ring: &Found, child: &Child) -> io::Result<()> {
+        let header = Header { ending: Ending::Unrecorded, ..ring.header.clone() };
+        self.line(
+            "ring",
+            Ring {
+                pid: Some(child.pid),
+                parent_pid: Some(header.pid),
+                state_text: Some(state_of_child(header.pid, &child.liveness)),
+                threads: child.threads as u64,
+                ..Ring::of(&ring.path, Some(&header), Some(&child.liveness))
+            },
+        )
+    }
+
+    /// A ring in a list that cannot be read.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn unreadable(&mut self, ring: &Unreadable) -> io::Result<()> {
+        self.line(
+            "ring",
+            Ring {
+                program: Some(ring.program.as_str().into()),
+                pid: Some(ring.pid),
+                state: Some("unreadable"),
+                state_text: Some(format!("not readable: belongs to {}", ring.owner)),
+                ..Ring::of(&ring.path, None, None)
+            },
+        )
+    }
+
+    /// What a ring says about itself.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn info(&mut self, snapshot: &Snapshot) -> io::Result<()> {
+        let Some(header) = &snapshot.header else { return Ok(()) };
+        self.line(
+            "info",
+            Info {
+                format: format!("{}.{}", header.version.0, header.version.1),
+                machine: machine_name(header.machine),
+                uid: header.uid,
+                host: &header.host,
+                on_tmpfs: header.file_system == FileSystem::Tmpfs,
+                slots: header.slots.capacity,
+                slots_used: header.slots.used,
+                slots_reused: header.slots_reused,
+                slot_bytes: header.slot_len_bytes,
+                slot_words: header.slot_words,
+                sites: snapshot.sites.len(),
+                threads_without_exit: header.threads_without_exit,
+                modules_refused: header.metadata_refused,
+                lock_names_refused: header.lock_names_refused,
+                captures: snapshot.captures.len(),
+                captures_refused: header.captures_refused,
+                channels: snapshot
+                    .channels
+                    .iter()
+                    .flatten()
+                    .map(|channel| JsonChannel {
+                        name: &channel.name,
+                        words: channel.words,
+                        level: channel_level_name(channel.level),
+                    })
+                    .collect(),
+                channels_refused: header.channels_refused,
+                held_overflows: header.held_overflows,
+                releases_unmatched: header.releases_unmatched,
+                clock: header.clock.as_ref().map(|clock| Clock {
+                    level: clock_level_name(Some(clock.level)),
+                    source: match clock.source {
+                        ClockSource::Counter => "counter",
+                        ClockSource::Monotonic => "monotonic",
+                    },
+                    ticks_per_kilosecond: clock.ticks_per_kilosecond,
+                }),
+                settings_ignored: header.settings_ignored.iter().map(setting_name).collect(),
+                modules: snapshot
+                    .modules
+                    .iter()
+                    .map(|module| Module {
+                        path: module.path.to_string_lossy(),
+                        load_bias: format!("{:#x}", module.load_bias),
+                        build_id: hex(&module.build_id),
+                        executable: module.is_executable,
+                    })
+                    .collect(),
+            },
+        )
+    }
+
+    /// Something that could not be read or resolved.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn problem(&mut self, about: &str, what: &str, hint: Option<&str>) -> io::Result<()> {
+        self.line("problem", Problem { about, what, hint })
+    }
+
+    /// A ring that was removed, or would have been.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn removed(&mut self, path: &Path, dry_run: bool) -> io::Result<()> {
+        self.line("removed", Removed { schema: SCHEMA, path: path.to_string_lossy(), dry_run })
+    }
+}
+
+impl<'a> Ring<'a> {
+    fn of(path: &'a Path, header: Option<&Header>, liveness: Option<&Liveness>) -> Ring<'a> {
+        Ring {
+            schema: SCHEMA,
+            path: path.to_string_lossy(),
+            program: None,
+            executable: None,
+            pid: header.map(|header| header.pid),
+            parent_pid: None,
+            state: header.zip(liveness).map(|(header, liveness)| process_state_name(header, liveness)),
+            exit_status: header.and_then(Header::exit_status),
+            state_text: header.zip(liveness).map(|(header, liveness)| process_state(header, liveness)),
+            threads: 0,
+            created_realtime_ns: header.map(|header| moment(header.created_realtime_ns)),
+            refused_full: header.map(|header| header.threads_refused_full),
+            refused_memory: header.map(|header| header.threads_refused_memory),
+            refused_filter: header.map(|header| header.threads_refused_filter),
+            words: None,
+        }
+    }
+}
+
+/// What a process is: `alive`, `dead` and so on.
+pub fn process_state_name(header: &Header, liveness: &Liveness) -> &'static str {
+    match (liveness, header.ending) {
+        (Liveness::Alive { .. }, _) => "alive",
+        (Liveness::Dying { .. }, _) => "dying",
+        (Liveness::Forked { .. }, _) => "child-alive",
+        (Liveness::Unknown { .. }, Ending::Unrecorded) => "unknown",
+        (Liveness::Replaced { .. }, _) => "replaced",
+        (Liveness::Dead, Ending::Unrecorded) => "dead",
+        (Liveness::Dead | Liveness::Unknown { .. }, Ending::Exit { .. }) => "exited",
+    }
+}
+
+fn machine_name(machine: Machine) -> &'static str {
+    match machine {
+        Machine::X86_64 => "x86-64",
+        Machine::Aarch64 => "aarch64",
+    }
+}
+
+/// Which events have times: the value of `RIP_CLOCK`.
+pub fn clock_level_name(level: Option<ClockLevel>) -> &'static str {
+    match level {
+        None | Some(ClockLevel::Off) => "off",
+        Some(ClockLevel::Contended) => "contended",
+        Some(ClockLevel::Ticks) => "ticks",
+        Some(ClockLevel::All) => "all",
+        Some(ClockLevel::Unknown(_)) => "unknown",
+    }
+}
+
+fn setting_name(setting: Setting) -> &'static str {
+    match setting {
+        Setting::Words => "words",
+        Setting::Slots => "slots",
+        Setting::Keep => "keep",
+        Setting::Clock => "clock",
+        Setting::SlotsLimited => "slots-limited",
+    }
+}

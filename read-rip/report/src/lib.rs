@@ -1,0 +1,80 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Files
+//!
+//! Results and their headings go to standard output. Remarks on them (what is lost, damaged or missing) go to standard
+//! error. Scripts read the lines of threads, so their heading is a remark too: each line of that output is a thread.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `threads` | threads by function, and one by one |
+//! | `locks` | locks, their holders and waiters |
+//! | `log` | events with values, and spans |
+//! | `captures` | what the program has kept |
+//! | `difference` | what has changed between two readings |
+//! | `findings/` | findings: all sentences about them are made there |
+//! | `list`, `info` | rings, and what a ring says about itself |
+//! | `json/` | all of these as JSON |
+//! | `balance` | the end of `check`: what the threads do, and what the record cannot show |
+//! | `machine` | `check --all`: a line for each process with findings, and what was looked at |
+//! | `ci/` | findings as JUnit and SARIF |
+//! | `death` | why a process died, by its core file |
+//! | `activity`, `standing` | what threads do by the kernel and the memory, where they stand, and their stacks |
+//! | `remarks` | what a result does not show |
+//! | `plain` | such text as lines without colours |
+//! | `names`, `units` | what things are called, and how numbers are written |
+
+mod activity;
+mod awaited;
+mod balance;
+mod captures;
+pub mod ci;
+mod death;
+mod difference;
+mod doing;
+mod findings;
+mod info;
+mod json;
+mod list;
+mod locks;
+mod log;
+mod machine;
+mod names;
+mod outcome;
+mod picture;
+mod plain;
+mod printable;
+pub mod remarks;
+mod standing;
+mod tasks;
+mod threads;
+mod units;
+
+pub use activity::ActivityWords;
+pub use awaited::awaited_words;
+pub use balance::{doing_now, recorded_nothing, tasks_now};
+pub use captures::capture;
+pub use death::death;
+pub use difference::{PlaceChange, difference, place_changes};
+pub use findings::{FindingText, Sources, balance_lines, finding_text, findings};
+pub use info::{facts, info};
+pub use json::kind_name;
+pub use json::{
+    Json, Said, clock_level_name, process_state_name, task_kind_name, task_state_name, thread_state_name,
+};
+pub use list::{list, process_state, removed, removed_unfinished};
+pub use locks::{locks, rate};
+pub use log::level_name;
+pub use log::{LogWriter, channel_level, entry_word, realtime_ns, spans, thread_of_slot};
+pub use machine::{Looked, brief, looked, stuck};
+pub use names::{LocationTexts, LockNames, ObjectName, SeenNames, location_texts, lock_type, who};
+pub use outcome::not_judged;
+pub use picture::{LockKey, LockRow, Machine, Picture, ProcessRow, Severity, Texts, ThreadKey, ThreadRow};
+pub use plain::plain_lines;
+pub use printable::printable;
+pub use remarks::{Checked, OneReading, count_of_findings};
+pub use standing::{StackFrames, process_name, stacks, standing_heading, standing_threads, standings};
+pub use tasks::{task, task_doing, task_doing_at, task_doing_since, task_group, task_groups, task_state};
+pub use threads::labels;
+pub use threads::{Shown, condensed, history, thread};
+pub use units::{age, amount, counted, duration, hex};

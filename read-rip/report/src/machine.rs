@@ -1,0 +1,169 @@
+//! Findings in one line: what `check --all` says of each process or ring, with what was looked at, and the verdict at
+//! the end of a view. It counts nothing.
+//!
+//! ```text
+//! proven deadlock: bank[4711]: 2 threads wait for one another, for 203 ms; next: read-rip check 4711
+//! Looked at 412 processes with 3120 threads, and at 3 rings: 1 has findings.
+//! Not looked into: 31 processes that this user may not read.
+//! ```
+
+use std::io::{self, Write};
+
+use read_rip_model::findings::Finding;
+use serde::Serialize;
+
+use super::findings::{paragraph, style};
+use super::names::LockNames;
+use super::units::counted;
+use crate::printable;
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Looked {
+    /// The processes whose threads and memory may be read.
+    pub processes: usize,
+    /// Their threads.
+    pub threads: usize,
+    /// The rings.
+    pub rings: usize,
+    /// How many of both have findings.
+    pub stuck: usize,
+    /// The processes that this user may not read.
+    pub hidden: usize,
+    /// The processes that did not answer.
+    pub silent: usize,
+    /// The processes that run code of another processor, or of a 32-bit one.
+    pub unsupported: usize,
+    /// The threads of the kernel.
+    pub of_kernel: usize,
+    /// The processes that have ended, and that their parents have not waited for.
+    pub zombies: usize,
+}
+
+impl Looked {
+    /// What to do about the processes that this user may not read.
+    pub fn hint(&self) -> Option<&'static str> {
+        (self.hidden > 0)
+            .then_some("run read-rip as root, outside of any container, to look into all processes")
+    }
+}
+
+/// Writes the worst finding of a process or ring, how many more there are, and the command that shows them.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn stuck(
+    out: &mut dyn Write,
+    findings: &[Finding],
+    names: &LockNames<'_>,
+    process: &str,
+    name: &str,
+) -> io::Result<()> {
+    let Some(Brief { worst, kind, summary }) = Brief::of(findings, names) else { return Ok(()) };
+    let (style, process, name) = (style(worst.confidence), printable(process), printable(name));
+    writeln!(out, "{style}{kind}{style:#}: {process}: {summary}; next: read-rip check {name}")
+}
+
+/// The worst finding in a sentence, and how many there are besides; `None` if there is none.
+pub fn brief(findings: &[Finding], names: &LockNames<'_>) -> Option<String> {
+    Brief::of(findings, names).map(|Brief { kind, summary, .. }| format!("{kind}: {summary}"))
+}
+
+struct Brief<'a> {
+    worst: &'a Finding,
+    /// `proven deadlock`.
+    kind: String,
+    summary: String,
+}
+
+impl Brief<'_> {
+    fn of<'a>(findings: &'a [Finding], names: &LockNames<'_>) -> Option<Brief<'a>> {
+        let worst = findings.first()?;
+        let kind = format!("{} {}", worst.confidence.name(), worst.kind.name());
+        let mut summary = paragraph(worst, names).summary;
+        if findings.len() > 1 {
+            summary += &format!("; {}", counted(findings.len() as u64 - 1, "more finding"));
+        }
+        Some(Brief { worst, kind, summary })
+    }
+}
+
+/// Writes what was looked at.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn looked(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
+    let count = |count: usize, thing| counted(count as u64, thing);
+    let processes = match looked.processes {
+        1 => "1 process".to_owned(),
+        processes => format!("{processes} processes"),
+    };
+    let rings = match looked.rings {
+        0 => String::new(),
+        rings => format!(", and at {}", count(rings, "ring")),
+    };
+    let stuck = match looked.stuck {
+        0 => "no findings".to_owned(),
+        1 => "1 has findings".to_owned(),
+        stuck => format!("{stuck} have findings"),
+    };
+    writeln!(out, "Looked at {processes} with {}{rings}: {stuck}.", count(looked.threads, "thread"))?;
+    let others = [
+        (looked.hidden, "that this user may not read", "that this user may not read"),
+        (looked.silent, "that did not answer within 2 s", "that did not answer within 2 s"),
+        (looked.unsupported, "that runs code of another processor", "that run code of another processor"),
+        (looked.zombies, "that has ended", "that have ended"),
+    ];
+    let others: Vec<String> = others
+        .into_iter()
+        .filter(|&(count, ..)| count > 0)
+        .map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several }))
+        .chain((looked.of_kernel > 0).then(|| count(looked.of_kernel, "thread") + " of the kernel"))
+        .collect();
+    if !others.is_empty() {
+        writeln!(out, "Not looked into: {}.", others.join(", "))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(of: &Looked) -> String {
+        let mut out = Vec::new();
+        looked(&mut out, of).expect("memory");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn what_was_not_looked_into_is_counted() {
+        let healthy = Looked { processes: 412, threads: 3120, ..Looked::default() };
+        assert_eq!(text(&healthy), "Looked at 412 processes with 3120 threads: no findings.\n");
+        assert_eq!(healthy.hint(), None);
+        let one = Looked {
+            processes: 1,
+            threads: 1,
+            rings: 1,
+            stuck: 1,
+            hidden: 1,
+            silent: 1,
+            unsupported: 1,
+            of_kernel: 1,
+            zombies: 1,
+        };
+        let expected = "Looked at 1 process with 1 thread, and at 1 ring: 1 has findings.\n\
+            Not looked into: 1 that this user may not read, 1 that did not answer within 2 s, \
+            1 that runs code of another processor, 1 that has ended, 1 thread of the kernel.\n";
+        assert_eq!(text(&one), expected);
+        assert!(one.hint().is_some());
+        let several = Looked { stuck: 2, hidden: 31, silent: 2, zombies: 2, of_kernel: 210, ..healthy };
+        assert!(
+            text(&several).contains(": 2 have findings.\nNot looked into: 31 that"),
+            "{}",
+            text(&several)
+        );
+    }
+}

@@ -1,0 +1,315 @@
+//! What threads, locks and locations are called in texts for people.
+//!
+//! These names are short, and depend on what else is in the ring. JSON and suppressions do not use them, but the full
+//! names.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use read_rip_evidence::standing::Standings;
+use read_rip_evidence::target::Region;
+use read_rip_model::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
+use read_rip_model::locks::{Lock, LockModel, LockName, ThreadId};
+use read_rip_ring::{LockType, task_number};
+use read_rip_symbols::Frame;
+
+use super::units::threads_and_tasks;
+use crate::printable;
+
+/// Where a mark is, as `file:line`. An address follows if several marks have the same `file:line`.
+#[derive(Debug)]
+pub struct LocationTexts<'a> {
+    names: &'a FileNames,
+    /// How many addresses each `file:line` has, by the hash of that text: the texts can be long.
+    addresses: HashMap<u64, usize>,
+    pub(super) is_verbose: bool,
+}
+
+/// Prepares texts for these locations.
+pub fn location_texts<'a>(
+    locations: &Locations<'_>,
+    names: &'a FileNames,
+    is_verbose: bool,
+) -> LocationTexts<'a> {
+    let mut texts = LocationTexts { names, addresses: HashMap::new(), is_verbose };
+    // Others with the same mark differ in their callers only.
+    for location in locations.iter().filter(|location| location.outer.is_empty()) {
+        if let Some(line) = texts.line(location) {
+            *texts.addresses.entry(hash(&line)).or_default() += 1;
+        }
+    }
+    texts
+}
+
+impl LocationTexts<'_> {
+    /// The short name of a source file.
+    pub fn file<'f>(&'f self, file: &'f str) -> &'f str {
+        self.names.get(file)
+    }
+
+    fn line(&self, location: &Location) -> Option<String> {
+        let (file, line) = location.source.as_ref()?;
+        let one = |file, line| format!("{}:{line}", printable(self.names.get(file)));
+        let mut all = one(file, line);
+        for (file, line) in &location.folded {
+            all += "|";
+            all += &one(file, line);
+        }
+        if location.sites.len() > MARKS_MAX {
+            all += "|...";
+        }
+        Some(all)
+    }
+
+    /// `file:line`, `file:line<0xADDRESS>`, or `module+0xADDRESS` where no source is known.
+    pub fn of(&self, location: &Location) -> String {
+        match self.line(location) {
+            None => match &location.module_name {
+                Some(module) => format!("{}+{:#x}", printable(module), location.address),
+                None => format!("{:#x}", location.address),
+            },
+            Some(line)
+                if self.is_verbose || self.addresses.get(&hash(&line)).is_some_and(|&count| count > 1) =>
+            {
+                format!("{line}<{:#x}>", location.address)
+            }
+            Some(line) => line,
+        }
+    }
+
+    /// Like `of`, but with an address only where no source is known, or with `-v`: for text that distinguishes
+    /// locations in another way.
+    pub fn line_of(&self, location: &Location) -> String {
+        match self.line(location) {
+            // All calls of a wrapper have the line of the wrapper: the address distinguishes them.
+            Some(line) if location.is_in_wrapper => format!("{line}<{:#x}>", location.address),
+            Some(line) if !self.is_verbose => line,
+            _ => self.of(location),
+        }
+    }
+
+    /// The caller that a mark was inlined into, and the callers further out, each as ` from file:line`.
+    pub(super) fn caller(&self, location: &Location) -> String {
+        self.from(location.caller().into_iter().chain(&location.outer))
+    }
+
+    /// The callers further out that a stack proves, each as ` from file:line`.
+    pub(super) fn outer(&self, location: &Location) -> String {
+        self.from(location.outer.iter())
+    }
+
+    fn from<'f>(&self, callers: impl Iterator<Item = &'f Frame>) -> String {
+        let mut text = String::new();
+        for caller in callers {
+            match (&caller.file, caller.line, &caller.function) {
+                (Some(file), Some(line), _) => {
+                    text += &format!(" from {}:{line}", printable(self.names.get(file)));
+                }
+                (None, _, Some(function)) => text += &format!(" from {}", printable(function)),
+                _ => {}
+            }
+        }
+        text
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What the holder of a lock does with it, in words.
+#[derive(Clone, Copy)]
+pub(super) struct Verbs {
+    /// The thread does it now.
+    pub(super) holds: &'static str,
+    /// Its participle.
+    pub(super) held: &'static str,
+    /// How it began.
+    pub(super) acquired: &'static str,
+}
+
+impl Verbs {
+    /// Those for a lock. A thread does not hold an initialisation but runs it.
+    pub(super) fn of(lock: &Lock) -> Verbs {
+        match lock.nature.lock_type {
+            LockType::Once => Verbs { holds: "runs", held: "run", acquired: "begun" },
+            _ => Verbs { holds: "holds", held: "held", acquired: "acquired" },
+        }
+    }
+}
+
+/// What kind of lock it is.
+pub fn lock_type(lock: &Lock) -> &'static str {
+    match lock.nature.lock_type {
+        LockType::Mutex if has_permits(lock) => "semaphore",
+        LockType::Mutex => "mutex",
+        LockType::RwLock => "rwlock",
+        LockType::Spin => "spin lock",
+        LockType::Semaphore => "semaphore",
+        LockType::Barrier => "barrier",
+        LockType::Message => "channel",
+        LockType::Once => "initialisation",
+        LockType::Wake => "parked thread",
+        LockType::Notification => "notification",
+        _ => "lock",
+    }
+}
+
+/// `name[tid]` of a thread; `name[task 7]` or `task 7` of a task.
+pub fn who(name: &str, tid: u32) -> String {
+    let name = printable(name);
+    match task_number(tid) {
+        Some(number) if name.is_empty() => format!("task {number}"),
+        Some(number) => format!("{name}[task {number}]"),
+        None => format!("{name}[{tid}]"),
+    }
+}
+
+/// Whether it is a semaphore whose permits tasks hold: it is recorded as a mutex that several hold.
+fn has_permits(lock: &Lock) -> bool {
+    lock.nature.lock_type == LockType::Mutex && lock.holders.iter().any(|hold| hold.is_shared)
+}
+
+/// What a lock is called in a sentence. The kinds of locks proper are all called locks.
+fn noun(lock: &Lock) -> &'static str {
+    match lock.nature.lock_type {
+        LockType::Mutex if has_permits(lock) => "semaphore",
+        LockType::Once | LockType::Message | LockType::Barrier | LockType::Wake | LockType::Notification => {
+            lock_type(lock)
+        }
+        _ => "lock",
+    }
+}
+
+/// Threads, locks and locations, and what they are called.
+#[derive(Clone, Copy)]
+pub struct LockNames<'a> {
+    /// The locks and threads.
+    pub model: &'a LockModel,
+    /// Their locations.
+    pub locations: &'a Locations<'a>,
+    /// What these are called.
+    pub texts: &'a LocationTexts<'a>,
+    /// What the kernel and the memory say of the threads, if they were asked.
+    pub seen: Option<SeenNames<'a>>,
+}
+
+/// What the kernel and the memory say of threads, and what their objects are called.
+#[derive(Clone, Copy)]
+pub struct SeenNames<'a> {
+    /// The threads.
+    pub standings: &'a Standings,
+    /// Names of the objects that threads wait for, by their addresses.
+    pub objects: &'a HashMap<u64, ObjectName>,
+}
+
+/// What an object that a thread waits for is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObjectName {
+    /// The static that it is in.
+    Symbol(String),
+    /// The kind of memory that it is in.
+    Region(Region),
+}
+
+impl<'a> LockNames<'a> {
+    /// The name of a lock without any addition, and where it comes from.
+    pub(super) fn origin(&self, name: &'a LockName) -> Option<(&'a str, &'static str)> {
+        match name {
+            LockName::Given(name) => Some((name, "given")),
+            LockName::Symbol(name) => Some((name, "symbol")),
+            LockName::Location(id) => {
+                let function = &*self.locations.get(*id).function;
+                (!function.is_empty()).then_some((function, "location"))
+            }
+            LockName::None => None,
+        }
+    }
+
+    /// What a lock is called: its name, the static that it is in, its class, or where it was acquired first.
+    pub fn lock(&self, lock: &Lock) -> String {
+        match (&lock.name, lock.class.as_deref().map(printable)) {
+            (LockName::Given(name) | LockName::Symbol(name), class) => {
+                let name = printable(name);
+                // The class may be the expression that the caller has for the lock: its name says more then.
+                match class.filter(|class| !class.contains(&*name)) {
+                    Some(class) => format!("{name} (class {class})"),
+                    None => name.into_owned(),
+                }
+            }
+            (_, Some(class)) => class.into_owned(),
+            (LockName::Location(location), None) => {
+                format!("{} of {}", noun(lock), self.location(*location))
+            }
+            (LockName::None, None) => {
+                let region = self.region_of(lock).map_or_else(String::new, |region| format!(" ({region})"));
+                format!("{} {:#x}{region}", noun(lock), lock.address)
+            }
+        }
+    }
+
+    /// What kind of memory a lock is in, where no file is mapped: `heap`.
+    pub(super) fn region_of(&self, lock: &Lock) -> Option<&'static str> {
+        let seen = self.seen.filter(|seen| seen.standings.target.own_pid == lock.pid)?;
+        match seen.objects.get(&lock.address)? {
+            ObjectName::Region(region) => Some(region.name()),
+            ObjectName::Symbol(_) => None,
+        }
+    }
+
+    /// `name[tid]`, with the process where it is a forked one.
+    pub fn thread(&self, id: ThreadId) -> String {
+        let thread = &self.model.threads[id];
+        let name = who(&thread.name, thread.tid);
+        // A task without a name is known by the place where it was made.
+        let made_at = thread.task.as_ref().filter(|_| thread.name.is_empty()).and_then(|task| task.made_at);
+        let made_at = made_at.map(|made_at| format!(" of {}", self.line(made_at))).unwrap_or_default();
+        if thread.pid == self.model.pid {
+            format!("{name}{made_at}")
+        } else {
+            format!("{name}{made_at} of process {}", thread.pid)
+        }
+    }
+
+    /// File and line of a location.
+    pub fn line(&self, id: LocationId) -> String {
+        self.texts.line_of(self.locations.get(id))
+    }
+
+    /// `function file:line`, and ` from file:line` where that function was inlined.
+    pub fn location(&self, id: LocationId) -> String {
+        let location = self.locations.get(id);
+        let (line, caller) = (self.texts.line_of(location), self.texts.caller(location));
+        // A line or `module+0xADDRESS` says enough.
+        if location.has_no_function() && (location.source.is_some() || location.module_name.is_some()) {
+            return format!("{line}{caller}");
+        }
+        format!("{} {line}{caller}", printable(&location.function))
+    }
+
+    /// The name of a track, where the id stands beside: that of a thread, and of a task also its number.
+    pub fn track(&self, id: ThreadId) -> String {
+        let thread = &self.model.threads[id];
+        if thread.task.is_some() { self.thread(id) } else { printable(&thread.name).into_owned() }
+    }
+
+    /// One thread by name, several by number; with `-v` all of them.
+    pub(super) fn threads(&self, threads: &[ThreadId], is_verbose: bool) -> String {
+        match threads {
+            &[one] => self.thread(one),
+            _ if is_verbose => {
+                let names: Vec<String> = threads.iter().map(|&id| self.thread(id)).collect();
+                format!("{} ({})", self.members(threads, threads.len()), names.join(", "))
+            }
+            _ => self.members(threads, threads.len()),
+        }
+    }
+
+    /// See [`threads_and_tasks`]. `all` is how many there are, of which these are known.
+    pub fn members(&self, known: &[ThreadId], all: usize) -> String {
+        let tasks = known.iter().filter(|&&id| self.model.threads[id].task.is_some()).count();
+        threads_and_tasks(all.saturating_sub(tasks) as u64, tasks as u64)
+    }
+}

@@ -1,0 +1,112 @@
+//! Why a process was not judged: one sentence for each outcome, which all views have.
+
+use read_rip_evidence::target::Hidden;
+use read_rip_model::findings::{Balance, HeldAtEnd, Outcome, Runtime, executor};
+
+use super::names::LockNames;
+use super::units::{counted, lasted};
+
+/// Why nothing was judged: the sentence that every view has, and what a full report adds to it.
+pub(super) struct Reason {
+    /// `not judged: all tasks wait ...`.
+    pub(super) sentence: String,
+    /// Continues the sentence; may be empty.
+    pub(super) more: String,
+}
+
+/// The reason for an outcome; `None` if there was a judgement.
+pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason> {
+    let model = names.model;
+    let reason = |sentence: &str, more: &str| Reason { sentence: sentence.to_owned(), more: more.to_owned() };
+    Some(match balance.outcome {
+        Outcome::Findings | Outcome::NothingFound => return None,
+        Outcome::NothingRecorded if model.is_recorded() => {
+            reason("nothing to judge: no lock is in the record", "")
+        }
+        Outcome::NothingRecorded => reason("nothing to judge: what the threads do is not known", ""),
+        Outcome::Hidden => reason(&hidden(names), ""),
+        Outcome::OtherLocks => match Runtime::of(names.locations.modules()) {
+            Some(Runtime { locks, tool, .. }) => {
+                let more = format!(
+                    ": they are in a heap that read-rip does not interpret; `{tool} {}` shows who has them",
+                    model.pid
+                );
+                reason(&format!("not judged: {locks} are not seen"), &more)
+            }
+            None => reason("not judged: the locks of a runtime are not seen", ""),
+        },
+        Outcome::UnseenTasks => {
+            let executor = model.present().find_map(|(_, thread)| executor(thread)).unwrap_or("an executor");
+            reason(&format!("not judged: the async tasks of {executor} are not seen"), "")
+        }
+        Outcome::Unreadable => {
+            let waiting = names.seen.map_or(0, |seen| seen.standings.unreadable());
+            let what = if names.seen.is_some_and(|seen| seen.standings.is_final) {
+                "the core file does not have it"
+            } else {
+                "its file may have been truncated"
+            };
+            let waiting = counted(waiting as u64, "thread");
+            let sentence =
+                format!("not judged: {waiting} sleep at memory that cannot be read, because {what}");
+            reason(&sentence, "")
+        }
+        Outcome::AllTasksWait => reason(
+            "not judged: all tasks wait for one another, or for something that is not recorded",
+            ", such as a main future; `librip::task::traced` makes a task of it",
+        ),
+        Outcome::HeldAtEnd => held_at_end(balance.held_at_end?, names),
+        Outcome::AllWorkersBusy => reason(
+            "not judged: all workers of an executor were in polls when the process died",
+            ", and if that lasted, the ready tasks were starved",
+        ),
+        Outcome::AllWait if model.is_recorded() => {
+            reason("not judged: all recorded threads wait, and who could wake them is not recorded", "")
+        }
+        Outcome::AllWait => reason("not judged: all threads wait, and who could wake them is not known", ""),
+    })
+}
+
+/// The sentence for an outcome; `None` if there was a judgement.
+pub fn not_judged(balance: &Balance, names: &LockNames<'_>) -> Option<String> {
+    reason(balance, names).map(|reason| reason.sentence)
+}
+
+/// Who held a lock when the process died.
+fn held_at_end(of: HeldAtEnd, names: &LockNames<'_>) -> Reason {
+    let HeldAtEnd { lock, hold, last, waiting, others, for_ns, at_most_ns } = of;
+    let lock = names.lock(&names.model.locks[lock]);
+    let lasted = lasted(true, for_ns, at_most_ns).unwrap_or_else(|| "for an unknown time".to_owned());
+    let holder = names.thread(hold.thread);
+    let waited = match (waiting, others) {
+        (1, 1) => "the only other thread that uses it waited".to_owned(),
+        (2, 2) => "both other threads that use it waited".to_owned(),
+        (waiting, others) if waiting >= others => format!("all {waiting} other threads that use it waited"),
+        (waiting, others) => format!("{waiting} of the {others} other threads that use it waited"),
+    };
+    let sentence =
+        format!("not judged: {holder} held {lock} when the process died, and {waited} for it, {lasted}");
+    let acquired = hold.location.map(|at| format!("acquired it at {}", names.location(at)));
+    let last = last.map(|at| format!("was last at {}", names.location(at)));
+    let did: Vec<String> = acquired.into_iter().chain(last).collect();
+    let more = match did.as_slice() {
+        [] => String::new(),
+        did => format!("; {holder} {}: if it was stuck there, so were the others", did.join(" and ")),
+    };
+    Reason { sentence, more }
+}
+
+/// Why a process is not judged that this user may not look into, and what to do.
+fn hidden(names: &LockNames<'_>) -> String {
+    let target = names.seen.map(|seen| &seen.standings.target);
+    let hidden = target.and_then(|target| target.hidden.as_ref());
+    let why = hidden.map_or_else(|| Hidden::Refused.to_string(), Hidden::to_string);
+    let next = match hidden {
+        Some(hidden) if !hidden.root_may() => hidden.remedy().map(str::to_owned),
+        _ => {
+            Some(format!("run: sudo read-rip check {}", target.map_or(names.model.pid, |target| target.pid)))
+        }
+    };
+    let next = next.map(|next| format!("; {next}")).unwrap_or_default();
+    format!("not judged: {why}{next}")
+}
