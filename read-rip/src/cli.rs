@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
+use read_rip_case::Options;
 use read_rip_ring::UnpackLimit;
 
 pub use diff::DiffArgs;
@@ -163,18 +164,18 @@ pub struct Common {
     /// Use colours; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: ColorChoice,
-    /// The process that RING names by its id: only this one is shown, of the processes that share a ring.
-    #[arg(skip)]
-    pub process: Option<u32>,
-    /// The value of `--stop`, of the commands that have it.
-    #[arg(skip)]
-    pub stop: bool,
 }
 
 impl Common {
-    /// How much memory a compressed file may take.
-    pub fn unpack_limit(&self) -> UnpackLimit {
-        UnpackLimit(self.unpack_limit)
+    /// How a ring, a process or a core file is read.
+    pub fn options(&self) -> Options {
+        Options {
+            executable: self.exe.clone(),
+            debug_dirs: self.debug_dir.clone(),
+            core_ring: self.core_ring.clone(),
+            unpack_limit: UnpackLimit(self.unpack_limit),
+            ..Options::default()
+        }
     }
 
     /// Whether the user names no directory.
@@ -381,22 +382,9 @@ pub struct CheckArgs {
 }
 
 impl CheckArgs {
-    /// The default arguments for this ring.
-    pub fn of(ring: RingArgs) -> CheckArgs {
-        CheckArgs {
-            ring,
-            all: false,
-            cgroup: None,
-            ci: CiArgs::default(),
-            source: SourceArgs::default(),
-            r#match: None,
-            stop: StopArgs::default(),
-            min_confidence: MinConfidence::Suspected,
-            suppress: Vec::new(),
-            window: WINDOW,
-            threshold: THRESHOLD,
-            time: RefusedTimeArgs::default(),
-        }
+    /// How a ring, a process or a core file is read.
+    pub fn options(&self, common: &Common) -> Options {
+        Options { window: self.window, stops_threads: self.stop.stop, ..common.options() }
     }
 }
 
@@ -478,8 +466,6 @@ pub struct RunArgs {
     pub command: Vec<OsString>,
 }
 
-/// The default of `--window`.
-pub(crate) const WINDOW: Duration = Duration::from_millis(200);
 /// The default of `--threshold`.
 pub(crate) const THRESHOLD: Duration = Duration::from_secs(10);
 

@@ -1,7 +1,6 @@
 //! The program `read-rip`: the command line, the commands, and the live screen.
 //!
-//! `main` calls [`app::main`]. Tools that want the answers and not the program use the crates below it: `read-rip-model`
-//! and its README say how.
+//! `main` calls [`app::main`]. Tools that want the answers and not the program use `read-rip-case`.
 //!
 //! | module | contents |
 //! |---|---|

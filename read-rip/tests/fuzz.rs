@@ -124,7 +124,7 @@ fn report_threads(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Locati
     }
     black_box(latest_ns(snapshot, locations));
     let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(locations, &files, true);
+    let texts = report::location_texts(locations, files, true);
     let groups = threads::condense(&last, locations);
     report::condensed(out, &groups, locations, &texts, true).unwrap();
     let model = LockModel::default();
@@ -160,7 +160,7 @@ fn report_locks(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Location
         let mut model = locks::build(&input, locations);
         locks::keep_within(&mut model, &input.limits, input.now_ns);
         let names = FileNames::choose(locations.iter());
-        let texts = report::location_texts(locations, &names, is_final);
+        let texts = report::location_texts(locations, names, is_final);
         let lock_names = report::LockNames { model: &model, locations, texts: &texts, seen: None };
         let overview = locks::overview(&model, is_final, is_final);
         report::locks(out, overview.locks.iter(), model.pid, &lock_names, is_final).unwrap();

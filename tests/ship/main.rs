@@ -138,7 +138,7 @@ const UNSAFE: &str = "read-rip/src/no_memory.rs";
 
 #[test]
 fn the_reader_and_the_format_have_no_unsafe_code() {
-    let parts = ["evidence", "export", "files", "model", "report", "ring", "symbols"];
+    let parts = ["case", "evidence", "export", "files", "model", "report", "ring", "symbols"];
     let parts = parts.map(|part| format!("read-rip/{part}/src"));
     for directory in ["read-rip/src", "librip/format/src"].into_iter().chain(parts.iter().map(String::as_str))
     {

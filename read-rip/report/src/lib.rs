@@ -68,7 +68,7 @@ pub use log::level_name;
 pub use log::{LogWriter, channel_level, entry_word, realtime_ns, spans, thread_of_slot};
 pub use machine::{Looked, brief, looked, stuck};
 pub use names::{LocationTexts, LockNames, ObjectName, SeenNames, location_texts, lock_type, who};
-pub use outcome::not_judged;
+pub use outcome::{not_judged, verdict};
 pub use picture::{LockKey, LockRow, Machine, Picture, ProcessRow, Severity, Texts, ThreadKey, ThreadRow};
 pub use plain::plain_lines;
 pub use printable::printable;

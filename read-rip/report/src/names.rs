@@ -18,19 +18,15 @@ use crate::printable;
 
 /// Where a mark is, as `file:line`. An address follows if several marks have the same `file:line`.
 #[derive(Debug)]
-pub struct LocationTexts<'a> {
-    names: &'a FileNames,
+pub struct LocationTexts {
+    names: FileNames,
     /// How many addresses each `file:line` has, by the hash of that text: the texts can be long.
     addresses: HashMap<u64, usize>,
     pub(super) is_verbose: bool,
 }
 
 /// Prepares texts for these locations.
-pub fn location_texts<'a>(
-    locations: &Locations<'_>,
-    names: &'a FileNames,
-    is_verbose: bool,
-) -> LocationTexts<'a> {
+pub fn location_texts(locations: &Locations<'_>, names: FileNames, is_verbose: bool) -> LocationTexts {
     let mut texts = LocationTexts { names, addresses: HashMap::new(), is_verbose };
     // Others with the same mark differ in their callers only.
     for location in locations.iter().filter(|location| location.outer.is_empty()) {
@@ -41,7 +37,7 @@ pub fn location_texts<'a>(
     texts
 }
 
-impl LocationTexts<'_> {
+impl LocationTexts {
     /// The short name of a source file.
     pub fn file<'f>(&'f self, file: &'f str) -> &'f str {
         self.names.get(file)
@@ -191,7 +187,7 @@ pub struct LockNames<'a> {
     /// Their locations.
     pub locations: &'a Locations<'a>,
     /// What these are called.
-    pub texts: &'a LocationTexts<'a>,
+    pub texts: &'a LocationTexts,
     /// What the kernel and the memory say of the threads, if they were asked.
     pub seen: Option<SeenNames<'a>>,
 }

@@ -1,8 +1,9 @@
 //! Why a process was not judged: one sentence for each outcome, which all views have.
 
 use read_rip_evidence::target::Hidden;
-use read_rip_model::findings::{Balance, HeldAtEnd, Outcome, Runtime, executor};
+use read_rip_model::findings::{Balance, Finding, HeldAtEnd, Outcome, Runtime, executor};
 
+use super::machine::brief;
 use super::names::LockNames;
 use super::units::{counted, lasted};
 
@@ -109,4 +110,13 @@ fn hidden(names: &LockNames<'_>) -> String {
     };
     let next = next.map(|next| format!("; {next}")).unwrap_or_default();
     format!("not judged: {why}{next}")
+}
+
+/// What an analysis says of a process, in a line; `None` if nothing is known that can be judged.
+pub fn verdict(balance: &Balance, found: &[Finding], names: &LockNames<'_>) -> Option<String> {
+    if balance.outcome == Outcome::NothingRecorded {
+        return None;
+    }
+    let judged = || brief(found, names).unwrap_or_else(|| "no findings".to_owned());
+    Some(not_judged(balance, names).unwrap_or_else(judged))
 }

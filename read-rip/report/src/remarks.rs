@@ -483,7 +483,7 @@ pub const UNNAMED_PROGRAM: (&str, &str) = (
 pub fn of_ambiguous(locations: &Locations<'_>) -> Option<Warning> {
     let met: Vec<&Location> = locations.iter().filter(|location| location.is_ambiguous).collect();
     let names = FileNames::choose(met.iter().copied());
-    let texts = location_texts(locations, &names, false);
+    let texts = location_texts(locations, names, false);
     let lines: BTreeSet<String> = met.iter().map(|location| texts.line_of(location)).collect();
     let first = lines.first()?;
     let others = match lines.len() - 1 {

@@ -49,7 +49,7 @@ pub fn condensed(
     out: &mut dyn Write,
     groups: &[Group],
     locations: &Locations<'_>,
-    texts: &LocationTexts<'_>,
+    texts: &LocationTexts,
     is_verbose: bool,
 ) -> io::Result<()> {
     let bold = anstyle::Style::new().bold();

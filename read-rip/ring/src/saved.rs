@@ -6,7 +6,7 @@
 //! +---------------------------+
 //! | the later image           |  a ring, some time later; or the only one
 //! +---------------------------+
-//! | context                   |  JSON: see `app::saved`
+//! | context                   |  JSON: see `read-rip-case`
 //! +---------------------------+
 //! | footer                    |  the lengths of these, and a magic
 //! +---------------------------+
@@ -27,7 +27,7 @@ const FOOTER_LEN: usize = 32;
 const CONTEXT_MAX_BYTES: u64 = 1 << 30;
 
 /// A saved ring, taken apart.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Saved {
     /// The later of the two images, or the only one.
     pub later: Source,

@@ -25,7 +25,7 @@ pub const STANDARD_INPUT: &str = "-";
 const XZ_MEMORY_MAX_KIB: u32 = 128 << 10;
 
 /// An opened ring.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     path: PathBuf,
     data: Arc<Data>,
@@ -189,6 +189,11 @@ impl Source {
     /// What a recording has besides an image of the ring.
     pub(super) fn recording(&self) -> Option<&Recording> {
         self.recording.as_deref()
+    }
+
+    /// Whether it is what `read-rip record` has written.
+    pub fn is_recording(&self) -> bool {
+        self.recording.is_some()
     }
 
     /// The file's path.

@@ -4,48 +4,51 @@
 //! It formats nothing: `report` does.
 
 use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
-use read_rip_evidence::core::Death;
-use read_rip_evidence::process::Ends;
-use read_rip_evidence::stacks::Stack;
+use read_rip_case::{Case, Options, Readings, Subject};
 use read_rip_evidence::standing::Standings;
-use read_rip_model::locations::{FileNames, LocationId, Locations};
+use read_rip_model::locations::LocationId;
 use read_rip_model::locks::LockModel;
-use read_rip_report::{self as report, ActivityWords, Json, LockNames, printable};
+use read_rip_report::{self as report, ActivityWords, Json, printable};
 
-use super::check::Readings;
 use super::error::AppError;
 use super::output::{output, prose};
+use super::remarks;
 use super::verdict;
-use crate::cli::{CheckArgs, Common, RingArgs, ShowArgs, StacksArgs};
+use crate::cli::{Common, RingArgs, ShowArgs, StacksArgs};
 
 /// `read-rip PID` for a process without a ring, and `read-rip CORE`.
-pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {
-    let readings = Readings::of(path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?;
-    let reading = &readings.reading;
-    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let model = readings.model(Vec::new(), &mut locations);
-    let Some(seen) = &reading.seen else { return Err(AppError::NoStacks { path: path.to_owned() }) };
-    let objects = reading.objects(&mut locations);
-    let crashed = reading.core.as_ref().map(|core| crashed(&core.death, seen, &mut locations));
-    let crashed = crashed.unwrap_or_default();
-    let of_frames = crashed.values().flatten().filter_map(|frame| frame.file.as_deref());
-    let of_locations = locations.iter().filter_map(|location| location.source.as_ref());
-    let files = FileNames::of_paths(of_frames.chain(of_locations.map(|(file, _)| &**file)));
-    let texts = report::location_texts(&locations, &files, args.verbose);
-    let seen_names = reading.seen_names(&objects);
-    let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: seen_names };
-    let Some(words) = ActivityWords::new(&names) else {
-        return Err(AppError::NoStacks { path: path.to_owned() });
-    };
-    let places = places(seen, &model);
+pub(super) fn show(
+    subject: &Subject,
+    ring: &RingArgs,
+    args: &ShowArgs,
+    common: &Common,
+) -> Result<u8, AppError> {
+    let options = Options { stops_threads: args.stop.stop, ..common.options() };
+    let mut readings = Readings::of(subject, &options)?;
+    let mut case = Case::of(&mut readings, &options);
+    let reading = case.reading;
+    let no_stacks = || AppError::NoStacks { path: subject.path().into_owned() };
+    let seen = reading.seen.as_ref().ok_or_else(no_stacks)?;
+    if let Some(core) = &reading.core {
+        // The functions of the thread that got the signal.
+        let thread = seen.target.tasks.iter().position(|task| task.own_tid == core.death.tid);
+        case.find_frames(thread.map(|thread| seen.stack(thread)));
+    }
+    let verdict = (!common.json && !args.threads && args.r#match.is_none())
+        .then(|| verdict::of_case(&mut case, &verdict::command(subject, ring)).1)
+        .flatten();
+    let texts = case.texts(args.verbose);
+    let names = case.names(&texts);
+    let words = ActivityWords::new(&names).ok_or_else(no_stacks)?;
+    let file = |path: &str| texts.file(path).to_owned();
+    let places = places(seen, &case.model);
     let threads: Vec<usize> = (0..seen.threads.len())
         .filter(|&thread| is_wanted(args.r#match.as_ref(), thread, &places, &words))
         .collect();
-    let mut out: Box<dyn Write> = if args.threads { Box::new(output(wanted)) } else { prose(wanted) };
-    if wanted.json {
+    let mut out: Box<dyn Write> = if args.threads { Box::new(output(common)) } else { prose(common) };
+    if common.json {
         reading.write_core(&mut Json(&mut out))?;
         Json(&mut out).standings(&words, &threads, |thread| places[thread], &reading.snapshot)?;
     } else {
@@ -53,59 +56,53 @@ pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Commo
         if !args.threads
             && let Some(core) = &reading.core
         {
-            let file = |path: &str| files.get(path).to_owned();
-            report::death(&mut out, &core.death, seen, &core.command_line, file, &crashed)?;
+            report::death(&mut out, &core.death, seen, &core.command_line, file, &case.frames)?;
         }
         match args.threads {
             true => report::standing_threads(&mut out, &words, &threads, |thread| places[thread])?,
             false => report::standings(&mut out, &words, &threads, |thread| places[thread])?,
         }
-        if !args.threads && args.r#match.is_none() {
-            let name = ring.name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
-            let (_, verdict) = verdict::of_model(&readings, &names, &format!("read-rip check {name}"));
-            if let Some(verdict) = verdict {
-                writeln!(out, "{}", printable(&verdict))?;
-            }
+        if let Some(verdict) = verdict {
+            writeln!(out, "{}", printable(&verdict))?;
         }
     }
     out.flush()?;
-    let unseen: Vec<String> = report::remarks::of_executor(&model).into_iter().collect();
-    reading.remarks(wanted, &locations, &unseen)
+    finish(&case, common)
 }
 
 /// `read-rip stacks`.
-pub(super) fn stacks(args: &StacksArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring, wanted)?;
+pub(super) fn stacks(args: &StacksArgs, common: &Common) -> Result<u8, AppError> {
+    let subject = super::rings::choose(&args.ring, common)?;
     // The second reading follows at once: it shows which stacks were read while their threads ran.
-    let args_of_check = CheckArgs { window: Duration::ZERO, ..CheckArgs::of(RingArgs::default()) };
-    let readings = Readings::of(&path, &args_of_check, &Ends::default(), wanted)?;
-    let reading = &readings.reading;
-    let Some(seen) = &reading.seen else { return Err(AppError::NoStacks { path }) };
-    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let model = readings.model(Vec::new(), &mut locations);
-    let objects = reading.objects(&mut locations);
-    let frames = functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
-    let paths = frames.values().flatten().filter_map(|frame| frame.file.as_deref());
-    let files = FileNames::of_paths(paths);
-    let texts = report::location_texts(&locations, &files, false);
-    let seen_names = reading.seen_names(&objects);
-    let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: seen_names };
-    let Some(words) = ActivityWords::new(&names) else {
-        return Err(AppError::NoStacks { path: path.to_owned() });
-    };
-    let places = places(seen, &model);
+    let stops_threads = args.stop.stop;
+    let options = Options { stops_threads, window: Duration::ZERO, ..common.options() };
+    let mut readings = Readings::of(&subject, &options)?;
+    let mut case = Case::of(&mut readings, &options);
+    case.find_all_frames();
+    let reading = case.reading;
+    let no_stacks = || AppError::NoStacks { path: subject.path().into_owned() };
+    let seen = reading.seen.as_ref().ok_or_else(no_stacks)?;
+    let texts = case.texts(false);
+    let names = case.names(&texts);
+    let words = ActivityWords::new(&names).ok_or_else(no_stacks)?;
+    let places = places(seen, &case.model);
     let is_wanted = |thread| is_wanted(args.r#match.as_ref(), thread, &places, &words);
-    let mut out = prose(wanted);
-    if wanted.json {
+    let mut out = prose(common);
+    if common.json {
         reading.write_core(&mut Json(&mut out))?;
-        Json(&mut out).stacks(&words, is_wanted, &frames)?;
+        Json(&mut out).stacks(&words, is_wanted, &case.frames)?;
     } else {
         writeln!(out, "{}", reading.heading(&reading.threads()))?;
-        report::stacks(&mut out, &words, is_wanted, |path| files.get(path).to_owned(), &frames)?;
+        report::stacks(&mut out, &words, is_wanted, |path| texts.file(path).to_owned(), &case.frames)?;
     }
     out.flush()?;
-    let unseen: Vec<String> = report::remarks::of_executor(&model).into_iter().collect();
-    reading.remarks(wanted, &locations, &unseen)
+    finish(&case, common)
+}
+
+/// Writes the remarks, and returns the exit status.
+fn finish(case: &Case<'_>, common: &Common) -> Result<u8, AppError> {
+    let unseen: Vec<String> = report::remarks::of_executor(&case.model).into_iter().collect();
+    remarks::write(case.reading, common, &case.locations, &unseen)
 }
 
 /// Where each thread that was seen stands.
@@ -115,25 +112,6 @@ fn places(seen: &Standings, model: &LockModel) -> Vec<Option<LocationId>> {
         places[known.index] = known.place;
     }
     places
-}
-
-/// The functions of the thread that got the signal.
-fn crashed(death: &Death, seen: &Standings, locations: &mut Locations<'_>) -> report::StackFrames {
-    let thread = seen.target.tasks.iter().position(|task| task.own_tid == death.tid);
-    functions(thread.map(|thread| seen.stack(thread)), seen, locations)
-}
-
-/// The functions at all addresses of these stacks, inlined ones first.
-pub(super) fn functions<'s>(
-    stacks: impl IntoIterator<Item = &'s Stack>,
-    seen: &Standings,
-    locations: &mut Locations<'_>,
-) -> report::StackFrames {
-    let mut functions = report::StackFrames::default();
-    for &frame in stacks.into_iter().flat_map(|stack| &stack.frames) {
-        functions.entry(frame).or_insert_with(|| locations.frames(seen.target.own_pid, frame.lookup()));
-    }
-    functions
 }
 
 /// Whether `--match` lets a thread through.

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use read_rip_case::Reading;
 use read_rip_model::locations::{Dated, FileNames, Locations, When, dated_history};
 use read_rip_model::locks::LockModel;
 use read_rip_model::log;
@@ -13,19 +14,20 @@ use super::limits::limits;
 use super::log::{names_process, read};
 use super::matching::Pattern;
 use super::output::output;
-use super::reading::Reading;
+use super::remarks;
 use crate::cli::{CapturesArgs, Common};
 
 /// `read-rip captures`.
-pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring, wanted)?;
-    let mut reading = read(&path, wanted)?;
+pub(super) fn captures(args: &CapturesArgs, common: &Common) -> Result<u8, AppError> {
+    let subject = super::rings::choose(&args.ring, common)?;
+    let options = common.options();
+    let mut reading = read(&subject, &options)?;
     let limits = limits(&args.time, &reading)?;
     let mut kept = std::mem::take(&mut reading.snapshot.captures);
     let all = kept.len();
     kept.retain(|slot| limits.has(&When::at(slot.exited_boottime_ns)));
     kept.sort_by_key(|slot| slot.exited_boottime_ns);
-    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(&options));
     let mut leftover = Leftover::default();
     let mut histories = Vec::new();
     for slot in &kept {
@@ -35,13 +37,13 @@ pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppEr
         histories.push(events);
     }
     let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(&locations, &files, false);
+    let texts = report::location_texts(&locations, files, false);
     let names_process = names_process(&reading);
     let matching = args.r#match.as_ref().map(|pattern| Pattern { pattern, names_process });
     let model = LockModel::default();
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: None };
-    let mut out = output(wanted);
-    if wanted.json {
+    let mut out = output(common);
+    if common.json {
         reading.write_ring(&mut Json(&mut out))?;
     } else {
         for process in reading.processes(&reading.threads(), "") {
@@ -64,7 +66,7 @@ pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppEr
             continue;
         }
         shown += 1;
-        if wanted.json {
+        if common.json {
             Json(&mut out).capture(slot, events, &names, &reading.snapshot, reading.now_ns)?;
         } else {
             let of = (&reading.snapshot, names_process);
@@ -78,7 +80,7 @@ pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppEr
     if shown == 0 {
         remarks.push(nothing(&reading, all == 0).to_owned());
     }
-    reading.remarks(wanted, &locations, &remarks)
+    remarks::write(&reading, common, &locations, &remarks)
 }
 
 /// Why there is nothing to show.

@@ -6,41 +6,56 @@ use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use read_rip_case::{Case, Error, Options, Readings, Subject};
 use read_rip_evidence::process::Ends;
-use read_rip_model::findings::Suppression;
-use read_rip_report::ci::{Case, CaseFinding, junit, sarif};
+use read_rip_report::ci::{CaseFinding, TestCase, junit, sarif};
 use read_rip_ring::read_header;
-use read_rip_symbols::OpenedFiles;
 
-use super::check::{Manner, Readings, judge, show, suppressions};
+use super::check::{Filter, judge, suppressions};
 use super::error::AppError;
 use super::output::{ERROR, FINDINGS, SOUND, UNJUDGED};
+use super::remarks;
 use super::rings::{self, program_of_ring};
 use super::written::{Unfinished, is_standard_output};
-use crate::cli::{CheckArgs, CiArgs, Common};
+use crate::cli::{CheckArgs, CiArgs, Common, SourceArgs};
 
 /// `read-rip check`.
-pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
-    let rules = suppressions(&args.suppress)?;
-    let mut collection = Collection::new(args, &rules, wanted);
-    let paths = if args.all { rings::all(wanted)? } else { vec![rings::choose(&args.ring, wanted)?] };
-    for path in paths {
-        collection.check(&path, &Ends::default())?;
+pub(super) fn check(args: &CheckArgs, common: &Common) -> Result<u8, AppError> {
+    let options = args.options(common);
+    let mut collection = Collection::new(filter(args)?, &args.source, &options, common);
+    match args.all {
+        true => {
+            for path in rings::all(common)? {
+                collection.check_file(&path, &Ends::default())?;
+            }
+        }
+        false => {
+            collection.check(rings::choose(&args.ring, common)?, &Ends::default())?;
+        }
     }
     collection.write(&args.ci)?;
     Ok(collection.status())
 }
 
+/// Which findings the arguments ask for.
+pub(super) fn filter(args: &CheckArgs) -> Result<Filter, AppError> {
+    Ok(Filter {
+        threshold: args.threshold,
+        min_confidence: args.min_confidence.into(),
+        rules: suppressions(&args.suppress)?,
+        pattern: args.r#match.clone(),
+    })
+}
+
 /// What came of several rings.
 pub(super) struct Collection<'a> {
-    pub(super) args: &'a CheckArgs,
-    pub(super) rules: &'a [Suppression],
-    pub(super) wanted: &'a Common,
+    pub(super) filter: Filter,
+    source: &'a SourceArgs,
+    pub(super) options: &'a Options,
+    pub(super) common: &'a Common,
     /// Whether rings without findings are passed over in silence.
     is_brief: bool,
-    /// Many rings may name one program.
-    opened: OpenedFiles,
-    cases: Vec<Case>,
+    cases: Vec<TestCase>,
     rings: usize,
     /// `None` before the first ring.
     status: Option<Severity>,
@@ -76,13 +91,18 @@ impl Severity {
 }
 
 impl<'a> Collection<'a> {
-    pub(super) fn new(args: &'a CheckArgs, rules: &'a [Suppression], wanted: &'a Common) -> Collection<'a> {
+    pub(super) fn new(
+        filter: Filter,
+        source: &'a SourceArgs,
+        options: &'a Options,
+        common: &'a Common,
+    ) -> Collection<'a> {
         Collection {
-            args,
-            rules,
-            wanted,
+            filter,
+            source,
+            options,
+            common,
             is_brief: false,
-            opened: OpenedFiles::default(),
             cases: Vec::new(),
             rings: 0,
             status: None,
@@ -94,46 +114,68 @@ impl<'a> Collection<'a> {
         Collection { is_brief: true, ..self }
     }
 
-    /// Checks a ring and shows its findings; `ends` says when processes ended. Returns whether nothing is wrong with
-    /// it.
-    pub(super) fn check(&mut self, path: &Path, ends: &Ends) -> Result<bool, AppError> {
+    /// Checks a file and shows its findings; `ends` says when processes ended. Returns whether nothing is wrong with it.
+    pub(super) fn check_file(&mut self, path: &Path, ends: &Ends) -> Result<bool, AppError> {
+        let subject = Subject::of_file(path, self.options).map_err(AppError::from);
+        self.check_subject(path, subject, ends)
+    }
+
+    /// The same for a subject.
+    pub(super) fn check(&mut self, subject: Subject, ends: &Ends) -> Result<bool, AppError> {
+        let path = subject.path().into_owned();
+        self.check_subject(&path, Ok(subject), ends)
+    }
+
+    fn check_subject(
+        &mut self,
+        path: &Path,
+        subject: Result<Subject, AppError>,
+        ends: &Ends,
+    ) -> Result<bool, AppError> {
         let header = read_header(path).ok();
-        let mut case = Case {
+        let mut test = TestCase {
             program: header.as_ref().map_or_else(String::new, |header| program_of_ring(path, header)),
             pid: header.map(|header| header.pid),
             findings: Vec::new(),
             error: None,
         };
-        let wanted = self.wanted;
-        let manner = if self.is_brief { Manner::IfNeeded } else { Manner::Full };
-        let checked = Readings::of(path, self.args, ends, wanted).and_then(|readings| {
-            let readings = readings.sharing(&self.opened);
-            judge(readings, self.args, self.rules, wanted, manner, &mut |found, checked, names, reading| {
-                (case.program, case.pid) = (reading.program(), reading.pid());
-                case.findings = found.iter().map(|finding| CaseFinding::of(finding, names)).collect();
-                show(found, checked, names, reading, &self.args.source, wanted)
-            })
-        });
-        if case.program.is_empty() {
-            case.program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let checked = subject.and_then(|subject| self.judge(&subject, ends, &mut test));
+        if test.program.is_empty() {
+            test.program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         }
-        let status = self.add(case, checked)?;
+        let status = self.add(test, checked)?;
         self.rings += 1;
         Ok(matches!(status, SOUND | UNJUDGED))
     }
 
+    /// Judges a subject, shows what is wrong, and returns the exit status.
+    fn judge(&self, subject: &Subject, ends: &Ends, test: &mut TestCase) -> Result<u8, AppError> {
+        let mut readings = Readings::of_ended(subject, ends, self.options)?;
+        let mut case = Case::of(&mut readings, self.options);
+        let verdict = judge(&mut case, &self.filter);
+        if self.is_brief && verdict.found.is_empty() && !self.common.json {
+            return Ok(verdict.status(remarks::report_defects(case.reading, self.common)?));
+        }
+        let texts = case.texts(false);
+        let names = case.names(&texts);
+        (test.program, test.pid) = (case.reading.program(), case.reading.pid());
+        test.findings = verdict.found.iter().map(|finding| CaseFinding::of(finding, &names)).collect();
+        verdict.show(&names, case.reading, self.source, self.common)?;
+        verdict.finish(&case, self.common)
+    }
+
     /// Adds a ring or a process, with its exit status. A ring that cannot be read is an error of its own.
-    pub(super) fn add(&mut self, mut case: Case, checked: Result<u8, AppError>) -> Result<u8, AppError> {
+    pub(super) fn add(&mut self, mut test: TestCase, checked: Result<u8, AppError>) -> Result<u8, AppError> {
         let status = match checked {
             Ok(status) => status,
-            Err(AppError::Ring(error)) => {
-                case.error = Some(error.to_string());
-                AppError::Ring(error).report();
+            Err(AppError::Read(Error::Ring(error))) => {
+                test.error = Some(error.to_string());
+                AppError::from(error).report();
                 ERROR
             }
             Err(error) => return Err(error),
         };
-        self.cases.push(case);
+        self.cases.push(test);
         // An error takes precedence: what could not be read may hide findings.
         self.status = self.status.max(Some(Severity::of(status)));
         Ok(status)
@@ -142,7 +184,7 @@ impl<'a> Collection<'a> {
     /// Adds a process that was not checked.
     pub(super) fn add_error(&mut self, program: &OsStr, pid: u32, error: String) {
         let program = program.to_string_lossy().into_owned();
-        self.cases.push(Case { program, pid: Some(pid), findings: Vec::new(), error: Some(error) });
+        self.cases.push(TestCase { program, pid: Some(pid), findings: Vec::new(), error: Some(error) });
     }
 
     /// The number of rings so far.

@@ -5,27 +5,26 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
-use std::path::PathBuf;
 
-use read_rip_evidence::core::is_core;
+use read_rip_case::{Options, Reading, Subject};
 use read_rip_model::locations::{FileNames, LocationId, Locations};
 use read_rip_model::locks::{self, Hold, LockModel, Overview};
 use read_rip_model::threads::{self, Thread, ThreadState};
 use read_rip_report::{self as report, Json, LockNames, PlaceChange};
 use read_rip_ring::events;
 use read_rip_ring::is_task;
-use read_rip_symbols::{Options, Resolver};
+use read_rip_symbols::Resolver;
 
 use super::error::AppError;
-use super::look::process_of;
 use super::output::{prose, remark};
-use super::reading::Reading;
+use super::remarks;
 use super::show::last_location;
 use crate::cli::{Common, DiffArgs, RingArgs};
 
 /// `read-rip diff`.
-pub(super) fn diff(args: &DiffArgs, wanted: &Common) -> Result<u8, AppError> {
-    let (earlier, later) = read(args, wanted)?;
+pub(super) fn diff(args: &DiffArgs, common: &Common) -> Result<u8, AppError> {
+    let options = common.options();
+    let (earlier, later) = read(args, &options, common)?;
     let is_one_process = is_same(&earlier, &later);
     if !is_one_process {
         remark("These are two processes: only places are compared, and no threads and locks.");
@@ -33,9 +32,9 @@ pub(super) fn diff(args: &DiffArgs, wanted: &Common) -> Result<u8, AppError> {
     let between_ns = is_one_process.then(|| later.now_ns?.checked_sub(earlier.now_ns?)).flatten();
     let (before, after) = (earlier.threads(), later.threads());
     let has_tasks = before.iter().chain(&after).any(|thread| is_task(thread.slot.tid));
-    let mut of_earlier = Locations::new(&earlier.snapshot, earlier.resolver(wanted));
+    let mut of_earlier = Locations::new(&earlier.snapshot, earlier.resolver(&options));
     let places = places(&before, &mut of_earlier);
-    let mut locations = Locations::new(&later.snapshot, later.resolver(wanted));
+    let mut locations = Locations::new(&later.snapshot, later.resolver(&options));
     let changes = changes(places, self::places(&after, &mut locations), args.verbose);
     let difference = is_one_process.then(|| threads::difference(&before, &after));
     let mut model = LockModel::default();
@@ -53,10 +52,10 @@ pub(super) fn diff(args: &DiffArgs, wanted: &Common) -> Result<u8, AppError> {
         last(still, &mut locations).map(|(thread, location)| (thread.slot.tid, location)).collect();
     let groups = threads::condense(&last, &locations);
     let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(&locations, &files, args.verbose);
+    let texts = report::location_texts(&locations, files, args.verbose);
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: None };
-    let mut out = prose(wanted);
-    if wanted.json {
+    let mut out = prose(common);
+    if common.json {
         let mut json = Json(&mut out);
         earlier.write_ring(&mut json)?;
         later.write_ring(&mut json)?;
@@ -85,23 +84,25 @@ pub(super) fn diff(args: &DiffArgs, wanted: &Common) -> Result<u8, AppError> {
         }
     }
     out.flush()?;
-    later.remarks(wanted, &locations, &[])
+    remarks::write(&later, common, &locations, &[])
 }
 
 /// Two readings, the earlier one first.
-fn read(args: &DiffArgs, wanted: &Common) -> Result<(Reading, Reading), AppError> {
-    let path = ring(&args.ring, wanted)?;
-    let earlier = Reading::of(&path, wanted)?.with_present_names();
+fn read(args: &DiffArgs, options: &Options, common: &Common) -> Result<(Reading, Reading), AppError> {
+    let read = |subject: &Subject| -> Result<Reading, AppError> {
+        Ok(Reading::of(subject, options)?.with_present_names())
+    };
+    let subject = ring(&args.ring, common)?;
+    let earlier = read(&subject)?;
     let Some(later) = &args.later else {
         if earlier.is_final() {
-            return Err(AppError::NothingToCompare { path });
+            return Err(AppError::NothingToCompare { path: subject.path().into_owned() });
         }
         std::thread::sleep(args.window);
-        let later = Reading::of(&path, wanted)?.with_present_names();
-        return Ok((earlier, later));
+        return Ok((earlier, read(&subject)?));
     };
     let later = RingArgs { ring: Some(later.clone()), ring_option: None };
-    let later = Reading::of(&ring(&later, wanted)?, wanted)?.with_present_names();
+    let later = read(&ring(&later, common)?)?;
     if is_same(&earlier, &later) && earlier.now_ns > later.now_ns && later.now_ns.is_some() {
         remark("The second one is the earlier reading.");
         return Ok((later, earlier));
@@ -109,12 +110,11 @@ fn read(args: &DiffArgs, wanted: &Common) -> Result<(Reading, Reading), AppError
     Ok((earlier, later))
 }
 
-fn ring(args: &RingArgs, wanted: &Common) -> Result<PathBuf, AppError> {
-    let path = super::rings::choose(args, wanted)?;
-    match () {
-        () if is_core(&path) => Err(AppError::NotForCores { path }),
-        () if process_of(&path).is_some() => Err(AppError::NoEvents { path }),
-        () => Ok(path),
+fn ring(args: &RingArgs, common: &Common) -> Result<Subject, AppError> {
+    match super::rings::choose(args, common)? {
+        Subject::Core(path) => Err(AppError::NotForCores { path }),
+        process @ Subject::Process(_) => Err(AppError::NoEvents { path: process.path().into_owned() }),
+        ring => Ok(ring),
     }
 }
 
@@ -144,7 +144,7 @@ fn last<'t>(
 fn places(threads: &[Thread<'_>], locations: &mut Locations<'_>) -> BTreeMap<(String, String), usize> {
     let last: Vec<LocationId> = last(threads, locations).map(|(_, location)| location).collect();
     let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(locations, &files, false);
+    let texts = report::location_texts(locations, files, false);
     let mut places = BTreeMap::new();
     for location in last {
         let location = locations.get(location);
@@ -184,7 +184,7 @@ fn key(model: &LockModel, hold: &Hold) -> HoldKey {
 
 fn holds(reading: &Reading) -> HashSet<HoldKey> {
     // Nobody sees the names of this model.
-    let mut locations = Locations::new(&reading.snapshot, Resolver::new(&[], Options::default()));
+    let mut locations = Locations::new(&reading.snapshot, Resolver::new(&[], Default::default()));
     let model = locks::build(&reading.input(None), &mut locations);
     model.locks.iter().flat_map(|lock| &lock.holders).map(|hold| key(&model, hold)).collect()
 }

@@ -4,10 +4,10 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use read_rip_evidence::core;
-use read_rip_evidence::process;
+use read_rip_case as case;
+use read_rip_evidence::process::live;
 use read_rip_report::printable;
 use read_rip_ring as ring;
 
@@ -17,22 +17,16 @@ use crate::cli::similar_command;
 /// What stops a command.
 #[derive(Debug)]
 pub(super) enum AppError {
-    /// A ring that cannot be read.
-    Ring(ring::Error),
+    /// A ring, a process or a core file that cannot be read.
+    Read(case::Error),
     /// A directory that cannot be searched.
     Directory { path: PathBuf, source: io::Error },
-    /// A process that cannot be looked at.
-    Process(process::live::Error),
     /// No process that this user can see is in this control group.
     NoProcessIn { group: String },
     /// Several living processes have this name, and no ring. They have been listed.
     ManyProcesses { name: String, count: usize },
     /// Stacks of a process that has ended, or that this user may not look at.
     NoStacks { path: PathBuf },
-    /// A core file that cannot be used.
-    Core(core::Error),
-    /// The ring that the user named is not of the core's process.
-    OtherRing { path: PathBuf, pid: u32 },
     /// Neither a core file nor a process without a ring has events.
     NoEvents { path: PathBuf },
     /// Only rings have times; those in the legacy format, and what the kernel says, have none.
@@ -59,8 +53,6 @@ pub(super) enum AppError {
     PreloadLibrary { path: PathBuf, source: io::Error },
     /// The interposer was not found.
     NoPreload,
-    /// A saved ring whose context is damaged.
-    SavedContext { path: PathBuf, source: serde_json::Error },
     /// A ring to save that is a saved one.
     AlreadySaved { path: PathBuf },
     /// A ring that cannot be saved.
@@ -98,9 +90,21 @@ impl From<io::Error> for AppError {
     }
 }
 
+impl From<case::Error> for AppError {
+    fn from(error: case::Error) -> AppError {
+        AppError::Read(error)
+    }
+}
+
 impl From<ring::Error> for AppError {
     fn from(error: ring::Error) -> AppError {
-        AppError::Ring(error)
+        AppError::Read(error.into())
+    }
+}
+
+impl From<live::Error> for AppError {
+    fn from(error: live::Error) -> AppError {
+        AppError::Read(case::Error::Process(error))
     }
 }
 
@@ -133,25 +137,17 @@ impl AppError {
         let cause = |error: &dyn std::error::Error| error.source().map(ToString::to_string);
         let mut suggestion = String::new();
         let (what, cause, hint) = match self {
-            AppError::Ring(error) => {
-                let meant = similar_command(error.path().as_os_str()).filter(|_| is_absent(error));
-                if let Some(command) = meant {
+            AppError::Read(error) => {
+                if let Some(command) = absent(error).and_then(|path| similar_command(path.as_os_str())) {
                     suggestion = format!("did you mean `read-rip {command}`?");
                 }
                 let hint = if suggestion.is_empty() { error.hint() } else { &suggestion };
-                (error.to_string(), cause(error), Some(hint))
+                (error.to_string(), cause(error), Some(hint).filter(|hint| !hint.is_empty()))
             }
             AppError::Directory { path, source } => (
                 format!("could not search {} for rings", path.display()),
                 Some(source.to_string()),
                 Some("name the file of a ring, or another directory with --dir"),
-            ),
-            AppError::Process(error) => (error.to_string(), None, error.remedy()),
-            AppError::Core(error) => (error.to_string(), cause(error), Some(error.hint())),
-            AppError::OtherRing { path, pid } => (
-                format!("{} is not the ring of process {pid}, of which the core file is", path.display()),
-                None,
-                Some("name the ring of that process with --ring, or leave it out"),
             ),
             AppError::NoEvents { path } => (
                 format!("{} has no ring, and only rings have events and spans", path.display()),
@@ -238,11 +234,6 @@ impl AppError {
                     "build it with cargo build --release -p librip-preload, or name it with --preload-library",
                 ),
             ),
-            AppError::SavedContext { path, source } => (
-                format!("{} was saved, and what was saved beside the ring is damaged", path.display()),
-                Some(source.to_string()),
-                Some("copy the file again"),
-            ),
             AppError::AlreadySaved { path } => {
                 (format!("{} is a saved ring", path.display()), None, Some("copy the file"))
             }
@@ -324,6 +315,12 @@ impl AppError {
     }
 }
 
-fn is_absent(error: &ring::Error) -> bool {
-    matches!(error, ring::Error::Open { source, .. } if source.kind() == io::ErrorKind::NotFound)
+/// The path of a ring that does not exist.
+fn absent(error: &case::Error) -> Option<&Path> {
+    match error {
+        case::Error::Ring(ring::Error::Open { path, source }) if source.kind() == io::ErrorKind::NotFound => {
+            Some(path)
+        }
+        _ => None,
+    }
 }

@@ -3,18 +3,17 @@
 //! It chooses what they show, and where the file goes. It formats nothing.
 
 use std::io::Write;
-use std::path::Path;
 
+use read_rip_case::{Case, Readings, Subject};
 use read_rip_export::{self as export, Contention, SaidKind, Scene};
-use read_rip_model::locations::{FileNames, Limits, Locations};
-use read_rip_report::{self as report, LockNames};
+use read_rip_model::locations::Locations;
+use read_rip_report as report;
 
-use super::bare::functions;
-use super::check::Readings;
 use super::error::AppError;
 use super::judged::{self, Judged};
 use super::limits::limits;
 use super::output::{bytes, output};
+use super::remarks;
 use super::timelines::{all_timelines, choose, said};
 use super::written::{self, Writing};
 use crate::cli::{Common, ExportArgs, ExportFormat};
@@ -42,42 +41,35 @@ impl Drawn {
 }
 
 /// `read-rip export`.
-pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring, wanted)?;
+pub(super) fn export(args: &ExportArgs, common: &Common) -> Result<u8, AppError> {
+    let subject = super::rings::choose(&args.ring, common)?;
     let drawn = match args.format {
         ExportFormat::Chrome => Drawn::Chrome,
         ExportFormat::Perfetto => Drawn::Perfetto,
         ExportFormat::Firefox => Drawn::Firefox,
         ExportFormat::Dot => Drawn::Dot,
         ExportFormat::Folded => Drawn::Folded,
-        ExportFormat::Ctf => return trace(&path, args, wanted),
-        ExportFormat::Ndjson => return judged::export(&path, Judged::Ndjson, args, wanted),
-        ExportFormat::Openmetrics => return judged::export(&path, Judged::Openmetrics, args, wanted),
-        ExportFormat::Parquet => return judged::export(&path, Judged::Parquet, args, wanted),
+        ExportFormat::Ctf => return trace(&subject, args, common),
+        ExportFormat::Ndjson => return judged::export(&subject, Judged::Ndjson, args, common),
+        ExportFormat::Openmetrics => return judged::export(&subject, Judged::Openmetrics, args, common),
+        ExportFormat::Parquet => return judged::export(&subject, Judged::Parquet, args, common),
     };
     let writing = written::target(&args.output).map(Writing::begin).transpose()?;
-    let mut readings = Readings::at_present(&path, wanted)?;
+    let options = common.options();
+    let mut readings = Readings::at_present(&subject, &options)?;
     let limits = limits(&args.time, &readings.reading)?;
     let is_timeline = drawn.is_timeline();
-    let said = if is_timeline { said(&readings.reading, limits, wanted) } else { Vec::new() };
-    let words = readings.reading.snapshot.take_words();
-    let reading = &readings.reading;
-    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let model = readings.model_of(Limits::default(), words, &mut locations);
-    let objects = reading.objects(&mut locations);
-    let frames = match &reading.seen {
-        Some(seen) if drawn.has_stacks() => {
-            functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations)
-        }
-        _ => report::StackFrames::default(),
-    };
-    let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(&locations, &files, false);
-    let seen = reading.seen_names(&objects);
-    let names = LockNames { model: &model, locations: &locations, texts: &texts, seen };
-    let mut threads = if is_timeline { all_timelines(&model, &said, limits) } else { Vec::new() };
+    let said = if is_timeline { said(&readings.reading, limits, &options) } else { Vec::new() };
+    let mut case = Case::of(&mut readings, &options);
+    if drawn.has_stacks() {
+        case.find_all_frames();
+    }
+    let (reading, model) = (case.reading, &case.model);
+    let texts = case.texts(false);
+    let names = case.names(&texts);
+    let mut threads = if is_timeline { all_timelines(model, &said, limits) } else { Vec::new() };
     let contention = Contention::of(&threads);
-    let left_out = choose(&mut threads, &model, args.threads);
+    let left_out = choose(&mut threads, model, args.threads);
     threads.sort_by_key(|(id, _)| *id);
     let program = reading.program();
     let scene = Scene {
@@ -86,7 +78,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         threads: &threads,
         said: &said,
         contention: &contention,
-        frames: &frames,
+        frames: &case.frames,
         boot_ns: report::realtime_ns(&reading.snapshot, 0),
     };
     let write = |out: &mut dyn Write| match drawn {
@@ -105,7 +97,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
             out.flush()?;
         }
         None => {
-            let mut out = output(wanted);
+            let mut out = output(common);
             write(&mut out)?;
             out.flush()?;
         }
@@ -122,20 +114,21 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     if let Some(target) = written::target(&args.output) {
         written::remark_of(target);
     }
-    reading.remarks(wanted, &locations, &remarks)
+    remarks::write(reading, common, &case.locations, &remarks)
 }
 
 /// Writes the folder of a trace.
-fn trace(path: &Path, args: &ExportArgs, wanted: &Common) -> Result<u8, AppError> {
+fn trace(subject: &Subject, args: &ExportArgs, common: &Common) -> Result<u8, AppError> {
     let target = written::target(&args.output).ok_or(AppError::NeedsFolder)?;
     let writing = Writing::begin(target)?;
-    let reading = super::log::read(path, wanted)?;
+    let options = common.options();
+    let reading = super::log::read(subject, &options)?;
     let limits = limits(&args.time, &reading)?;
-    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(&options));
     let program = reading.program();
     let leftover = writing.folder(|files| {
         export::ctf(files, &program, &reading.snapshot, &mut locations, reading.horizon(), limits)
     })?;
     written::remark_of(target);
-    reading.remarks(wanted, &locations, &report::remarks::of_leftover(&leftover))
+    remarks::write(&reading, common, &locations, &report::remarks::of_leftover(&leftover))
 }

@@ -5,22 +5,23 @@ use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::io::Write;
 
+use read_rip_case::now_ns;
 use read_rip_evidence::process::{Found, Liveness, MappedFiles, Removal, is_of_another_boot, remove};
 use read_rip_report::{self as report, Json, printable};
 
 use super::error::AppError;
-use super::output::{ERROR, SOUND, now_ns, output, remark};
+use super::output::{ERROR, SOUND, output, remark};
 use super::rings::{look_in, program_of, unfinished};
 use crate::cli::{Common, GcArgs};
 
 /// `read-rip gc`.
-pub(super) fn gc(args: &GcArgs, wanted: &Common) -> Result<u8, AppError> {
-    let mut out = output(wanted);
+pub(super) fn gc(args: &GcArgs, common: &Common) -> Result<u8, AppError> {
+    let mut out = output(common);
     let mut status = SOUND;
     let mapped = LazyCell::new(MappedFiles::search as fn() -> MappedFiles);
     let mut kept_of_program = HashMap::new();
     // The newest first.
-    for ring in look_in(wanted)?.into_iter().map(|ring| ring.with_children(&mapped, true)) {
+    for ring in look_in(common)?.into_iter().map(|ring| ring.with_children(&mapped, true)) {
         let path = printable(&ring.path.to_string_lossy()).into_owned();
         let program = program_of(&ring);
         let kept = kept_of_program.entry((program.clone(), ring.header.uid)).or_insert(0);
@@ -43,13 +44,13 @@ pub(super) fn gc(args: &GcArgs, wanted: &Common) -> Result<u8, AppError> {
                 continue;
             }
         }
-        if wanted.json {
+        if common.json {
             Json(&mut out).removed(&ring.path, args.dry_run)?;
         } else {
             report::removed(&mut out, &ring, &program, args.dry_run, now_ns())?;
         }
     }
-    for file in unfinished(wanted)? {
+    for file in unfinished(common)? {
         let path = printable(&file.path.to_string_lossy()).into_owned();
         if !args.all && !file.is_own() {
             remark(format_args!(
@@ -58,7 +59,7 @@ pub(super) fn gc(args: &GcArgs, wanted: &Common) -> Result<u8, AppError> {
             continue;
         }
         match file.remove(args.dry_run) {
-            Ok(Removal::Removed) if wanted.json => Json(&mut out).removed(&file.path, args.dry_run)?,
+            Ok(Removal::Removed) if common.json => Json(&mut out).removed(&file.path, args.dry_run)?,
             Ok(Removal::Removed) => report::removed_unfinished(&mut out, &file.path, args.dry_run)?,
             // Its process makes it at this moment, or somebody else has removed it.
             Ok(Removal::Gone | Removal::Busy) => {}

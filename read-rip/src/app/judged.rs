@@ -8,20 +8,20 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use read_rip_evidence::process::{self, Ends};
+use read_rip_case::{Case, Reading, Readings, Subject, now_ns};
+use read_rip_evidence::process;
 use read_rip_export as export;
 use read_rip_export::tables::{Key, Moment, Ndjson, Parquet, Record, Table, fill};
 use read_rip_model::locks::LockModel;
 use read_rip_report::{self as report, hex, printable};
 
-use super::check::{Manner, Readings, judge};
+use super::check::{Filter, judge};
 use super::error::AppError;
 use super::limits::limits;
-use super::output::{ERROR, SOUND, now_ns, output};
-use super::reading::Reading;
+use super::output::{ERROR, SOUND, output};
 use super::timelines::said;
 use super::written::{self, Unfinished};
-use crate::cli::{CheckArgs, Common, ExportArgs, RingArgs};
+use crate::cli::{Common, ExportArgs};
 
 /// No part of a file's name is longer, in characters.
 const NAME_CHARACTERS: usize = 64;
@@ -36,36 +36,38 @@ pub(super) enum Judged {
 
 /// `read-rip export` in such a format.
 pub(super) fn export(
-    path: &Path,
+    subject: &Subject,
     format: Judged,
     args: &ExportArgs,
-    wanted: &Common,
+    common: &Common,
 ) -> Result<u8, AppError> {
     if format == Judged::Parquet && written::target(&args.output).is_none() {
         return Err(AppError::NeedsFolder);
     }
-    let check = CheckArgs::of(RingArgs::default());
-    let readings = Readings::of(path, &check, &Ends::default(), wanted)?;
+    let options = common.options();
+    let mut readings = Readings::of(subject, &options)?;
     let limits = limits(&args.time, &readings.reading)?;
-    let said = said(&readings.reading, limits, wanted);
-    let status =
-        judge(readings, &check, &[], wanted, Manner::Full, &mut |found, checked, names, reading| {
-            let snapshot = &reading.snapshot;
-            let boot_ns = report::realtime_ns(snapshot, 0);
-            let record = Record {
-                key: key(reading, names.model, boot_ns),
-                names: *names,
-                said: &said,
-                found,
-                balance: &checked.balance,
-                snapshot,
-                liveness: reading.liveness.as_ref(),
-                losses: reading.losses,
-                limits,
-                boot_ns,
-            };
-            write(&record, format, &reading.program(), args, wanted)
-        })?;
+    let said = said(&readings.reading, limits, &options);
+    let mut case = Case::of(&mut readings, &options);
+    let verdict = judge(&mut case, &Filter::default());
+    let texts = case.texts(false);
+    let names = case.names(&texts);
+    let reading = case.reading;
+    let boot_ns = report::realtime_ns(&reading.snapshot, 0);
+    let record = Record {
+        key: key(reading, names.model, boot_ns),
+        names,
+        said: &said,
+        found: &verdict.found,
+        balance: &verdict.checked.balance,
+        snapshot: &reading.snapshot,
+        liveness: reading.liveness.as_ref(),
+        losses: reading.losses,
+        limits,
+        boot_ns,
+    };
+    write(&record, format, &reading.program(), args, common)?;
+    let status = verdict.finish(&case, common)?;
     // Findings are no failure of an export.
     Ok(if status == ERROR { ERROR } else { SOUND })
 }
@@ -75,14 +77,14 @@ fn write(
     format: Judged,
     program: &str,
     args: &ExportArgs,
-    wanted: &Common,
+    common: &Common,
 ) -> Result<(), AppError> {
     let to_stream = |out: &mut dyn Write| match format {
         Judged::Openmetrics => export::openmetrics(out, program, &record.names, record.found, args.locks),
         Judged::Ndjson | Judged::Parquet => fill(record, &mut Ndjson(out)),
     };
     let Some(target) = written::target(&args.output) else {
-        let mut out = output(wanted);
+        let mut out = output(common);
         to_stream(&mut out)?;
         return Ok(out.flush()?);
     };

@@ -2,12 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use read_rip_case::Reading;
 use read_rip_model::locations::{self, Limits, Locations};
 use read_rip_report as report;
-use read_rip_symbols::{Options, Resolver};
+use read_rip_symbols::Resolver;
 
 use super::error::AppError;
-use super::reading::Reading;
 use crate::cli::{Moment, TimeArgs};
 
 /// The limits that the user wants, of a ring that still has its words.
@@ -24,7 +24,7 @@ pub(super) fn limits(args: &TimeArgs, reading: &Reading) -> Result<Limits, AppEr
     let now_ns = || {
         reading.now_ns.or_else(|| {
             // Times need no symbols.
-            let resolver = Resolver::new(&[], Options::default());
+            let resolver = Resolver::new(&[], Default::default());
             locations::latest_ns(&reading.snapshot, &Locations::new(&reading.snapshot, resolver))
         })
     };

@@ -4,39 +4,36 @@
 
 use std::io::Write;
 
-use read_rip_model::locations::{FileNames, Locations};
+use read_rip_case::{Case, Options, Readings};
 use read_rip_model::locks::{self, Summary};
-use read_rip_report::{self as report, Json, LockNames};
+use read_rip_report::{self as report, Json};
 
-use super::check::Readings;
 use super::error::AppError;
 use super::limits::limits;
 use super::matching::Matching;
 use super::output::prose;
+use super::remarks;
 use crate::cli::{Common, LocksArgs};
 
 /// `read-rip locks`.
-pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring, wanted)?;
-    let mut readings = Readings::at_present(&path, wanted)?;
+pub(super) fn locks(args: &LocksArgs, common: &Common) -> Result<u8, AppError> {
+    let subject = super::rings::choose(&args.ring, common)?;
+    let options = Options { stops_threads: args.stop.stop, ..common.options() };
+    let mut readings = Readings::at_present(&subject, &options)?;
     let limits = limits(&args.time, &readings.reading)?;
-    let words = readings.reading.snapshot.take_words();
-    let reading = &readings.reading;
-    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let mut model = readings.model_of(limits, words, &mut locations);
-    let objects = reading.objects(&mut locations);
-    locks::keep_within(&mut model, &limits, reading.horizon().end_ns);
-    let mut overview = locks::overview(&model, args.all, !limits.is_limited());
-    let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(&locations, &files, args.verbose);
-    let seen = reading.seen_names(&objects);
-    let names = LockNames { model: &model, locations: &locations, texts: &texts, seen };
+    let mut case = Case::within(&mut readings, limits, &options);
+    let reading = case.reading;
+    locks::keep_within(&mut case.model, &limits, reading.horizon().end_ns);
+    let model = &case.model;
+    let mut overview = locks::overview(model, args.all, !limits.is_limited());
+    let texts = case.texts(args.verbose);
+    let names = case.names(&texts);
     if let Some(pattern) = &args.r#match {
         let matching = Matching::new(pattern, &names);
         overview.locks.retain(|lock| matching.has_use(lock));
     }
-    let mut out = prose(wanted);
-    if wanted.json {
+    let mut out = prose(common);
+    if common.json {
         let mut json = Json(&mut out);
         reading.write_ring(&mut json)?;
         json.locks(&overview, &names, &reading.snapshot)?;
@@ -58,6 +55,6 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
         }
     }
     out.flush()?;
-    let remarks = report::remarks::of_locks(&model, &overview, &reading.snapshot, &reading.losses);
-    reading.remarks(wanted, &locations, &remarks)
+    let remarks = report::remarks::of_locks(model, &overview, &reading.snapshot, &reading.losses);
+    remarks::write(reading, common, &case.locations, &remarks)
 }

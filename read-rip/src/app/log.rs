@@ -2,39 +2,38 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
-use read_rip_evidence::core::is_core;
+use read_rip_case::{Options, Reading, Subject};
 use read_rip_model::locations::{FileNames, Locations};
 use read_rip_model::log::{self, Entry, EntryKind};
 use read_rip_report::{self as report, Json, LogWriter, Said};
 use read_rip_ring::events::Leftover;
-use read_rip_ring::{Syntax, Value};
+use read_rip_ring::{Channel, Syntax, Value};
 
 use super::error::AppError;
 use super::limits::limits;
-use super::look::process_of;
 use super::matching::Pattern;
 use super::output::output;
-use super::reading::Reading;
+use super::remarks;
 use crate::cli::{Common, LogArgs, SpansArgs};
 
 /// How often a living ring is read with `--follow`.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// `read-rip log`.
-pub(super) fn log(args: &LogArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring, wanted)?;
-    let mut out = output(wanted);
+pub(super) fn log(args: &LogArgs, common: &Common) -> Result<u8, AppError> {
+    let subject = super::rings::choose(&args.ring, common)?;
+    let options = common.options();
+    let mut out = output(common);
     let mut shown = Shown::default();
     loop {
-        let reading = read(&path, wanted)?;
+        let reading = read(&subject, &options)?;
         // A living program may come to the first event of a channel later.
         if !args.follow {
-            args.channel.iter().try_for_each(|name| reading.channel(name).map(drop))?;
+            args.channel.iter().try_for_each(|name| channel(&reading, name).map(drop))?;
         }
-        let (leftover, locations) = show(&mut out, args, wanted, &reading, &mut shown)?;
+        let (leftover, locations) = show(&mut out, args, (common, &options), &reading, &mut shown)?;
         out.flush()?;
         if args.follow && !reading.is_final() {
             drop(locations);
@@ -55,15 +54,16 @@ pub(super) fn log(args: &LogArgs, wanted: &Common) -> Result<u8, AppError> {
         if args.follow {
             remarks.extend(report::remarks::of_unseen(shown.lost_words));
         }
-        return reading.remarks(wanted, &locations, &remarks);
+        return remarks::write(&reading, common, &locations, &remarks);
     }
 }
 
 /// `read-rip spans`.
-pub(super) fn spans(args: &SpansArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring, wanted)?;
-    let reading = read(&path, wanted)?;
-    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
+pub(super) fn spans(args: &SpansArgs, common: &Common) -> Result<u8, AppError> {
+    let subject = super::rings::choose(&args.ring, common)?;
+    let options = common.options();
+    let reading = read(&subject, &options)?;
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(&options));
     let slots = || reading.snapshot.all_recorded();
     let limits = limits(&args.time, &reading)?;
     let (mut entries, leftover) = log::entries(&reading.snapshot, slots(), &locations, reading.horizon());
@@ -85,8 +85,8 @@ pub(super) fn spans(args: &SpansArgs, wanted: &Common) -> Result<u8, AppError> {
             is_named || !span.open.is_empty()
         });
     }
-    let mut out = output(wanted);
-    if wanted.json {
+    let mut out = output(common);
+    if common.json {
         let mut json = Json(&mut out);
         reading.write_ring(&mut json)?;
         for span in &spans {
@@ -107,15 +107,25 @@ pub(super) fn spans(args: &SpansArgs, wanted: &Common) -> Result<u8, AppError> {
         remarks.push(nothing(&reading, args.r#match.is_some() || args.time.is_limited()).to_owned());
     }
     remarks.extend(report::remarks::of_spans(&reading.snapshot));
-    reading.remarks(wanted, &locations, &remarks)
+    remarks::write(&reading, common, &locations, &remarks)
 }
 
 /// Reads a ring. Only rings have events.
-pub(super) fn read(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
-    if is_core(path) || process_of(path).is_some() {
-        return Err(AppError::NoEvents { path: path.to_owned() });
+pub(super) fn read(subject: &Subject, options: &Options) -> Result<Reading, AppError> {
+    if !subject.is_ring() {
+        return Err(AppError::NoEvents { path: subject.path().into_owned() });
     }
-    Ok(Reading::of(path, wanted)?.with_present_names())
+    Ok(Reading::of(subject, options)?.with_present_names())
+}
+
+/// The channel that the user names.
+pub(super) fn channel<'r>(reading: &'r Reading, name: &str) -> Result<&'r Channel, AppError> {
+    let channels = || reading.snapshot.channels.iter().flatten();
+    channels().find(|channel| channel.name == name).ok_or_else(|| AppError::NoChannel {
+        path: reading.path.clone(),
+        name: name.to_owned(),
+        known: channels().map(|channel| channel.name.clone()).collect(),
+    })
 }
 
 /// What was shown so far.
@@ -160,12 +170,12 @@ impl Shown {
 fn show<'r>(
     out: &mut impl Write,
     args: &LogArgs,
-    wanted: &Common,
+    (common, options): (&Common, &Options),
     reading: &'r Reading,
     shown: &mut Shown,
 ) -> Result<(Leftover, Locations<'r>), AppError> {
     let snapshot = &reading.snapshot;
-    let mut locations = Locations::new(snapshot, reading.resolver(wanted));
+    let mut locations = Locations::new(snapshot, reading.resolver(options));
     let (mut entries, leftover) =
         log::entries(snapshot, snapshot.all_recorded(), &locations, reading.horizon());
     let limits = limits(&args.time, reading)?;
@@ -184,10 +194,10 @@ fn show<'r>(
     let places: Vec<_> =
         entries.iter().map(|entry| locations.find(snapshot.recorded(entry.slot), &entry.event)).collect();
     let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(&locations, &files, false);
+    let texts = report::location_texts(&locations, files, false);
     let names_process = names_process(reading);
     let matching = args.r#match.as_ref().map(|pattern| Pattern { pattern, names_process });
-    if wanted.json && !shown.has_ring {
+    if common.json && !shown.has_ring {
         reading.write_ring(&mut Json(&mut *out))?;
         shown.has_ring = true;
     }
@@ -201,7 +211,7 @@ fn show<'r>(
             continue;
         }
         shown.entries += 1;
-        if wanted.json {
+        if common.json {
             let site = locations.get(place).sites.first().map(|&at| locations.site(at));
             let values: Vec<Value> = match entry.kind {
                 EntryKind::End(_) => Vec::new(),

@@ -1,7 +1,7 @@
 //! `check --all`: which processes of this machine are stuck, in one line each.
 //!
 //! All processes have one window. First each process, and each ring whose process may live, is read once; after the
-//! window only what may be stuck is read again: see `glance`. So a machine with hundreds of healthy processes takes
+//! window only what may be stuck is read again: see [`Triage`]. So a machine with hundreds of healthy processes takes
 //! little more than the window. The rings of dead processes are read afterwards, one after another. There may be
 //! thousands, and anybody may have put them there: what was found before them is shown first.
 //!
@@ -10,28 +10,26 @@
 use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use read_rip_case::{Begun, Case, First, Options, Reading, Readings, Subject, Triage};
 use read_rip_evidence::patience::{each as each_process, is_silent};
 use read_rip_evidence::process::live::{Error, LiveTarget, processes};
 use read_rip_evidence::process::{Ends, Found, Liveness, MappedFiles};
 use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::Confidence;
-use read_rip_report::ci::{Case, CaseFinding};
+use read_rip_report::ci::{CaseFinding, TestCase};
 use read_rip_report::{self as report, Json, Looked};
-use read_rip_symbols::OpenedFiles;
 
-use super::check::{Begun, First, Manner, Readings, judge, suppressions, write_json};
-use super::collect::Collection;
+use super::check::judge;
+use super::collect::{Collection, filter};
 use super::error::AppError;
-use super::glance::Glance;
-use super::look::path_of;
 use super::output::{UNJUDGED, prose, remark};
 use super::progress::Progress;
-use super::reading::Reading;
+use super::remarks;
 use super::rings::look_everywhere;
 use crate::cli::{CheckArgs, Common};
 
@@ -43,17 +41,18 @@ struct Stuck {
 }
 
 /// `read-rip check --all`: first the living, the worst on top, and then the rings of the dead, one after another.
-pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
-    let rules = suppressions(&args.suppress)?;
-    let mut collection = Collection::new(args, &rules, wanted);
-    let mut machine = Machine { args, wanted, opened: OpenedFiles::default(), looked: Looked::default() };
+pub(super) fn check(args: &CheckArgs, common: &Common) -> Result<u8, AppError> {
+    let options = args.options(common);
+    let mut collection = Collection::new(filter(args)?, &args.source, &options, common);
+    let group = args.cgroup.as_deref();
+    let mut machine = Machine { group, options: &options, common, looked: Looked::default() };
     let mut stuck = Vec::new();
     let dead = machine.read_living(&mut |path, pid, readings| {
         stuck.extend(add(&mut collection, path, pid, readings)?);
         Ok(())
     })?;
     stuck.sort_by_key(|found| std::cmp::Reverse(found.rank));
-    let mut out = prose(wanted);
+    let mut out = prose(common);
     for found in &stuck {
         out.write_all(&found.text)?;
     }
@@ -70,12 +69,12 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     }
     drop(progress);
     let looked = Looked { stuck, ..machine.looked };
-    match wanted.json {
+    match common.json {
         true => Json(&mut out).looked(&looked)?,
         false => report::looked(&mut out, &looked)?,
     }
     out.flush()?;
-    if let Some(hint) = looked.hint().filter(|_| !wanted.json) {
+    if let Some(hint) = looked.hint().filter(|_| !common.json) {
         remark(format_args!("Hint: {hint}"));
     }
     collection.write(&args.ci)?;
@@ -90,10 +89,10 @@ pub(super) type Each<'a> =
 
 /// The processes and rings of this machine, while they are read.
 pub(super) struct Machine<'a> {
-    pub(super) args: &'a CheckArgs,
-    pub(super) wanted: &'a Common,
-    /// Many rings may name one program.
-    pub(super) opened: OpenedFiles,
+    /// The control group whose processes are read; `None`: all.
+    pub(super) group: Option<&'a str>,
+    pub(super) options: &'a Options,
+    pub(super) common: &'a Common,
     /// Counts what was read, but for what is stuck.
     pub(super) looked: Looked,
 }
@@ -102,43 +101,43 @@ impl Machine<'_> {
     /// Reads all processes, and the rings of those that may live. Returns the other rings and the copies, the newest
     /// first.
     pub(super) fn read_living(&mut self, each: &mut Each<'_>) -> Result<Vec<Found>, AppError> {
-        let Machine { args, wanted, .. } = *self;
-        let glances = glance(args, &mut self.looked)?;
+        let Machine { group, options, common, .. } = *self;
+        let triages = triage(group, &mut self.looked)?;
         let mapped = LazyCell::new(MappedFiles::search as fn() -> MappedFiles);
         // A copy says nothing that its original does not say.
         let is_past =
             |ring: &Found| ring.header.is_copy() || ring.liveness.is_final() && !ring.may_have_child(&mapped);
-        let (mut dead, living) = look_everywhere(wanted)?.into_iter().partition::<Vec<_>, _>(is_past);
-        if args.cgroup.is_some() {
+        let (mut dead, living) = look_everywhere(common)?.into_iter().partition::<Vec<_>, _>(is_past);
+        if group.is_some() {
             dead.clear();
         }
-        let rings = rings(args, wanted, living, &glances, each)?;
-        thread::sleep(args.window);
+        let rings = rings(group, options, living, &triages, each)?;
+        thread::sleep(options.window);
 
         let recorded: HashSet<u32> = rings.iter().filter_map(Ring::process).collect();
         let items =
-            glances.iter().map(|glance| (Arc::clone(glance), recorded.contains(&glance.pid))).collect();
-        let own = wanted.clone();
-        let second = move |(glance, is_recorded): &(Arc<Glance>, bool)| {
-            (*is_recorded || glance.may_wait()).then(|| glance.second(*is_recorded, &own)).flatten()
-        };
-        let seen = each_process(items, |(glance, _)| glance.pid, second);
+            triages.iter().map(|triage| (Arc::clone(triage), recorded.contains(&triage.pid))).collect();
+        let second = Triage::second_readings(options);
+        let seen = each_process(
+            items,
+            |(triage, _)| triage.pid,
+            move |(triage, is_recorded): &(Arc<Triage>, bool)| second(triage, *is_recorded),
+        );
         let mut seen: Vec<Option<Standings>> = seen.into_iter().map(Option::flatten).collect();
-        count(&glances, &mut self.looked);
+        count(&triages, &mut self.looked);
         self.looked.rings += rings.len();
         for ring in rings {
-            let at = ring.process().and_then(|pid| glances.iter().position(|glance| glance.pid == pid));
+            let at = ring.process().and_then(|pid| triages.iter().position(|triage| triage.pid == pid));
             let of_process = at.and_then(|at| seen[at].take());
             let (path, readings) = match ring {
                 Ring { path, begun: Begun::Complete(readings) } => (path, Ok(*readings)),
-                Ring { path, begun: Begun::First(first) } => (path, first.end(of_process, wanted)),
+                Ring { path, begun: Begun::First(first) } => (path, first.end(of_process, options)),
             };
-            each(path, None, readings.map(|readings| readings.sharing(&self.opened)))?;
+            each(path, None, readings.map_err(AppError::from))?;
         }
         for seen in seen.into_iter().flatten().filter(|seen| !recorded.contains(&seen.target.pid)) {
-            let path = path_of(seen.target.pid);
-            let readings = Readings::one(Reading::of_process(&path, seen)).sharing(&self.opened);
-            each(path, None, Ok(readings))?;
+            let reading = Reading::of_process(seen);
+            each(reading.path.clone(), None, Ok(reading.into()))?;
         }
         Ok(dead)
     }
@@ -146,41 +145,47 @@ impl Machine<'_> {
     /// Reads a ring of a process that is dead, or a copy. Returns what an [`Each`] gets.
     pub(super) fn read_dead(&mut self, ring: Found) -> (PathBuf, Option<u32>, Result<Readings, AppError>) {
         self.looked.rings += 1;
-        let readings = match Readings::begin(&ring.path, &Ends::default(), self.wanted) {
+        let readings = match begin(&ring.path, self.options) {
             Ok(Begun::Complete(readings)) => Ok(*readings),
             // By its header the process was dead when the ring was found. By what was read now, it may live.
             Ok(Begun::First(first)) => {
-                thread::sleep(self.args.window);
-                first.end(None, self.wanted)
+                thread::sleep(self.options.window);
+                first.end(None, self.options).map_err(AppError::from)
             }
             Err(error) => Err(error),
         };
         let pid = readings.is_err().then_some(ring.header.pid);
-        (ring.path, pid, readings.map(|readings| readings.sharing(&self.opened)))
+        (ring.path, pid, readings)
     }
 }
 
+/// Reads a ring for the first time.
+fn begin(path: &Path, options: &Options) -> Result<Begun, AppError> {
+    let subject = Subject::of_file(path, options)?;
+    Ok(Readings::begin(&subject, &Ends::default(), options)?)
+}
+
 /// Reads all processes for the first time.
-fn glance(args: &CheckArgs, looked: &mut Looked) -> Result<Vec<Arc<Glance>>, AppError> {
-    let group = args.cgroup.clone();
+fn triage(group: Option<&str>, looked: &mut Looked) -> Result<Vec<Arc<Triage>>, AppError> {
+    let wanted = group.map(str::to_owned);
     let first = move |&pid: &u32| {
         let live = match LiveTarget::open_here(pid) {
             Ok(live) => live,
             Err(error) => return Some(Err(error)),
         };
-        if group.as_ref().is_some_and(|group| !live.is_in_group(group)) {
+        if wanted.as_ref().is_some_and(|group| !live.is_in_group(group)) {
             return None;
         }
-        Some(Glance::first(&live))
+        Some(Triage::first(&live))
     };
     let pids = processes();
     let found = each_process(pids.clone(), |&pid| pid, first.clone());
     // A process that does not answer is read without its memory.
     let found = pids.iter().zip(found).filter_map(|(pid, found)| found.unwrap_or_else(|| first(pid)));
-    let mut glances = Vec::new();
+    let mut triages = Vec::new();
     for found in found {
         match found {
-            Ok(glance) => glances.push(Arc::new(glance)),
+            Ok(triage) => triages.push(Arc::new(triage)),
             Err(Error::KernelThread { .. }) => looked.of_kernel += 1,
             Err(Error::Zombie { .. }) => looked.zombies += 1,
             Err(Error::Invisible { .. } | Error::System { .. }) => looked.hidden += 1,
@@ -189,22 +194,22 @@ fn glance(args: &CheckArgs, looked: &mut Looked) -> Result<Vec<Arc<Glance>>, App
             Err(Error::NoProcess { .. } | Error::Ended { .. } | Error::Ambiguous { .. }) => {}
         }
     }
-    match &args.cgroup {
-        Some(group) if glances.is_empty() => Err(AppError::NoProcessIn { group: group.clone() }),
-        _ => Ok(glances),
+    match group {
+        Some(group) if triages.is_empty() => Err(AppError::NoProcessIn { group: group.to_owned() }),
+        _ => Ok(triages),
     }
 }
 
 /// Counts the processes that were looked at. Whether one answers is known after the second reading.
-fn count(glances: &[Arc<Glance>], looked: &mut Looked) {
-    for glance in glances {
-        match glance.hidden {
-            _ if is_silent(glance.pid) => looked.silent += 1,
+fn count(triages: &[Arc<Triage>], looked: &mut Looked) {
+    for triage in triages {
+        match triage.hidden {
+            _ if is_silent(triage.pid) => looked.silent += 1,
             Some(Hidden::OtherArchitecture(_)) => looked.unsupported += 1,
             Some(_) => looked.hidden += 1,
             None => {
                 looked.processes += 1;
-                looked.threads += glance.threads();
+                looked.threads += triage.threads();
             }
         }
     }
@@ -228,15 +233,15 @@ impl Ring {
 
 /// Reads rings for the first time. If a control group is wanted: only the rings of its living processes.
 fn rings(
-    args: &CheckArgs,
-    wanted: &Common,
+    group: Option<&str>,
+    options: &Options,
     found: Vec<Found>,
-    glances: &[Arc<Glance>],
+    triages: &[Arc<Triage>],
     each: &mut Each<'_>,
 ) -> Result<Vec<Ring>, AppError> {
     let mut rings = Vec::new();
     for found in found {
-        let begun = match Readings::begin(&found.path, &Ends::default(), wanted) {
+        let begun = match begin(&found.path, options) {
             Ok(begun) => begun,
             Err(error) => {
                 each(found.path, Some(found.header.pid), Err(error))?;
@@ -244,8 +249,8 @@ fn rings(
             }
         };
         let ring = Ring { path: found.path, begun };
-        let is_in_group = |pid| glances.iter().any(|glance| glance.pid == pid);
-        if args.cgroup.is_none() || ring.process().is_some_and(is_in_group) {
+        let is_in_group = |pid| triages.iter().any(|triage| triage.pid == pid);
+        if group.is_none() || ring.process().is_some_and(is_in_group) {
             rings.push(ring);
         }
     }
@@ -259,28 +264,30 @@ fn add(
     pid: Option<u32>,
     readings: Result<Readings, AppError>,
 ) -> Result<Option<Stuck>, AppError> {
-    let (args, rules, wanted) = (collection.args, collection.rules, collection.wanted);
     let program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut case = Case { program, pid, findings: Vec::new(), error: None };
+    let mut test = TestCase { program, pid, findings: Vec::new(), error: None };
     let mut stuck = None;
-    let checked = readings.and_then(|readings| {
-        judge(readings, args, rules, wanted, Manner::Findings, &mut |found, checked, names, reading| {
-            (case.program, case.pid) = (reading.program(), reading.pid());
-            case.findings = found.iter().map(|finding| CaseFinding::of(finding, names)).collect();
-            let Some(worst) = found.first() else { return Ok(()) };
+    let checked = readings.and_then(|mut readings| {
+        let mut case = Case::of(&mut readings, collection.options);
+        let verdict = judge(&mut case, &collection.filter);
+        if let Some(worst) = verdict.found.first() {
+            let texts = case.texts(false);
+            let (names, reading) = (case.names(&texts), case.reading);
+            (test.program, test.pid) = (reading.program(), reading.pid());
+            test.findings = verdict.found.iter().map(|finding| CaseFinding::of(finding, &names)).collect();
             let mut text = Vec::new();
-            match wanted.json {
-                true => write_json(&mut text, found, checked, names, reading)?,
+            match collection.common.json {
+                true => verdict.write_json(&mut text, &names, reading)?,
                 false => {
                     let (process, name) = names_of(reading);
-                    report::stuck(&mut text, found, names, &process, &name)?;
+                    report::stuck(&mut text, &verdict.found, &names, &process, &name)?;
                 }
             }
             stuck = Some(Stuck { rank: (worst.confidence, worst.threads_hurt), text });
-            Ok(())
-        })
+        }
+        Ok(verdict.status(remarks::report_defects(case.reading, collection.common)?))
     });
-    collection.add(case, checked)?;
+    collection.add(test, checked)?;
     Ok(stuck)
 }
 

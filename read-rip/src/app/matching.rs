@@ -27,7 +27,7 @@ impl Pattern<'_> {
         slot: &Slot,
         last: Option<LocationId>,
         locations: &Locations<'_>,
-        texts: &LocationTexts<'_>,
+        texts: &LocationTexts,
     ) -> bool {
         self.has_thread(&slot.name, slot.tid, slot.pid)
             || last.is_some_and(|location| {

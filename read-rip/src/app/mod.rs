@@ -2,44 +2,35 @@
 //!
 //! The commands connect the layers. They decode, analyse and format nothing themselves.
 
-mod answers;
 mod bare;
 mod captures;
 mod check;
 mod collect;
-mod cores;
 mod diff;
 mod error;
-mod exact;
 mod export;
 mod gc;
-mod glance;
 mod install;
 mod judged;
 mod limits;
 mod locks;
 mod log;
-mod look;
 mod machine;
 mod matching;
 mod output;
-mod processes;
 mod processes_by;
 mod progress;
-mod reading;
 mod record;
 mod remarks;
 mod report;
 mod rings;
 mod run;
 mod save;
-mod saved;
 mod set;
 mod show;
 mod signals;
 mod source;
 mod tasks;
-mod thread_names;
 mod timelines;
 mod top;
 mod verdict;
@@ -70,9 +61,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Runs a command. Writes to standard output and standard error, as the program does.
-pub fn run_command(mut cli: Cli) -> ExitCode {
-    cli.common.process = cli.process();
-    cli.common.stop = cli.stops();
+pub fn run_command(cli: Cli) -> ExitCode {
     let result = match cli.command {
         None => show::show(&cli.ring, &cli.show, &cli.common),
         Some(Command::List) => rings::list(&cli.common),

@@ -25,8 +25,8 @@ pub(super) const UNJUDGED: u8 = 3;
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Standard output, with colours where the options say so.
-pub(super) fn output(wanted: &Common) -> impl Write + use<> {
-    let choice = match wanted.color {
+pub(super) fn output(common: &Common) -> impl Write + use<> {
+    let choice = match common.color {
         clap::ColorChoice::Auto => AutoStream::choice(&io::stdout()),
         clap::ColorChoice::Always => ColorChoice::Always,
         clap::ColorChoice::Never => ColorChoice::Never,
@@ -49,10 +49,10 @@ pub(super) fn bytes() -> io::Result<impl Write + use<>> {
 }
 
 /// Standard output for sentences: on a terminal, lines that are too long are broken between words.
-pub(super) fn prose(wanted: &Common) -> Box<dyn Write> {
+pub(super) fn prose(common: &Common) -> Box<dyn Write> {
     match width(io::stdout()) {
-        Some(width) if !wanted.json => Box::new(Wrapping::new(output(wanted), width)),
-        _ => Box::new(output(wanted)),
+        Some(width) if !common.json => Box::new(Wrapping::new(output(common), width)),
+        _ => Box::new(output(common)),
     }
 }
 
@@ -74,12 +74,6 @@ pub(super) fn is_terminal() -> bool {
 /// The columns of a terminal; `None` if it is something else.
 pub(super) fn width(stream: impl AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0))
-}
-
-/// The time, ns since 1970.
-pub(super) fn now_ns() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What did not answer so far, or was not asked because it may not answer: a sentence each.

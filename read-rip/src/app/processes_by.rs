@@ -46,10 +46,8 @@ pub(super) fn pid(pid: u32) -> Result<u32, AppError> {
             ));
             Ok(found)
         }
-        (Err(Error::NoProcess { .. }), [_, _, ..]) => {
-            Err(AppError::Process(Error::Ambiguous { pid, found: inside }))
-        }
-        (Err(error), _) => Err(AppError::Process(error)),
+        (Err(Error::NoProcess { .. }), [_, _, ..]) => Err(Error::Ambiguous { pid, found: inside }.into()),
+        (Err(error), _) => Err(error.into()),
     }
 }
 
@@ -57,7 +55,7 @@ pub(super) fn pid(pid: u32) -> Result<u32, AppError> {
 fn supported(live: &LiveTarget) -> Result<(), AppError> {
     match live.hidden() {
         Some(Hidden::OtherArchitecture(found)) => {
-            Err(AppError::Process(Error::OtherArchitecture { pid: live.pid(), found: found.clone() }))
+            Err(Error::OtherArchitecture { pid: live.pid(), found: found.clone() }.into())
         }
         _ => Ok(()),
     }

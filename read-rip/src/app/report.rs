@@ -6,58 +6,62 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use read_rip_evidence::core::is_core;
-use read_rip_evidence::process::Ends;
+use read_rip_case::{Case, Options, Reading, Readings, Subject, now_ns};
 use read_rip_export::Said;
 use read_rip_export::page::{self, Entry, Page, Told};
-use read_rip_model::findings::Finding;
 use read_rip_model::locations::{FileNames, Limits, LocationId, Locations};
 use read_rip_model::locks::{self, LockModel};
 use read_rip_model::log::{self, EntryKind};
 use read_rip_model::threads::{self, ThreadState};
-use read_rip_report::{self as report, ActivityWords, Checked, LockNames};
+use read_rip_report::{self as report, ActivityWords, LockNames};
 
-use super::bare::functions;
-use super::check::{Manner, Readings, judge};
+use super::check::{Filter, Verdict, judge};
 use super::error::AppError;
-use super::output::{ERROR, SOUND, now_ns};
-use super::reading::Reading;
+use super::output::{ERROR, SOUND};
+use super::remarks;
 use super::timelines::{said_in, timelines};
 use super::top::picture;
 use super::written::{self, name_of};
-use crate::cli::{CheckArgs, Common, ReportArgs, RingArgs};
+use crate::cli::{Common, ReportArgs};
 
 /// More locks are only counted.
 const LOCKS_MAX: usize = 5000;
 
 /// `read-rip report`.
-pub(super) fn report(args: &ReportArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring, wanted)?;
-    let target = args.output.clone().unwrap_or_else(|| default_target(&path));
-    let status = write(&path, &target, args, wanted, Manner::Full)?;
+pub(super) fn report(args: &ReportArgs, common: &Common) -> Result<u8, AppError> {
+    let subject = super::rings::choose(&args.ring, common)?;
+    let target = args.output.clone().unwrap_or_else(|| default_target(&subject.path()));
+    let status = write(&subject, &target, args, common, true)?;
     written::remark_of(&target);
     // Findings are no failure of writing.
     Ok(if status == ERROR { ERROR } else { SOUND })
 }
 
-/// Writes the file. Returns the exit status of `check`.
+/// Writes the file. Returns the exit status of `check`; if `has_remarks`, its remarks are written too.
 pub(super) fn write(
-    path: &Path,
+    subject: &Subject,
     target: &Path,
     args: &ReportArgs,
-    wanted: &Common,
-    manner: Manner,
+    common: &Common,
+    has_remarks: bool,
 ) -> Result<u8, AppError> {
-    let of_check = CheckArgs { window: args.window, stop: args.stop, ..CheckArgs::of(RingArgs::default()) };
-    let mut readings = Readings::of(path, &of_check, &Ends::default(), wanted)?;
+    let options = Options { window: args.window, stops_threads: args.stop.stop, ..common.options() };
+    let mut readings = Readings::of(subject, &options)?;
     readings.reading = readings.reading.with_present_names();
     let period_ns = readings.period_ns();
-    // The words are needed for this, and are taken away by the judgement.
-    let record = record(&readings.reading, args.events, wanted);
-    judge(readings, &of_check, &[], wanted, manner, &mut |found, checked, names, reading| {
-        let parts = Parts { found, checked, names, reading, period_ns };
-        parts.write(&record, args, target, wanted)
-    })
+    // The words are needed for this, and the case takes them.
+    let record = record(&readings.reading, args.events, &options);
+    let mut case = Case::of(&mut readings, &options);
+    let verdict = judge(&mut case, &Filter::default());
+    case.find_all_frames();
+    let texts = case.texts(false);
+    let names = case.names(&texts);
+    Parts { verdict: &verdict, names: &names, case: &case, period_ns }
+        .write(&record, args, target, common)?;
+    match has_remarks {
+        true => verdict.finish(&case, common),
+        false => Ok(verdict.status(SOUND)),
+    }
 }
 
 /// The file that is written if the user names none.
@@ -74,9 +78,9 @@ struct Record {
 }
 
 /// What the program said: at most so many events, the newest ones.
-fn record(reading: &Reading, most: usize, wanted: &Common) -> Record {
+fn record(reading: &Reading, most: usize, options: &Options) -> Record {
     let snapshot = &reading.snapshot;
-    let mut locations = Locations::new(snapshot, reading.resolver(wanted));
+    let mut locations = Locations::new(snapshot, reading.resolver(options));
     let slots = || snapshot.all_recorded();
     let (entries, leftover) = log::entries(snapshot, slots(), &locations, reading.horizon());
     let spans = log::spans(snapshot, &entries, slots(), &mut locations, reading.now_ns);
@@ -88,7 +92,7 @@ fn record(reading: &Reading, most: usize, wanted: &Common) -> Record {
     let places: Vec<LocationId> =
         kept.iter().map(|entry| locations.find(snapshot.recorded(entry.slot), &entry.event)).collect();
     let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(&locations, &files, false);
+    let texts = report::location_texts(&locations, files, false);
     let names_process = super::log::names_process(reading);
     let entry = |(entry, place): (&log::Entry, LocationId)| {
         let slot = snapshot.recorded(entry.slot);
@@ -113,10 +117,9 @@ fn record(reading: &Reading, most: usize, wanted: &Common) -> Record {
 
 /// What a judgement gives.
 struct Parts<'a> {
-    found: &'a [Finding],
-    checked: &'a Checked,
+    verdict: &'a Verdict,
     names: &'a LockNames<'a>,
-    reading: &'a Reading,
+    case: &'a Case<'a>,
     period_ns: Option<u64>,
 }
 
@@ -126,12 +129,12 @@ impl Parts<'_> {
         record: &Record,
         args: &ReportArgs,
         target: &Path,
-        wanted: &Common,
+        common: &Common,
     ) -> Result<(), AppError> {
-        let &Parts { found, checked, names, reading, period_ns } = self;
-        let model = names.model;
+        let &Parts { verdict, names, case, period_ns } = self;
+        let (model, reading) = (&case.model, case.reading);
         let overview = locks::overview(model, false, true);
-        let picture = picture::make(found, checked, names, reading, period_ns, &overview, LOCKS_MAX)?;
+        let picture = picture::make(verdict, names, reading, period_ns, &overview, LOCKS_MAX)?;
         let (mut timelines, timelines_left_out) =
             timelines(model, &record.said, Limits::default(), args.threads);
         let undated = timelines.iter().map(|(_, timeline)| timeline.undated).sum();
@@ -140,8 +143,8 @@ impl Parts<'_> {
         let page = Page {
             process: process(reading),
             names,
-            found,
-            checked,
+            found: &verdict.found,
+            checked: &verdict.checked,
             picture: &picture,
             records: shown.map(|summary| &model.locks[summary.lock].record).collect(),
             groups: threads::condense(&places(model), names.locations),
@@ -150,8 +153,8 @@ impl Parts<'_> {
             timelines_left_out,
             told: &record.told,
             snapshot: &reading.snapshot,
-            stacks: self.stacks(wanted)?,
-            remarks: self.remarks(record, undated, wanted),
+            stacks: self.stacks()?,
+            remarks: self.remarks(record, undated, common),
             facts: facts(reading)?,
             boot_realtime_ns: report::realtime_ns(&reading.snapshot, 0),
             written: utc(now_ns()),
@@ -160,33 +163,29 @@ impl Parts<'_> {
     }
 
     /// What is not shown, not known or damaged.
-    fn remarks(&self, record: &Record, undated: usize, wanted: &Common) -> Vec<String> {
-        let mut remarks = report::remarks::of_check(self.names.model, self.checked);
+    fn remarks(&self, record: &Record, undated: usize, common: &Common) -> Vec<String> {
+        let mut lines = report::remarks::of_check(&self.case.model, &self.verdict.checked);
         // The verdict says how many findings there are.
-        if self.checked.findings > 0 {
-            remarks.remove(0);
+        if self.verdict.checked.findings > 0 {
+            lines.remove(0);
         }
-        if undated > 0 && self.names.model.is_recorded() {
-            remarks.push(report::remarks::of_undated(undated));
+        if undated > 0 && self.case.model.is_recorded() {
+            lines.push(report::remarks::of_undated(undated));
         }
-        remarks.extend_from_slice(&record.remarks);
-        remarks.extend(self.reading.besides(wanted, self.names.locations));
-        for (what, hint) in self.reading.damage() {
-            remarks.push(format!("Damaged: {what}. Hint: {hint}"));
+        lines.extend_from_slice(&record.remarks);
+        lines.extend(remarks::besides(self.case.reading, common, &self.case.locations));
+        for (what, hint) in remarks::damage(self.case.reading) {
+            lines.push(format!("Damaged: {what}. Hint: {hint}"));
         }
-        remarks
+        lines
     }
 
     /// The stacks that are known: of each, the threads that have it, then its lines.
-    fn stacks(&self, wanted: &Common) -> io::Result<Vec<Vec<String>>> {
-        let Some((words, seen)) = ActivityWords::new(self.names).zip(self.reading.seen.as_ref()) else {
-            return Ok(Vec::new());
-        };
-        let mut locations = Locations::new(&self.reading.snapshot, self.reading.resolver(wanted));
-        let frames = functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
-        let files = FileNames::of_paths(frames.values().flatten().filter_map(|frame| frame.file.as_deref()));
+    fn stacks(&self) -> io::Result<Vec<Vec<String>>> {
+        let Some(words) = ActivityWords::new(self.names) else { return Ok(Vec::new()) };
+        let file = |path: &str| self.names.texts.file(path).to_owned();
         let mut text = Vec::new();
-        report::stacks(&mut text, &words, |_| true, |path| files.get(path).to_owned(), &frames)?;
+        report::stacks(&mut text, &words, |_| true, file, &self.case.frames)?;
         let lines = report::plain_lines(&text);
         Ok(lines.split(String::is_empty).filter(|lines| !lines.is_empty()).map(<[String]>::to_vec).collect())
     }
@@ -221,7 +220,7 @@ fn facts(reading: &Reading) -> io::Result<Vec<(String, String)>> {
     };
     let (path, program) = (&reading.path, reading.program());
     if reading.bare().is_some() {
-        let what = if is_core(path) { "core file" } else { "process" };
+        let what = if reading.core.is_some() { "core file" } else { "process" };
         fact(what, &path.to_string_lossy())?;
         fact("program", &program)?;
     } else {

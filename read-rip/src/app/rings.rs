@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use read_rip_case::{Error as ReadError, Subject, now_ns};
 use read_rip_evidence::process::live::Error;
 use read_rip_evidence::process::{
     Found, MappedFiles, Removal, Unfinished, Unreadable, directories_of_processes, has_threads, newest_first,
@@ -14,17 +15,16 @@ use read_rip_report::{self as report, Json, printable};
 use read_rip_ring::Header;
 
 use super::error::AppError;
-use super::look::path_of;
-use super::output::{SOUND, now_ns, output, remark, width};
+use super::output::{SOUND, output, remark, width};
 use super::processes_by;
 use crate::cli::{Common, RingArgs};
 
 /// `read-rip list`.
-pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
-    let rings = with_programs(look_everywhere(wanted)?);
-    let unreadable = unreadable(wanted);
-    let mut out = output(wanted);
-    if wanted.json {
+pub(super) fn list(common: &Common) -> Result<u8, AppError> {
+    let rings = with_programs(look_everywhere(common)?);
+    let unreadable = unreadable(common);
+    let mut out = output(common);
+    if common.json {
         let mut json = Json(&mut out);
         for (ring, program) in &rings {
             json.found(ring, program)?;
@@ -36,20 +36,20 @@ pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
             json.unreadable(ring)?;
         }
     } else if rings.is_empty() && unreadable.is_empty() {
-        remark(format_args!("No rings in {}", printable(&names(wanted))));
+        remark(format_args!("No rings in {}", printable(&names(common))));
     } else {
         report::list(&mut out, &rings, &unreadable, now_ns(), width(std::io::stdout()))?;
     }
     out.flush()?;
-    if !wanted.json {
-        leftovers(wanted)?;
+    if !common.json {
+        leftovers(common)?;
     }
     Ok(SOUND)
 }
 
 /// Says which unfinished rings dead processes of this user have left.
-fn leftovers(wanted: &Common) -> Result<(), AppError> {
-    for file in unfinished(wanted)?.iter().filter(|file| file.is_own()) {
+fn leftovers(common: &Common) -> Result<(), AppError> {
+    for file in unfinished(common)?.iter().filter(|file| file.is_own()) {
         // Whether its maker is dead is asked as `gc` asks it.
         if matches!(file.remove(true), Ok(Removal::Removed)) {
             let path = file.path.to_string_lossy();
@@ -62,32 +62,44 @@ fn leftovers(wanted: &Common) -> Result<(), AppError> {
     Ok(())
 }
 
-/// The ring that the arguments name; without any, the only one there is, or the only one of a living process.
-pub(super) fn choose(args: &RingArgs, wanted: &Common) -> Result<PathBuf, AppError> {
+/// What the arguments name; without any, the only ring there is, or the only one of a living process.
+pub(super) fn choose(args: &RingArgs, common: &Common) -> Result<Subject, AppError> {
+    let of_file = |path: &Path| Ok(Subject::of_file(path, &common.options())?);
     let Some(name) = args.name() else {
-        let rings = look_in(wanted)?;
-        let rings = if rings.is_empty() { look_everywhere(wanted)? } else { rings };
-        return only(rings, AppError::NoRing { dir: names(wanted).into() });
+        let rings = look_in(common)?;
+        let rings = if rings.is_empty() { look_everywhere(common)? } else { rings };
+        return of_file(&only(rings, AppError::NoRing { dir: names(common).into() })?);
     };
-    let path = PathBuf::from(name);
     if args.is_file() {
-        return Ok(path);
+        return of_file(Path::new(name));
     }
-    match args.process() {
-        Some(pid) => of_process(pid, wanted),
-        None => Ok(of_program(name, wanted)?.unwrap_or(path)),
+    let chosen = match args.process() {
+        Some(pid) => of_process(pid, common)?,
+        None => of_program(name, common)?.unwrap_or(Chosen::File(name.into())),
+    };
+    match chosen {
+        Chosen::Process(pid) => Ok(Subject::Process(pid)),
+        Chosen::File(path) => Ok(of_file(&path)?.of_process(args.process())),
     }
 }
 
-/// The ring of a process.
-fn of_process(pid: u32, wanted: &Common) -> Result<PathBuf, AppError> {
+/// What a pid or a name means.
+enum Chosen {
+    /// A ring.
+    File(PathBuf),
+    /// A living process without one.
+    Process(u32),
+}
+
+/// The ring of a process, or the process itself.
+fn of_process(pid: u32, common: &Common) -> Result<Chosen, AppError> {
     let is_alive = has_threads(pid as i32);
-    let owner = unreadable(wanted).into_iter().find(|ring| ring.pid == pid).map(|ring| ring.owner);
-    let rings = rings_of_process(pid, &wanted.directories());
+    let owner = unreadable(common).into_iter().find(|ring| ring.pid == pid).map(|ring| ring.owner);
+    let rings = rings_of_process(pid, &common.directories());
     if rings.is_empty() && (is_alive || owner.is_none()) {
         // The process itself will do. If there is none, the user should know where rings were searched, too.
         match processes_by::pid(pid) {
-            Err(AppError::Process(Error::NoProcess { .. })) => {}
+            Err(AppError::Read(ReadError::Process(Error::NoProcess { .. }))) => {}
             found => {
                 if let Some(owner) = &owner {
                     remark(format_args!(
@@ -96,18 +108,18 @@ fn of_process(pid: u32, wanted: &Common) -> Result<PathBuf, AppError> {
                         printable(owner)
                     ));
                 }
-                return found.map(path_of);
+                return found.map(Chosen::Process);
             }
         }
     }
-    let none = AppError::NoRingOf { pid, is_alive, dir: names(wanted).into(), owner };
+    let none = AppError::NoRingOf { pid, is_alive, dir: names(common).into(), owner };
     let rings = newest_first(originals(rings));
     match rings.first() {
         // Several processes have had this pid.
         Some(newest) if rings.iter().all(|ring| ring.liveness.is_final()) => {
-            Ok(newest_of(newest, rings.len()))
+            Ok(Chosen::File(newest_of(newest, rings.len())))
         }
-        _ => only(rings, none),
+        _ => only(rings, none).map(Chosen::File),
     }
 }
 
@@ -128,25 +140,26 @@ fn newest_of(newest: &Found, count: usize) -> PathBuf {
 }
 
 /// The ring of a program with this name: that of a living process, or else the newest.
-fn of_program(name: &OsStr, wanted: &Common) -> Result<Option<PathBuf>, AppError> {
+fn of_program(name: &OsStr, common: &Common) -> Result<Option<Chosen>, AppError> {
     // The name of a ring whose program is unknown is empty: an empty argument does not ask for it.
     if name.is_empty() || name.as_encoded_bytes().contains(&b'/') {
         return Ok(None);
     }
-    let mut rings = look_everywhere(wanted)?;
+    let mut rings = look_everywhere(common)?;
     rings.retain(|ring| is_of_program(ring, name));
     if rings.iter().all(|ring| ring.liveness.is_final())
-        && wanted.is_default_dir()
+        && common.is_default_dir()
         && let Some(pid) = processes_by::name(name, rings.len())?
     {
-        return Ok(Some(path_of(pid)));
+        return Ok(Some(Chosen::Process(pid)));
     }
     let rings = originals(rings);
     let Some(newest) = rings.first() else { return Ok(None) };
     if rings.iter().any(|ring| !ring.liveness.is_final()) {
-        return only(rings, AppError::NoRing { dir: names(wanted).into() }).map(Some);
+        let only = only(rings, AppError::NoRing { dir: names(common).into() })?;
+        return Ok(Some(Chosen::File(only)));
     }
-    Ok(Some(newest_of(newest, rings.len())))
+    Ok(Some(Chosen::File(newest_of(newest, rings.len()))))
 }
 
 /// Whether the program that made a ring has this name, or was started by it.
@@ -191,9 +204,9 @@ fn only(rings: Vec<Found>, none: AppError) -> Result<PathBuf, AppError> {
 }
 
 /// The rings of the directories that are searched, the newest first.
-pub(super) fn look_in(wanted: &Common) -> Result<Vec<Found>, AppError> {
+pub(super) fn look_in(common: &Common) -> Result<Vec<Found>, AppError> {
     let mut found = Vec::new();
-    for directory in wanted.directories() {
+    for directory in common.directories() {
         let rings =
             rings_in(&directory).map_err(|source| AppError::Directory { path: directory.clone(), source })?;
         found.extend(rings);
@@ -202,9 +215,9 @@ pub(super) fn look_in(wanted: &Common) -> Result<Vec<Found>, AppError> {
 }
 
 /// The files of these directories that look like unfinished rings.
-pub(super) fn unfinished(wanted: &Common) -> Result<Vec<Unfinished>, AppError> {
+pub(super) fn unfinished(common: &Common) -> Result<Vec<Unfinished>, AppError> {
     let mut found = Vec::new();
-    for directory in wanted.directories() {
+    for directory in common.directories() {
         let files = unfinished_in(&directory)
             .map_err(|source| AppError::Directory { path: directory.clone(), source })?;
         found.extend(files);
@@ -214,9 +227,9 @@ pub(super) fn unfinished(wanted: &Common) -> Result<Vec<Unfinished>, AppError> {
 
 /// The rings of these directories, and if the user names no directory, the rings that containers and other processes
 /// have elsewhere.
-pub(super) fn look_everywhere(wanted: &Common) -> Result<Vec<Found>, AppError> {
-    let mut found = look_in(wanted)?;
-    for directory in others(wanted) {
+pub(super) fn look_everywhere(common: &Common) -> Result<Vec<Found>, AppError> {
+    let mut found = look_in(common)?;
+    for directory in others(common) {
         // The process may have ended.
         found.extend(rings_in(&directory).unwrap_or_default());
     }
@@ -224,28 +237,28 @@ pub(super) fn look_everywhere(wanted: &Common) -> Result<Vec<Found>, AppError> {
 }
 
 /// Directories where other processes may have rings.
-fn others(wanted: &Common) -> Vec<PathBuf> {
-    if wanted.is_default_dir() { directories_of_processes(&wanted.directories()) } else { Vec::new() }
+fn others(common: &Common) -> Vec<PathBuf> {
+    if common.is_default_dir() { directories_of_processes(&common.directories()) } else { Vec::new() }
 }
 
 /// The files of other users that have the names of rings.
-fn unreadable(wanted: &Common) -> Vec<Unreadable> {
-    let mut directories = wanted.directories();
-    directories.extend(others(wanted));
+fn unreadable(common: &Common) -> Vec<Unreadable> {
+    let mut directories = common.directories();
+    directories.extend(others(common));
     directories.iter().flat_map(|directory| unreadable_in(directory)).collect()
 }
 
 /// The directories that are searched, for people.
-fn names(wanted: &Common) -> String {
+fn names(common: &Common) -> String {
     let names: Vec<String> =
-        wanted.directories().iter().map(|directory| directory.to_string_lossy().into_owned()).collect();
+        common.directories().iter().map(|directory| directory.to_string_lossy().into_owned()).collect();
     names.join(" and ")
 }
 
 /// All rings of the directories that are searched, the newest first.
-pub(super) fn all(wanted: &Common) -> Result<Vec<PathBuf>, AppError> {
-    let rings: Vec<PathBuf> = look_in(wanted)?.into_iter().map(|ring| ring.path).collect();
-    if rings.is_empty() { Err(AppError::NoRing { dir: names(wanted).into() }) } else { Ok(rings) }
+pub(super) fn all(common: &Common) -> Result<Vec<PathBuf>, AppError> {
+    let rings: Vec<PathBuf> = look_in(common)?.into_iter().map(|ring| ring.path).collect();
+    if rings.is_empty() { Err(AppError::NoRing { dir: names(common).into() }) } else { Ok(rings) }
 }
 
 /// Each ring with the name of its program.

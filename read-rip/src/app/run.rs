@@ -17,14 +17,16 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use librip_format::settings;
+use read_rip_case::Subject;
 use read_rip_evidence::process::{Ends, rings_of_process};
 use read_rip_report::{counted, duration, printable};
 
+use super::check::{Filter, suppressions};
 use super::collect::Collection;
 use super::error::AppError;
 use super::output::{SOUND, UNJUDGED, remark};
-use super::{check, show};
-use crate::cli::{CheckArgs, Common, RingArgs, RunArgs, ShowArgs};
+use super::show;
+use crate::cli::{Common, RingArgs, RunArgs, ShowArgs};
 use ring_directory::RingDirectory;
 use supervise::Supervised;
 
@@ -40,7 +42,7 @@ const TIMED_OUT: u8 = 124;
 const WORDS: &str = "1024";
 
 /// `read-rip run`.
-pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
+pub(super) fn run(args: &RunArgs, common: &Common) -> Result<u8, AppError> {
     let Some((name, arguments)) = args.command.split_first() else { return Ok(NOT_RUN) };
     let program = find(name).ok_or_else(|| fails(name, NOT_FOUND))?;
     let mut command = Command::new(&program);
@@ -52,7 +54,7 @@ pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
         }
         command.env("LD_PRELOAD", preload::with_others(&library, std::env::var_os("LD_PRELOAD")));
     }
-    if args.check { run_checked(name, command, args, wanted) } else { run_once(name, command, args, wanted) }
+    if args.check { run_checked(name, command, args, common) } else { run_once(name, command, args, common) }
 }
 
 /// Says which settings in the program's environment the recorder will not understand.
@@ -72,7 +74,7 @@ fn warn_of_settings(command: &Command) {
 }
 
 /// Runs the program, and explains how it ended if it failed.
-fn run_once(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
+fn run_once(name: &OsStr, mut command: Command, args: &RunArgs, common: &Common) -> Result<u8, AppError> {
     let failed = |error: std::io::Error| fails(name, &error.to_string());
     warn_of_settings(&command);
     let mut program = Supervised::start(&mut command, false).map_err(failed)?;
@@ -81,30 +83,28 @@ fn run_once(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Common)
         return Ok(SOUND);
     }
     report_end(name, status);
-    if let Some(ring) = rings_of_process(program.pid(), &wanted.directories()).into_iter().next() {
+    if let Some(ring) = rings_of_process(program.pid(), &common.directories()).into_iter().next() {
         remark(format_args!("Its ring: {}", printable(&ring.path.to_string_lossy())));
         if status.signal().is_some() {
-            let asked = || RingArgs { ring: Some(ring.path.clone().into()), ring_option: None };
+            let options = common.options();
+            let subject = Subject::of_file(&ring.path, &options)?;
             // Both print whether the ring is damaged. The exit status is that of the program.
-            show::show(&asked(), &ShowArgs::default(), wanted)?;
-            let check = CheckArgs { source: args.source.clone(), ..CheckArgs::of(asked()) };
-            Collection::new(&check, &[], wanted).check(&ring.path, &program.ends())?;
+            show::show_subject(&subject, &RingArgs::default(), &ShowArgs::default(), common)?;
+            let mut collection = Collection::new(Filter::default(), &args.source, &options, common);
+            collection.check(subject, &program.ends())?;
         }
     } else {
-        remark(format_args!("It left no readable ring in {}", printable(&wanted.dir.to_string_lossy())));
+        remark(format_args!("It left no readable ring in {}", printable(&common.dir.to_string_lossy())));
     }
     Ok(code(status))
 }
 
 /// Runs the program, and checks the rings of all processes beneath it.
-fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
-    let check = CheckArgs {
-        min_confidence: args.min_confidence,
-        source: args.source.clone(),
-        ..CheckArgs::of(RingArgs::default())
-    };
-    let rules = check::suppressions(&args.suppress)?;
-    let mut rings = RingDirectory::make(args.rings.as_deref(), &wanted.dir)?;
+fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, common: &Common) -> Result<u8, AppError> {
+    let min_confidence = args.min_confidence.into();
+    let filter = Filter { min_confidence, rules: suppressions(&args.suppress)?, ..Filter::default() };
+    let options = common.options();
+    let mut rings = RingDirectory::make(args.rings.as_deref(), &common.dir)?;
     command.env("RIP_RING", rings.name()).env("RIP_KEEP", "always");
     if std::env::var_os("RIP_WORDS").is_none() {
         command.env("RIP_WORDS", WORDS);
@@ -112,7 +112,7 @@ fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Comm
     let failed = |error: std::io::Error| fails(name, &error.to_string());
     warn_of_settings(&command);
     let mut program = Supervised::start(&mut command, true).map_err(failed)?;
-    let mut collection = Collection::new(&check, &rules, wanted).briefly();
+    let mut collection = Collection::new(filter, &args.source, &options, common).briefly();
     let ended = program.wait(args.timeout).map_err(failed)?;
     if ended.is_none() {
         let after = duration_of(args.timeout.unwrap_or_default());
@@ -150,7 +150,7 @@ fn check_new(
     ends: &Ends,
 ) -> Result<(), AppError> {
     for ring in rings.take_new()? {
-        let is_sound = collection.check(&ring, ends)?;
+        let is_sound = collection.check_file(&ring, ends)?;
         rings.checked(&ring, is_sound);
     }
     Ok(())

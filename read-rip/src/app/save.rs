@@ -1,7 +1,7 @@
 //! `read-rip save`: a compressed copy of a ring that another machine reads with the same result.
 //!
 //! The copy has two images of the ring of a living process, what the system knows of the process and its threads, and
-//! what the program's files say about the addresses. `ring::Saved` describes the file, `saved` what is in it besides
+//! what the program's files say about the addresses. `ring::Saved` describes the file, `Context` what is in it besides
 //! the images. It is written beside its final place, and renamed when it is complete.
 
 use std::fs::File;
@@ -11,42 +11,37 @@ use std::time::Instant;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use read_rip_evidence::core::is_core;
+use read_rip_case::{Context, Inspection, Options, Reading, Subject, answers};
+use read_rip_evidence::process::Ends;
 use read_rip_evidence::standing::Standings;
 use read_rip_report::printable;
-use read_rip_ring::{self as ring, Header, Saved, Source};
+use read_rip_ring::{self as ring, Saved, Source};
 use read_rip_symbols::SavedAnswers;
 
-use super::collect;
+use super::check::Filter;
+use super::collect::Collection;
 use super::error::AppError;
-use super::look::Look;
-use super::output::{now_ns, remark};
-use super::reading::Reading;
-use super::saved::{Context, State};
+use super::output::remark;
 use super::written::{Unfinished, is_standard_output, name_of};
-use crate::cli::{CheckArgs, Common, RingArgs, SaveArgs};
+use crate::cli::{Common, SaveArgs, SourceArgs};
 
 /// A process that dies between the two images is read again, this many times.
 const ATTEMPTS: u32 = 3;
 
 /// `read-rip save`.
-pub(super) fn save(args: &SaveArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring, wanted)?;
-    if is_core(&path) {
-        return Err(AppError::NotForCores { path });
-    }
-    let source = Source::open_within(&path, wanted.unpack_limit())?;
-    if Saved::of(&source).is_some() {
-        return Err(AppError::AlreadySaved { path });
-    }
-    let target = args.output.clone().unwrap_or_else(|| default_target(&path));
-    let written_kib = write(&source, &target, args, wanted)? / 1024;
+pub(super) fn save(args: &SaveArgs, common: &Common) -> Result<u8, AppError> {
+    let subject = super::rings::choose(&args.ring, common)?;
+    let options = Options { window: args.window, stops_threads: args.stop.stop, ..common.options() };
+    let target = args.output.clone().unwrap_or_else(|| default_target(&subject.path()));
+    let written_kib = write(&subject, &target, &options)? / 1024;
     if is_standard_output(&target) {
         remark(format_args!("Saved, {written_kib} KiB."));
         return Ok(super::output::SOUND);
     }
-    let ring = RingArgs { ring: Some(target.clone().into()), ring_option: None };
-    let status = collect::check(&CheckArgs::of(ring), wanted)?;
+    let (filter, source, options) = (Filter::default(), SourceArgs::default(), common.options());
+    let mut collection = Collection::new(filter, &source, &options, common);
+    collection.check_file(&target, &Ends::default())?;
+    let status = collection.status();
     let target = target.to_string_lossy();
     remark(format_args!("Saved to {}, {written_kib} KiB. This is what it says.", printable(&target)));
     // Findings are no failure of saving.
@@ -59,18 +54,23 @@ pub(super) fn default_target(path: &Path) -> PathBuf {
 }
 
 /// Writes the file. Returns its length, bytes.
-pub(super) fn write(
-    source: &Source,
-    target: &Path,
-    args: &SaveArgs,
-    wanted: &Common,
-) -> Result<u64, AppError> {
+pub(super) fn write(subject: &Subject, target: &Path, options: &Options) -> Result<u64, AppError> {
+    let path = subject.path().into_owned();
+    match subject {
+        Subject::Core(_) => return Err(AppError::NotForCores { path }),
+        Subject::Process(_) => return Err(AppError::NoEvents { path }),
+        // A recording whose recorder was killed is no saved ring.
+        Subject::Recording(source) if Saved::of(source).is_none() => {}
+        Subject::Saved(_) | Subject::Recording(_) => return Err(AppError::AlreadySaved { path }),
+        Subject::Ring { .. } | Subject::Copy(_) => {}
+    }
+    let source = &Source::open_within(&path, options.unpack_limit)?;
     let failed = |source| AppError::Save { path: target.to_owned(), source };
     let unfinished = Unfinished::new(target).map_err(failed)?;
     source.keep_owner(unfinished.file()).map_err(failed)?;
-    let (context, images) = images(source, &unfinished, args, wanted, &failed)?;
-    let answers = answers(unfinished.path(), &images, &context, wanted)?;
-    let bytes = Context { answers, ..context }.to_bytes().map_err(io::Error::from).map_err(failed)?;
+    let (context, images) = images(subject, source, &unfinished, options, &failed)?;
+    let answers = saved_answers(unfinished.path(), &images, &context, options)?;
+    let bytes = context.with_answers(answers).to_bytes().map_err(io::Error::from).map_err(failed)?;
     let file = unfinished.file().try_clone().map_err(failed)?;
     let mut packed = GzEncoder::new(BufWriter::new(file), Compression::default());
     Saved::write_rest(&mut packed, images.later_bytes, images.earlier_bytes, &bytes).map_err(failed)?;
@@ -100,14 +100,14 @@ struct Images {
 
 /// Writes one image of a ring that cannot change any more, and two of any other.
 fn images(
+    subject: &Subject,
     source: &Source,
     unfinished: &Unfinished,
-    args: &SaveArgs,
-    wanted: &Common,
+    options: &Options,
     failed: &dyn Fn(io::Error) -> AppError,
 ) -> Result<(Context, Images), AppError> {
     for _ in 0..ATTEMPTS {
-        let before = Reading::of(source.path(), wanted)?;
+        let before = Reading::of(subject, options)?;
         let header = before.snapshot.header.as_ref();
         let file = emptied(unfinished).map_err(failed)?;
         let mut packed = GzEncoder::new(BufWriter::new(file), Compression::default());
@@ -116,62 +116,44 @@ fn images(
         if before.is_final() {
             finish(packed).map_err(failed)?;
             let images = Images { earlier_bytes: 0, later_bytes: first_bytes };
-            return Ok((context(before, None), images));
+            return Ok((Context::of(before, None), images));
         }
         let written = Instant::now();
-        let look = before.process().and_then(|pid| Look::begin(pid, wanted).ok());
-        std::thread::sleep(args.window);
-        let mut seen = look.and_then(Look::end);
+        let inspection = before.process().and_then(|pid| Inspection::begin(pid, options).ok());
+        std::thread::sleep(options.window);
+        let mut seen = inspection.and_then(Inspection::end);
         seen.iter_mut().for_each(Standings::compact);
         let window_ns = u64::try_from(written.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let later_bytes = image()?;
         packed.flush().map_err(failed)?;
         finish(packed).map_err(failed)?;
-        let after = Reading::of(source.path(), wanted)?;
+        let after = Reading::of(subject, options)?;
         // If the process died meanwhile, the second image may be of any moment before its death.
         if !after.is_final() {
             let images = Images { earlier_bytes: first_bytes, later_bytes };
-            return Ok((Context { seen, ..context(after, Some(window_ns)) }, images));
+            return Ok((Context::of(after, Some(window_ns)).with_seen(seen), images));
         }
     }
     Err(failed(io::Error::other("the process was replaced again and again")))
 }
 
-pub(super) fn context(reading: Reading, window_ns: Option<u64>) -> Context {
-    Context {
-        saved_realtime_ns: now_ns(),
-        state: reading.liveness.as_ref().map(State::from),
-        program: reading.program(),
-        owner: reading.snapshot.header.as_ref().map(Header::owner),
-        is_copy: reading.is_copy(),
-        names: reading.present_names(),
-        living: reading.living,
-        ended: reading.ended,
-        now_ns: reading.now_ns,
-        latest_end_ns: reading.latest_end_ns,
-        window_ns,
-        seen: None,
-        answers: SavedAnswers::default(),
-    }
-}
-
 /// What the program's files say about the addresses of the images.
-fn answers(
+fn saved_answers(
     unfinished: &Path,
     images: &Images,
     context: &Context,
-    wanted: &Common,
+    options: &Options,
 ) -> Result<SavedAnswers, AppError> {
     let source = Source::open(unfinished)?;
     let (later, earlier) = Saved::images(&source, images.later_bytes, images.earlier_bytes);
     let mut known = None;
     // The earlier image may have addresses that are overwritten in the later one. Ids of modules only grow.
     for (image, is_later) in earlier.iter().map(|image| (image, false)).chain([(&later, true)]) {
-        let mut reading = Reading::of_image(image, context, wanted)?;
-        if is_later && let Some(seen) = &context.seen {
+        let mut reading = Reading::of_image(image, context, options)?;
+        if is_later && let Some(seen) = context.seen() {
             reading.add_seen(seen.clone());
         }
-        known = Some(super::answers::answers(&reading, known, wanted));
+        known = Some(answers(&reading, known, options));
     }
     Ok(known.unwrap_or_default())
 }

@@ -6,21 +6,24 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use read_rip_case::Reading;
 use read_rip_report::channel_level;
 use read_rip_report::printable;
 use read_rip_ring::{Channel, ChannelLevel, FileId};
 
 use super::error::AppError;
-use super::log::read;
+use super::log::{channel, read};
 use super::output::{output, remark};
-use super::reading::Reading;
+use super::remarks;
 use crate::cli::{Common, SetArgs};
 
 /// `read-rip set`.
-pub(super) fn set(args: &SetArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring_args(), wanted)?;
-    let reading = read(&path, wanted)?;
-    let changes = args.settings.iter().map(|setting| Ok((reading.channel(&setting.channel)?, setting.level)));
+pub(super) fn set(args: &SetArgs, common: &Common) -> Result<u8, AppError> {
+    let subject = super::rings::choose(&args.ring_args(), common)?;
+    let reading = read(&subject, &common.options())?;
+    let path = reading.path.clone();
+    let changes =
+        args.settings.iter().map(|setting| Ok((channel(&reading, &setting.channel)?, setting.level)));
     let changes: Vec<(&Channel, ChannelLevel)> = changes.collect::<Result<_, AppError>>()?;
     if !changes.is_empty() {
         if reading.is_final() {
@@ -28,7 +31,7 @@ pub(super) fn set(args: &SetArgs, wanted: &Common) -> Result<u8, AppError> {
         }
         write(&reading, &path, &changes).map_err(|source| AppError::Set { path: path.clone(), source })?;
     }
-    let mut out = output(wanted);
+    let mut out = output(common);
     for process in reading.processes(&reading.threads(), "") {
         writeln!(out, "{}", process.heading)?;
     }
@@ -46,7 +49,7 @@ pub(super) fn set(args: &SetArgs, wanted: &Common) -> Result<u8, AppError> {
             "The record has no channels: rip_channel! declares them, and a channel is known from its first event on.",
         );
     }
-    reading.report_defects(wanted)
+    remarks::report_defects(&reading, common)
 }
 
 /// Writes the levels to the very file that was read.

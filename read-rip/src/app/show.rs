@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use foldhash::HashMap;
-use read_rip_evidence::core::is_core;
+use read_rip_case::{Options, Reading, Subject, now_ns};
 use read_rip_model::locations::{self, FileNames, Limits, LocationId, Locations};
 use read_rip_model::locks::{self, LockModel};
 use read_rip_model::threads::{self, Thread, ThreadState};
@@ -13,63 +13,74 @@ use read_rip_ring::{Slot, is_task};
 
 use super::error::AppError;
 use super::limits::limits;
-use super::look::process_of;
 use super::matching::Pattern;
-use super::output::{now_ns, output, prose, remark};
-use super::reading::Reading;
+use super::output::{output, prose, remark};
+use super::remarks;
 use crate::cli::{Common, RingArgs, ShowArgs};
 
 /// What the heading adds to the number of exited threads.
 const SHOWN_WITH_TV: &str = " (-tv shows them)";
 
 /// `read-rip [RING]`.
-pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(ring, wanted)?;
-    if process_of(&path).is_some() || is_core(&path) {
+pub(super) fn show(ring: &RingArgs, args: &ShowArgs, common: &Common) -> Result<u8, AppError> {
+    show_subject(&super::rings::choose(ring, common)?, ring, args, common)
+}
+
+/// The same for what was chosen.
+pub(super) fn show_subject(
+    subject: &Subject,
+    ring: &RingArgs,
+    args: &ShowArgs,
+    common: &Common,
+) -> Result<u8, AppError> {
+    if !subject.is_ring() {
         if args.time.is_limited() {
-            return Err(AppError::NoTimes { path });
+            return Err(AppError::NoTimes { path: subject.path().into_owned() });
         }
-        return super::bare::show(&path, ring, args, wanted);
+        return super::bare::show(subject, ring, args, common);
     }
+    let options = Options { stops_threads: args.stop.stop, ..common.options() };
     let mut reading = match args.threads {
-        true => Reading::with_look(&path, wanted)?,
-        false => Reading::of(&path, wanted)?,
+        true => Reading::with_process(subject, &options)?,
+        false => Reading::of(subject, &options)?,
     };
     // The condensed view names no threads.
     if args.threads || args.r#match.is_some() {
         reading = reading.with_present_names();
     }
     let limits = limits(&args.time, &reading)?;
-    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(&options));
     let threads = reading.threads();
     let remarks = if args.threads {
-        show_threads(args, wanted, &reading, limits, &threads, &mut locations)?
+        show_threads(args, common, &reading, limits, &threads, &mut locations)?
     } else {
-        show_condensed(args, wanted, &reading, limits, &threads, &mut locations)?
+        show_condensed(args, common, &reading, limits, &threads, &mut locations)?
     };
-    let status = reading.remarks(wanted, &locations, &remarks)?;
-    if !args.threads && !wanted.json && args.r#match.is_none() && !limits.is_limited() {
+    let status = remarks::write(&reading, common, &locations, &remarks)?;
+    if !args.threads && !common.json && args.r#match.is_none() && !limits.is_limited() {
         // The view is complete, and its memory is not needed any more.
         let count = threads.len();
         drop(threads);
         drop(locations);
         drop(reading);
-        let mut out = prose(wanted);
-        super::verdict::verdict(&mut out, &path, count, ring, wanted)?;
+        let mut out = prose(common);
+        super::verdict::verdict(&mut out, subject, count, ring, &options)?;
         out.flush()?;
     }
     Ok(status)
 }
 
 /// `read-rip info`.
-pub(super) fn info(ring: &RingArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(ring, wanted)?;
-    if is_core(&path) {
-        return Err(AppError::NotForCores { path });
-    }
-    let reading = Reading::of(&path, wanted)?;
-    let mut out = output(wanted);
-    if wanted.json {
+pub(super) fn info(ring: &RingArgs, common: &Common) -> Result<u8, AppError> {
+    let subject = super::rings::choose(ring, common)?;
+    let path = subject.path().into_owned();
+    let reading = match subject {
+        Subject::Core(_) => return Err(AppError::NotForCores { path }),
+        Subject::Process(_) => return Err(AppError::NoEvents { path }),
+        subject => Reading::of(&subject, &common.options())?,
+    };
+    let mut out = output(common);
+    if common.json {
         let mut json = Json(&mut out);
         reading.write_ring(&mut json)?;
         json.info(&reading.snapshot)?;
@@ -80,12 +91,12 @@ pub(super) fn info(ring: &RingArgs, wanted: &Common) -> Result<u8, AppError> {
     }
     out.flush()?;
     drop(out);
-    reading.report_defects(wanted)
+    remarks::report_defects(&reading, common)
 }
 
 fn show_condensed(
     args: &ShowArgs,
-    wanted: &Common,
+    common: &Common,
     reading: &Reading,
     limits: Limits,
     threads: &[Thread<'_>],
@@ -111,7 +122,7 @@ fn show_condensed(
         }
     }
     let names = FileNames::choose(locations.iter());
-    let texts = report::location_texts(locations, &names, args.verbose);
+    let texts = report::location_texts(locations, names, args.verbose);
     let processes = reading.processes(threads, SHOWN_WITH_TV);
     let matching =
         args.r#match.as_ref().map(|pattern| Pattern { pattern, names_process: processes.len() > 1 });
@@ -122,8 +133,8 @@ fn show_condensed(
     for (thread, location) in last {
         by_process.entry(thread.slot.pid).or_default().push((thread.slot.tid, location));
     }
-    let mut out = prose(wanted);
-    if wanted.json {
+    let mut out = prose(common);
+    if common.json {
         reading.write_ring(&mut Json(&mut out))?;
     }
     for process in &processes {
@@ -133,7 +144,7 @@ fn show_condensed(
             continue;
         }
         let groups = threads::condense(&last, locations);
-        if wanted.json {
+        if common.json {
             for group in &groups {
                 Json(&mut out).group(process.pid, group, locations, &reading.snapshot)?;
             }
@@ -162,7 +173,7 @@ pub(super) fn last_location(slot: &Slot, last: &Event, locations: &mut Locations
 
 fn show_threads(
     args: &ShowArgs,
-    wanted: &Common,
+    common: &Common,
     reading: &Reading,
     limits: Limits,
     threads: &[Thread<'_>],
@@ -175,7 +186,7 @@ fn show_threads(
     for thread in threads.iter().filter(is_shown) {
         let (events, of_thread) = locations::history(thread.slot, locations);
         leftover += of_thread;
-        if args.verbose || wanted.json {
+        if args.verbose || common.json {
             events.iter().for_each(|(event, _)| locations.find_lock(thread.slot, event));
         }
     }
@@ -186,9 +197,9 @@ fn show_threads(
     let objects = reading.objects(locations);
     let seen = reading.seen_names(&objects);
     let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(locations, &files, args.verbose);
-    let mut out = output(wanted);
-    if wanted.json {
+    let texts = report::location_texts(locations, files, args.verbose);
+    let mut out = output(common);
+    if common.json {
         reading.write_ring(&mut Json(&mut out))?;
     }
     let processes = reading.processes(threads, SHOWN_WITH_TV);
@@ -196,7 +207,7 @@ fn show_threads(
         args.r#match.as_ref().map(|pattern| Pattern { pattern, names_process: processes.len() > 1 });
     let mut left_out = 0;
     for process in &processes {
-        if !wanted.json {
+        if !common.json {
             // Scripts read these lines, one a thread: what precedes them is no result.
             out.flush()?;
             remark(&process.heading);
@@ -215,7 +226,7 @@ fn show_threads(
                 continue;
             }
             let names = LockNames { model: &model, locations, texts: &texts, seen };
-            if wanted.json {
+            if common.json {
                 Json(&mut out).thread(thread, &events, &names, &reading.snapshot, reading.now_ns)?;
             } else {
                 let mask = reading.snapshot.sequence_mask;

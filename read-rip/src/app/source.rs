@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
+use read_rip_case::Reading;
 use read_rip_model::findings::Finding;
 use read_rip_model::locations::{Locations, SourceProof};
 use read_rip_report::Sources;
 
-use super::reading::Reading;
 use crate::cli::SourceArgs;
 
 /// Larger files are not shown, bytes.

@@ -4,15 +4,15 @@
 
 use std::io::Write;
 
-use read_rip_model::locations::{FileNames, Locations};
+use read_rip_case::{Case, Options, Readings};
 use read_rip_model::locks::{self, ThreadId};
 use read_rip_model::threads::ThreadState;
-use read_rip_report::{self as report, Json, LockNames};
+use read_rip_report::{self as report, Json};
 
-use super::check::Readings;
 use super::error::AppError;
 use super::matching::Matching;
 use super::output::{output, prose, remark};
+use super::remarks;
 use crate::cli::{Common, TasksArgs};
 
 /// What is said where no task is recorded.
@@ -20,18 +20,14 @@ const NO_TASKS: &str = "no tasks are recorded: call librip::init at the start, a
                         librip_tokio::spawn, or wrap their futures in librip::task::traced";
 
 /// `read-rip tasks`.
-pub(super) fn tasks(args: &TasksArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring, wanted)?;
-    let mut readings = Readings::at_present(&path, wanted)?;
-    let words = readings.reading.snapshot.take_words();
-    let reading = &readings.reading;
-    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let model = readings.model(words, &mut locations);
-    let objects = reading.objects(&mut locations);
-    let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(&locations, &files, false);
-    let seen = reading.seen_names(&objects);
-    let names = LockNames { model: &model, locations: &locations, texts: &texts, seen };
+pub(super) fn tasks(args: &TasksArgs, common: &Common) -> Result<u8, AppError> {
+    let subject = super::rings::choose(&args.ring, common)?;
+    let options = Options { stops_threads: args.stop.stop, ..common.options() };
+    let mut readings = Readings::at_present(&subject, &options)?;
+    let case = Case::of(&mut readings, &options);
+    let (reading, model) = (case.reading, &case.model);
+    let texts = case.texts(false);
+    let names = case.names(&texts);
     let matching = args.r#match.as_ref().map(|pattern| Matching::new(pattern, &names));
     let is_wanted = |id: ThreadId| {
         let thread = &model.threads[id];
@@ -40,8 +36,8 @@ pub(super) fn tasks(args: &TasksArgs, wanted: &Common) -> Result<u8, AppError> {
     };
     let heading = reading.heading(&reading.threads());
     let has_tasks = model.has_tasks();
-    if wanted.json {
-        let mut out = prose(wanted);
+    if common.json {
+        let mut out = prose(common);
         let mut json = Json(&mut out);
         reading.write_ring(&mut json)?;
         for id in (0..model.threads.len()).filter(|&id| is_wanted(id)) {
@@ -50,20 +46,19 @@ pub(super) fn tasks(args: &TasksArgs, wanted: &Common) -> Result<u8, AppError> {
         out.flush()?;
     } else if args.tasks {
         // Scripts read these lines: what precedes them is no result.
-        let mut out = output(wanted);
+        let mut out = output(common);
         remark(&heading);
         for id in (0..model.threads.len()).filter(|&id| is_wanted(id)) {
             report::task(&mut out, id, &names)?;
         }
         out.flush()?;
     } else {
-        let mut out = prose(wanted);
+        let mut out = prose(common);
         writeln!(out, "{heading}")?;
-        report::task_groups(&mut out, &locks::task_groups(&model, is_wanted), &names, args.verbose)?;
+        report::task_groups(&mut out, &locks::task_groups(model, is_wanted), &names, args.verbose)?;
         out.flush()?;
     }
-    let no_tasks = || report::remarks::of_executor(&model).unwrap_or_else(|| NO_TASKS.to_owned());
+    let no_tasks = || report::remarks::of_executor(model).unwrap_or_else(|| NO_TASKS.to_owned());
     let remarks = if has_tasks { Vec::new() } else { vec![no_tasks()] };
-    let status = reading.remarks(wanted, &locations, &remarks)?;
-    Ok(status)
+    remarks::write(reading, common, &case.locations, &remarks)
 }

@@ -1,17 +1,15 @@
 //! What threads said and did in a time that the user wants: events, spans, waits and holds. It draws nothing.
 
+use read_rip_case::{Options, Reading};
 use read_rip_export::{self as export, Said, SaidKind, Timeline};
 use read_rip_model::locations::{Limits, Locations};
 use read_rip_model::locks::{LockModel, ThreadId};
 use read_rip_model::log::{self, Entry, EntryKind, Span};
 
-use super::reading::Reading;
-use crate::cli::Common;
-
 /// What all threads said in that time, ordered by slots. Their words are still there.
-pub(super) fn said(reading: &Reading, limits: Limits, wanted: &Common) -> Vec<Said> {
+pub(super) fn said(reading: &Reading, limits: Limits, options: &Options) -> Vec<Said> {
     let snapshot = &reading.snapshot;
-    let mut locations = Locations::new(snapshot, reading.resolver(wanted));
+    let mut locations = Locations::new(snapshot, reading.resolver(options));
     let slots = || snapshot.all_recorded();
     let (mut entries, _) = log::entries(snapshot, slots(), &locations, reading.horizon());
     entries.retain(|entry| limits.has(&entry.when));

@@ -4,18 +4,16 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::path::Path;
 
-use read_rip_evidence::process::Ends;
-use read_rip_model::findings::{self, Balance, Finding, Memo, Outcome, View};
-use read_rip_model::locations::{FileNames, Location, LocationId, Locations};
+use read_rip_case::{Case, Options, Readings, Subject};
+use read_rip_model::findings::{Balance, Outcome};
+use read_rip_model::locations::LocationId;
 use read_rip_model::locks::{self, LockModel, ThreadId};
 use read_rip_model::threads::ThreadState;
 use read_rip_report::{self as report, ActivityWords, LockNames, printable};
 
-use super::check::Readings;
 use super::error::AppError;
-use crate::cli::{CheckArgs, Common, RingArgs, THRESHOLD};
+use crate::cli::{RingArgs, THRESHOLD};
 
 /// So many places of tasks are shown, and as many of threads that recorded nothing.
 const PLACES_MAX: usize = 6;
@@ -27,35 +25,27 @@ const THREADS_MAX: usize = 20_000;
 /// verdict. `threads`: how many the view has shown. Nothing is said of what cannot be judged.
 pub(super) fn verdict(
     out: &mut dyn Write,
-    path: &Path,
+    subject: &Subject,
     threads: usize,
     ring: &RingArgs,
-    wanted: &Common,
+    options: &Options,
 ) -> Result<(), AppError> {
-    let name = ring.name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
-    let command = format!("read-rip check {name}");
+    let command = command(subject, ring);
     if threads > THREADS_MAX {
         let what = format!("check: not done unasked for so many threads; next: {command}");
         return Ok(writeln!(out, "{}", printable(&what))?);
     }
-    let args = CheckArgs::of(RingArgs::default());
-    let mut readings = Readings::of(path, &args, &Ends::default(), wanted)?;
-    let words = readings.reading.snapshot.take_words();
-    let reading = &readings.reading;
-    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let now = readings.model(words, &mut locations);
-    let objects = reading.objects(&mut locations);
-    let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(&locations, &files, false);
-    let seen = reading.seen_names(&objects);
-    let names = LockNames { model: &now, locations: &locations, texts: &texts, seen };
-    let (balance, verdict) = of_model(&readings, &names, &command);
+    let mut readings = Readings::of(subject, options)?;
+    let mut case = Case::of(&mut readings, options);
+    let (balance, verdict) = of_case(&mut case, &command);
+    let texts = case.texts(false);
+    let names = case.names(&texts);
     tasks(out, &names)?;
     if let Some(words) = ActivityWords::new(&names) {
-        if let Some(doing) = report::doing_now(&balance, &now) {
+        if let Some(doing) = report::doing_now(&balance, &case.model) {
             writeln!(out, "{doing}")?;
         }
-        unrecorded(out, &words, &now)?;
+        unrecorded(out, &words, &case.model)?;
     }
     if let Some(verdict) = verdict {
         writeln!(out, "{}", printable(&verdict))?;
@@ -104,39 +94,23 @@ fn unrecorded(out: &mut dyn Write, words: &ActivityWords<'_>, model: &LockModel)
     more_places(out, lines.len().saturating_sub(PLACES_MAX))
 }
 
-/// Judges a model of the locks of a process, with the names of what is in it. There is no verdict if nothing is known
-/// that can be judged.
-pub(super) fn of_model(
-    readings: &Readings,
-    names: &LockNames<'_>,
-    command: &str,
-) -> (Balance, Option<String>) {
-    let Readings { earlier, reading, .. } = readings;
-    let by_id: Vec<&Location> = names.locations.iter().collect();
-    let view = View {
-        now: names.model,
-        before: earlier.as_ref().map(|earlier| &earlier.model),
-        locations: &by_id,
-        threshold_ns: u64::try_from(THRESHOLD.as_nanos()).unwrap_or(u64::MAX),
-        memo: Memo::default(),
-    };
-    let (mut found, _) = findings::run_bounded(&view);
-    reading.doubt(&mut found);
-    let mut balance = Balance::of(&view, &found);
-    balance.outcome = reading.outcome(balance.outcome);
-    let verdict = sentence(&balance, &found, names).map(|what| match balance.outcome {
+/// The command that explains the verdict.
+pub(super) fn command(subject: &Subject, ring: &RingArgs) -> String {
+    let path = subject.path();
+    let name = ring.name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
+    format!("read-rip check {name}")
+}
+
+/// Judges a case. There is no verdict if nothing is known that can be judged.
+pub(super) fn of_case(case: &mut Case<'_>, command: &str) -> (Balance, Option<String>) {
+    let judgement = case.judge(THRESHOLD);
+    let texts = case.texts(false);
+    let balance = judgement.balance;
+    let verdict = report::verdict(&balance, &judgement.findings, &case.names(&texts));
+    let verdict = verdict.map(|what| match balance.outcome {
         // It says what to do.
         Outcome::Hidden => format!("check: {what}"),
         _ => format!("check: {what}; next: {command}"),
     });
     (balance, verdict)
-}
-
-/// What an analysis says of a process, in a line; `None` if nothing is known that can be judged.
-pub(super) fn sentence(balance: &Balance, found: &[Finding], names: &LockNames<'_>) -> Option<String> {
-    if balance.outcome == Outcome::NothingRecorded {
-        return None;
-    }
-    let judged = || report::brief(found, names).unwrap_or_else(|| "no findings".to_owned());
-    Some(report::not_judged(balance, names).unwrap_or_else(judged))
 }

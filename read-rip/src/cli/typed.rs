@@ -221,22 +221,6 @@ impl Command {
     }
 }
 
-impl Cli {
-    /// The process that RING names by its id.
-    pub fn process(&mut self) -> Option<u32> {
-        match &mut self.command {
-            None => self.ring.process(),
-            Some(command) => command.ring()?.process(),
-        }
-    }
-
-    /// Whether the user wants threads to be stopped.
-    pub fn stops(&mut self) -> bool {
-        let of_command = |command: &mut Command| command.stop().is_some_and(|stop| stop.stop);
-        self.command.as_mut().map_or(self.show.stop.stop, of_command)
-    }
-}
-
 impl RingArgs {
     /// The process that the ring is named by, unless a file has that name.
     pub fn process(&self) -> Option<u32> {

@@ -165,7 +165,7 @@ fn a_ring_of_another_process_is_not_joined() {
     let core = deadlock();
     let ring = crate::support::fixture::Fixture::of(&crate::support::fixture::sound_ring());
     let options = ["--ring", ring.path.to_str().unwrap()];
-    show(&options, &core.path).fails_with("is not the ring of process");
+    show(&options, &core.path).fails_with("is not its ring");
 }
 
 /// A ring of a process, whose first thread has a name there.

@@ -8,14 +8,14 @@ use std::io::{self, Write};
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
 
-use super::{Case, CaseFinding};
+use super::{CaseFinding, TestCase};
 
 /// Writes a report on these processes.
 ///
 /// # Errors
 ///
 /// Those of `out`.
-pub fn junit(out: &mut dyn Write, cases: &[Case]) -> io::Result<()> {
+pub fn junit(out: &mut dyn Write, cases: &[TestCase]) -> io::Result<()> {
     let failures = cases.iter().filter(|case| !case.findings.is_empty()).count().to_string();
     let errors = cases.iter().filter(|case| case.error.is_some()).count().to_string();
     let counts = [("tests", cases.len().to_string()), ("failures", failures), ("errors", errors)];
@@ -32,7 +32,7 @@ pub fn junit(out: &mut dyn Write, cases: &[Case]) -> io::Result<()> {
     writeln!(out)
 }
 
-fn test_case<W: Write>(suite: &mut Writer<W>, case: &Case) -> io::Result<()> {
+fn test_case<W: Write>(suite: &mut Writer<W>, case: &TestCase) -> io::Result<()> {
     let (name, program) = (text(&case.name()), text(&case.program));
     let element = suite.create_element("testcase").with_attribute(("name", &*name));
     let element = element.with_attribute(("classname", &*program));

@@ -1,6 +1,6 @@
 //! The findings of several rings as files for CI: JUnit and SARIF.
 //!
-//! A [`Case`] keeps what both formats say, so that no ring has to be kept. It opens no files.
+//! A [`TestCase`] keeps what both formats say, so that no ring has to be kept. It opens no files.
 
 mod junit;
 mod sarif;
@@ -15,7 +15,7 @@ use super::names::LockNames;
 
 /// A process that was checked.
 #[derive(Debug)]
-pub struct Case {
+pub struct TestCase {
     /// The name of its program.
     pub program: String,
     /// Its id; `None` if the ring has none, or could not be read.
@@ -26,7 +26,7 @@ pub struct Case {
     pub error: Option<String>,
 }
 
-/// A finding of a [`Case`].
+/// A finding of a [`TestCase`].
 #[derive(Debug)]
 pub struct CaseFinding {
     kind: Kind,
@@ -61,7 +61,7 @@ impl CaseFinding {
     }
 }
 
-impl Case {
+impl TestCase {
     /// `PROGRAM[PID]`.
     fn name(&self) -> String {
         match self.pid {
@@ -75,7 +75,7 @@ impl Case {
 mod tests {
     use super::*;
 
-    pub(super) fn cases() -> Vec<Case> {
+    pub(super) fn cases() -> Vec<TestCase> {
         let finding = CaseFinding {
             kind: Kind::Deadlock,
             confidence: Confidence::Proven,
@@ -83,7 +83,8 @@ mod tests {
             lines: vec!["a[1] waits for <B> & \"C\" at main bank.rs:7".into()],
             locations: vec![("src/my bank.rs".into(), 7), ("/rustc/ab/mutex.rs".into(), 9)],
         };
-        let case = |pid, findings, error| Case { program: "bank".into(), pid: Some(pid), findings, error };
+        let case =
+            |pid, findings, error| TestCase { program: "bank".into(), pid: Some(pid), findings, error };
         vec![
             case(1, vec![finding], None),
             case(2, Vec::new(), None),

@@ -10,7 +10,7 @@ use std::path::Path;
 use read_rip_model::findings::{Confidence, Kind};
 use serde_json::{Value, json};
 
-use super::{Case, CaseFinding};
+use super::{CaseFinding, TestCase};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -19,7 +19,7 @@ const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// # Errors
 ///
 /// Those of `out`.
-pub fn sarif(out: &mut dyn Write, cases: &[Case], directory: &Path) -> io::Result<()> {
+pub fn sarif(out: &mut dyn Write, cases: &[TestCase], directory: &Path) -> io::Result<()> {
     let rules: Vec<Value> = Kind::ALL.iter().map(|kind| json!({"id": kind.name()})).collect();
     let results: Vec<Value> = cases
         .iter()
@@ -49,7 +49,7 @@ pub fn sarif(out: &mut dyn Write, cases: &[Case], directory: &Path) -> io::Resul
     writeln!(out)
 }
 
-fn result(case: &Case, finding: &CaseFinding, directory: &Path) -> Value {
+fn result(case: &TestCase, finding: &CaseFinding, directory: &Path) -> Value {
     let level = match finding.confidence {
         Confidence::Proven => "error",
         Confidence::Potential => "warning",

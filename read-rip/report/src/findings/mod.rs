@@ -157,7 +157,7 @@ mod tests {
         let mut locations = Locations::new(&snapshot, Resolver::new(&[], Options::default()));
         locations.find_in(7, 0x1000);
         let files = FileNames::default();
-        let texts = crate::location_texts(&locations, &files, false);
+        let texts = crate::location_texts(&locations, files, false);
         use_names(&LockNames { model, locations: &locations, texts: &texts, seen: None }, &snapshot)
     }
 

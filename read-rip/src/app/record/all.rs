@@ -8,12 +8,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use read_rip_case::{Error, Options, Subject, now_ns};
 use read_rip_evidence::process::Found;
 
 use super::Rounds;
 use super::recorder::Recorder;
 use crate::app::error::AppError;
-use crate::app::output::{ERROR, SOUND, now_ns, remark};
+use crate::app::output::{ERROR, SOUND, remark};
 use crate::app::rings::{is_of_program, look_everywhere};
 use crate::app::written::FOLDER_MODE;
 use crate::cli::{Common, RecordArgs};
@@ -26,7 +27,7 @@ const SEARCH_PAUSE: u32 = 20;
 const EXTENSION: &str = "recording";
 
 /// `read-rip record --all`.
-pub(super) fn record(args: &RecordArgs, wanted: &Common) -> Result<u8, AppError> {
+pub(super) fn record(args: &RecordArgs, common: &Common) -> Result<u8, AppError> {
     let program = args.ring.name();
     if let Some(name) = program
         && (name.as_encoded_bytes().contains(&b'/') || args.ring.process().is_some())
@@ -40,24 +41,25 @@ pub(super) fn record(args: &RecordArgs, wanted: &Common) -> Result<u8, AppError>
         .mode(FOLDER_MODE)
         .create(&args.output)
         .map_err(|source| AppError::Record { path: args.output.clone(), source })?;
+    let options = common.options();
     let mut rounds = Rounds::begin(args)?;
     let mut rings = Rings::new(program);
     let mut recorders: Vec<Recorder> = Vec::new();
     let mut failed = false;
     loop {
         let is_last = rounds.is_last();
-        for ring in rings.new_ones(wanted)? {
-            match begin(&ring, args) {
+        for ring in rings.new_ones(common)? {
+            match begin(&ring, args, &options) {
                 Ok(recorder) => recorders.push(recorder),
                 // Its process has ended well.
-                Err(AppError::Ring(_)) if !ring.exists() => {}
+                Err(AppError::Read(Error::Ring(_))) if !ring.exists() => {}
                 Err(error) => {
                     error.report();
                     failed = true;
                 }
             }
         }
-        recorders.retain_mut(|recorder| match recorder.round(is_last, wanted) {
+        recorders.retain_mut(|recorder| match recorder.round(is_last, &options) {
             Ok(false) => true,
             Ok(true) => {
                 remark(recorder.summary());
@@ -75,20 +77,21 @@ pub(super) fn record(args: &RecordArgs, wanted: &Common) -> Result<u8, AppError>
         rounds.pause()?;
     }
     match rings.known.is_empty() {
-        true => Err(AppError::NoRing { dir: wanted.dir.clone() }),
+        true => Err(AppError::NoRing { dir: common.dir.clone() }),
         false if failed => Ok(ERROR),
         false => Ok(SOUND),
     }
 }
 
 /// Begins a recording whose name is that of the ring, with a number if there is such a file.
-fn begin(ring: &Path, args: &RecordArgs) -> Result<Recorder, AppError> {
+fn begin(ring: &Path, args: &RecordArgs, options: &Options) -> Result<Recorder, AppError> {
     let name = ring.file_name().unwrap_or("ring".as_ref()).to_string_lossy();
+    let subject = Subject::of_file(ring, options)?;
     let mut number = 1;
     loop {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
         let target = args.output.join(format!("{name}{suffix}.{EXTENSION}"));
-        match Recorder::begin(ring, &target, args.rotation) {
+        match Recorder::begin(&subject, &target, args.rotation) {
             Err(AppError::Record { source, .. }) if source.kind() == ErrorKind::AlreadyExists => number += 1,
             other => return other,
         }
@@ -113,12 +116,12 @@ impl Rings<'_> {
 
     /// Rings that were not found before, of processes that live or have started since the recording began. Now and
     /// then: otherwise there are none.
-    fn new_ones(&mut self, wanted: &Common) -> Result<Vec<PathBuf>, AppError> {
+    fn new_ones(&mut self, common: &Common) -> Result<Vec<PathBuf>, AppError> {
         let now = Instant::now();
         if now < self.search_due {
             return Ok(Vec::new());
         }
-        let mut found = look_everywhere(wanted)?;
+        let mut found = look_everywhere(common)?;
         found.retain(|ring| self.is_wanted(ring));
         self.search_due = Instant::now() + SEARCH_INTERVAL.max(SEARCH_PAUSE * now.elapsed());
         Ok(found.into_iter().map(|ring| ring.path).collect())

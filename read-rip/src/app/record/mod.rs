@@ -20,17 +20,18 @@ use super::written::is_standard_output;
 use crate::cli::{Common, RecordArgs};
 
 /// `read-rip record`.
-pub(super) fn record(args: &RecordArgs, wanted: &Common) -> Result<u8, AppError> {
+pub(super) fn record(args: &RecordArgs, common: &Common) -> Result<u8, AppError> {
     if is_standard_output(&args.output) && (args.all || args.rotation.is_limited()) {
         return Err(AppError::NoFiles);
     }
     if args.all {
-        return all::record(args, wanted);
+        return all::record(args, common);
     }
-    let path = super::rings::choose(&args.ring, wanted)?;
+    let subject = super::rings::choose(&args.ring, common)?;
+    let options = common.options();
     let mut rounds = Rounds::begin(args)?;
-    let mut recorder = Recorder::begin(&path, &args.output, args.rotation)?;
-    while !recorder.round(rounds.is_last(), wanted)? {
+    let mut recorder = Recorder::begin(&subject, &args.output, args.rotation)?;
+    while !recorder.round(rounds.is_last(), &options)? {
         rounds.pause()?;
     }
     remark(recorder.summary());

@@ -4,19 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use read_rip_evidence::core::is_core;
+use read_rip_case::{Context, Options, Reading, Subject, answers};
 use read_rip_evidence::process::liveness;
 use read_rip_report::{self as report, printable};
 use read_rip_ring::{self as ring, Follower, Header, IntoParts, NewWords, Parts, Saved, Source};
 
 use super::target::Target;
-use crate::app::answers::answers;
 use crate::app::error::AppError;
 use crate::app::output::remark;
-use crate::app::reading::Reading;
-use crate::app::save::context;
-use crate::app::saved::Context;
-use crate::cli::{Common, RotationArgs};
+use crate::cli::RotationArgs;
 
 /// How often an image of the ring is written.
 const IMAGE_INTERVAL: Duration = Duration::from_secs(10);
@@ -36,14 +32,20 @@ pub(super) struct Recorder {
 
 impl Recorder {
     /// Opens the ring, begins the file, and says so.
-    pub(super) fn begin(ring: &Path, target: &Path, rotation: RotationArgs) -> Result<Recorder, AppError> {
-        if is_core(ring) {
-            return Err(AppError::NotForCores { path: ring.to_owned() });
-        }
-        let source = Source::open(ring)?;
-        if Saved::of(&source).is_some() || !source.may_change() {
-            return Err(AppError::AlreadySaved { path: ring.to_owned() });
-        }
+    pub(super) fn begin(
+        subject: &Subject,
+        target: &Path,
+        rotation: RotationArgs,
+    ) -> Result<Recorder, AppError> {
+        let ring = &*subject.path();
+        let source = match subject {
+            Subject::Ring { path, .. } => Source::open(path)?,
+            Subject::Core(_) => return Err(AppError::NotForCores { path: ring.to_owned() }),
+            Subject::Process(_) => return Err(AppError::NoEvents { path: ring.to_owned() }),
+            Subject::Copy(_) | Subject::Saved(_) | Subject::Recording(_) => {
+                return Err(AppError::AlreadySaved { path: ring.to_owned() });
+            }
+        };
         let target = Target::create(&source, target, rotation)
             .map_err(|source| cannot_record(target.to_owned(), source))?;
         remark(format_args!("Recording {} into {}.", shown(ring), shown(target.path())));
@@ -60,17 +62,17 @@ impl Recorder {
     }
 
     /// Writes what is new. Returns whether this was the last time: the process has ended, or `is_stopped`.
-    pub(super) fn round(&mut self, is_stopped: bool, wanted: &Common) -> Result<bool, AppError> {
+    pub(super) fn round(&mut self, is_stopped: bool, options: &Options) -> Result<bool, AppError> {
         // Asked before the words are copied: if the process is dead, these are its last ones.
         let is_last = liveness(&ring::present_header(&self.source)?).is_final() || is_stopped;
         self.new_words().map_err(|source| self.failed(source))?;
         let is_full = !is_last && self.target.is_full();
         if is_last || is_full || Instant::now() >= self.image_due {
-            self.image(is_last || is_full, wanted)?;
+            self.image(is_last || is_full, options)?;
         }
         if is_full {
             self.target.rotate(&self.source).map_err(|source| self.failed(source))?;
-            self.image(false, wanted)?;
+            self.image(false, options)?;
         }
         Ok(is_last)
     }
@@ -90,12 +92,12 @@ impl Recorder {
     }
 
     /// Writes an image. The last one of a file has what the program's files say about the addresses, too.
-    fn image(&mut self, is_last: bool, wanted: &Common) -> Result<(), AppError> {
+    fn image(&mut self, is_last: bool, options: &Options) -> Result<(), AppError> {
         let begun = Instant::now();
-        let reading = Reading::of_ring(&self.source, wanted)?;
+        let reading = Reading::of_ring(&self.source, None, options)?;
         let header = reading.snapshot.header.clone();
-        let answers = if is_last { answers(&reading, None, wanted) } else { Default::default() };
-        let context = Context { answers, ..context(reading, None) }.to_bytes();
+        let answers = if is_last { answers(&reading, None, options) } else { Default::default() };
+        let context = Context::of(reading, None).with_answers(answers).to_bytes();
         let context = context.map_err(|error| self.failed(error.into()))?;
         self.write_image(header.as_ref(), &context).map_err(|source| self.failed(source))?;
         self.image_due = Instant::now() + IMAGE_INTERVAL.max(IMAGE_PAUSE * begun.elapsed());

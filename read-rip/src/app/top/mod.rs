@@ -11,10 +11,12 @@ mod survey;
 pub(super) mod terminal;
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::Duration;
+
+use read_rip_case::{Options, Subject};
+use terminal::{Event, Terminal};
 
 use super::error::AppError;
 use super::output::SOUND;
@@ -22,42 +24,42 @@ use super::rings;
 use super::signals::Signals;
 use crate::cli::{Common, RingArgs, TopArgs};
 use crate::top::{Request, State, View};
-use reader::{Ask, Found, Reader};
+use reader::{Ask, Found, Reader, WINDOW};
 use survey::Survey;
-use terminal::{Event, Terminal};
 
 /// How long it waits for a key before it looks for what was read.
 const TICK: Duration = Duration::from_millis(100);
 
 /// `read-rip top`.
-pub(super) fn top(args: &TopArgs, wanted: &Common) -> Result<u8, AppError> {
-    terminal::check(wanted)?;
-    let path = args.ring.name().map(|_| rings::choose(&args.ring, wanted)).transpose()?;
+pub(super) fn top(args: &TopArgs, common: &Common) -> Result<u8, AppError> {
+    terminal::check(common)?;
+    let subject = args.ring.name().map(|_| rings::choose(&args.ring, common)).transpose()?;
     let mut state = State::default();
-    state.has_processes = path.is_none();
-    if path.is_none() {
+    state.has_processes = subject.is_none();
+    if subject.is_none() {
         state.view = View::Processes;
     }
     // The threads that are started later block these signals too.
     let signals = Signals::catch()?;
     let (ask, asked) = channel();
     let (send, found) = channel();
-    let wanted_by_reader = wanted.clone();
+    let of_reader = common.clone();
     // Files that are open cannot change threads, so the reader is made where it reads.
     let read = move || {
         Reader {
-            wanted: wanted_by_reader,
+            options: Options { window: WINDOW, ..of_reader.options() },
+            common: of_reader,
             asked,
             found: send,
-            path,
+            subject,
             survey: Survey::default(),
             unanswered: Vec::new(),
         }
         .run()
     };
     thread::Builder::new().spawn(read)?;
-    let mut screen = Screen { state, ask, found, wanted };
-    let mut terminal = Terminal::start(signals, !args.no_mouse, wanted.color)?;
+    let mut screen = Screen { state, ask, found, common };
+    let mut terminal = Terminal::start(signals, !args.no_mouse, common.color)?;
     let ended = screen.run(&mut terminal);
     // The terminal is as it was before an error is written.
     drop(terminal);
@@ -68,7 +70,7 @@ struct Screen<'a> {
     state: State,
     ask: Sender<Ask>,
     found: Receiver<Found>,
-    wanted: &'a Common,
+    common: &'a Common,
 }
 
 impl Screen<'_> {
@@ -124,10 +126,10 @@ impl Screen<'_> {
                 Ask::Report
             }
             Request::Process(name) => match self.choose(&name) {
-                Ok(path) => {
+                Ok(subject) => {
                     self.state.clear();
                     self.state.view = View::Locks;
-                    Ask::Process(path)
+                    Ask::Process(Box::new(subject))
                 }
                 Err(error) => {
                     self.state.message = error.sentence();
@@ -139,9 +141,9 @@ impl Screen<'_> {
         let _ = self.ask.send(ask);
     }
 
-    fn choose(&self, name: &str) -> Result<PathBuf, AppError> {
+    fn choose(&self, name: &str) -> Result<Subject, AppError> {
         let ring = RingArgs { ring: Some(name.into()), ring_option: None };
-        rings::choose(&ring, self.wanted)
+        rings::choose(&ring, self.common)
     }
 
     fn take(&mut self, found: Found) {

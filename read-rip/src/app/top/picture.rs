@@ -3,34 +3,28 @@
 use std::io;
 
 use foldhash::HashMap;
+use read_rip_case::{Case, Options, Reading, Readings, now_ns};
 use read_rip_model::findings::Finding;
 use read_rip_model::locks::{
     self, Awaited, HoldState, LockModel, Overview, Rate, Summary, TaskDoes, ThreadId, ThreadLocks, per_second,
 };
 use read_rip_model::threads::ThreadState;
-use read_rip_report::{self as report, ActivityWords, Checked, LockNames, Sources, printable};
+use read_rip_report::{self as report, ActivityWords, LockNames, Sources, printable};
 use read_rip_report::{LockKey, LockRow, Picture, Severity, Texts, ThreadKey, ThreadRow};
 
-use crate::app::check::{Manner, Readings, judge};
-use crate::app::error::AppError;
-use crate::app::output::now_ns;
-use crate::app::reading::Reading;
-use crate::app::verdict;
-use crate::cli::{CheckArgs, Common};
+use crate::app::check::{Filter, Verdict, judge};
 
 /// More locks are only counted.
 const LOCKS_MAX: usize = 300;
 
 /// Judges what was read, as `check` does.
-pub(super) fn picture(readings: Readings, args: &CheckArgs, wanted: &Common) -> Result<Picture, AppError> {
-    let mut picture = Picture::default();
+pub(super) fn picture(mut readings: Readings, options: &Options) -> io::Result<Picture> {
     let period_ns = readings.period_ns();
-    judge(readings, args, &[], wanted, Manner::Screen, &mut |found, checked, names, reading| {
-        let overview = locks::overview(names.model, false, true);
-        picture = make(found, checked, names, reading, period_ns, &overview, LOCKS_MAX)?;
-        Ok(())
-    })?;
-    Ok(picture)
+    let mut case = Case::of(&mut readings, options);
+    let verdict = judge(&mut case, &Filter::default());
+    let texts = case.texts(false);
+    let overview = locks::overview(&case.model, false, true);
+    make(&verdict, &case.names(&texts), case.reading, period_ns, &overview, LOCKS_MAX)
 }
 
 /// How bad the worst of these findings is, which is the first one.
@@ -41,8 +35,7 @@ pub(super) fn severity(found: &[Finding]) -> Severity {
 /// Makes a picture of what was found, with at most so many locks: the first ones of this list. `period_ns` is the time
 /// between two readings, if there were two.
 pub(in crate::app) fn make(
-    found: &[Finding],
-    checked: &Checked,
+    Verdict { found, checked }: &Verdict,
     names: &LockNames<'_>,
     reading: &Reading,
     period_ns: Option<u64>,
@@ -54,7 +47,7 @@ pub(in crate::app) fn make(
     report::findings(&mut findings, found, checked, names, &Sources::default())?;
     let mut findings = report::plain_lines(&findings);
     findings.extend(defects(reading));
-    let verdict = verdict::sentence(&checked.balance, found, names);
+    let verdict = report::verdict(&checked.balance, found, names);
     let more_locks = overview.hidden + overview.locks.len().saturating_sub(locks_max);
     let mut texts = Texts::default();
     let polled = polled(model);

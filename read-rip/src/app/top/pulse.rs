@@ -1,13 +1,12 @@
 //! Looks at a living ring several times a second, between two readings of it.
 
-use std::path::Path;
 use std::time::Instant;
 
 use foldhash::HashMap;
+use read_rip_case::{Subject, now_ns};
 use read_rip_report::{LockKey, ThreadKey};
 use read_rip_ring::{self as ring, Glimpse, HeldLock, HeldState, Source};
 
-use crate::app::output::now_ns;
 use crate::top::Pulse;
 
 /// A ring that is looked at again and again.
@@ -24,10 +23,11 @@ type Counts = HashMap<(u64, u32), u64>;
 
 impl Watch {
     /// `None` if this is no ring that a living process writes to.
-    pub(super) fn of(path: &Path, pid: Option<u32>) -> Option<Watch> {
+    pub(super) fn of(subject: &Subject) -> Option<Watch> {
+        let Subject::Ring { path, process } = subject else { return None };
         let source = Source::open(path).ok().filter(Source::may_change)?;
         ring::present_header(&source).ok()?;
-        Some(Watch { source, pid, last: None })
+        Some(Watch { source, pid: *process, last: None })
     }
 
     /// Looks at the ring now; `None` if it cannot be read any more.

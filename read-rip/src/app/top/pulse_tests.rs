@@ -1,5 +1,7 @@
 //! Looks at rings made by hand, whose threads go on between two looks.
 
+use std::path::Path;
+
 use librip_test_kit::builder::{Held, Ring, Slot, Task};
 
 use super::*;
@@ -22,6 +24,10 @@ fn thread(tid: u32) -> ThreadKey {
     ThreadKey { pid: Ring::new().pid, tid }
 }
 
+fn subject(path: &Path, process: Option<u32>) -> Subject {
+    Subject::Ring { path: path.to_owned(), process }
+}
+
 #[test]
 fn it_says_who_waits_who_holds_and_who_has_moved_since_the_last_look() {
     // The longer slots are not copied whole.
@@ -29,7 +35,7 @@ fn it_says_who_waits_who_holds_and_who_has_moved_since_the_last_look() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ring");
         ring(slot_words, &[(10, 3), (11, 5), (12, 5)]).build().write(&path);
-        let mut watch = Watch::of(&path, None).unwrap();
+        let mut watch = Watch::of(&subject(&path, None)).unwrap();
         let first = watch.pulse().unwrap();
         assert_eq!((first.waiting, first.holding, first.period_ns), (2, 1, None));
         let lock = LockKey { pid: Ring::new().pid, address: LOCK };
@@ -50,12 +56,12 @@ fn a_ring_that_is_cut_off_or_no_ring_is_not_looked_at() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ring");
     ring(64, &[(10, 3)]).build().write(&path);
-    let mut watch = Watch::of(&path, None).unwrap();
+    let mut watch = Watch::of(&subject(&path, None)).unwrap();
     std::fs::File::options().write(true).open(&path).unwrap().set_len(100).unwrap();
     assert_eq!(watch.pulse(), None);
     std::fs::write(&path, "no ring").unwrap();
-    assert!(Watch::of(&path, None).is_none());
-    assert!(Watch::of(directory.path(), None).is_none());
+    assert!(Watch::of(&subject(&path, None)).is_none());
+    assert!(Watch::of(&subject(directory.path(), None)).is_none());
 }
 
 #[test]
@@ -63,8 +69,8 @@ fn it_looks_at_one_process_of_a_ring_if_it_is_asked_to() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ring");
     ring(64, &[(10, 3), (11, 5)]).build().write(&path);
-    assert_eq!(Watch::of(&path, Some(Ring::new().pid)).unwrap().pulse().unwrap().waiting, 1);
-    assert_eq!(Watch::of(&path, Some(1)).unwrap().pulse().unwrap().waiting, 0);
+    assert_eq!(Watch::of(&subject(&path, Some(Ring::new().pid))).unwrap().pulse().unwrap().waiting, 1);
+    assert_eq!(Watch::of(&subject(&path, Some(1))).unwrap().pulse().unwrap().waiting, 0);
 }
 
 #[test]
@@ -76,7 +82,7 @@ fn a_task_that_waits_for_a_lock_in_two_futures_is_one_waiter() {
     let task = Slot::task("stuck", 1, Task::new()).has(wait()).has(wait()).has(other);
     let ring = Ring { has_tasks: true, ..Ring::new().with_sites(&[(0x1000, "src/a.rs", 1)]) };
     ring.with_slots([task]).build().write(&path);
-    let pulse = Watch::of(&path, None).unwrap().pulse().unwrap();
+    let pulse = Watch::of(&subject(&path, None)).unwrap().pulse().unwrap();
     let waiters = |address| pulse.locks[&LockKey { pid: Ring::new().pid, address }].waiters;
     assert_eq!((waiters(LOCK), waiters(LOCK + 8), pulse.waiting), (1, 1, 1));
 }

@@ -6,27 +6,23 @@
 //! Between two readings it looks at the record alone (`pulse`), which takes a hundredth of the time. A thread, a copy
 //! or a page that the user asks for is read at once, and makes the rest longer.
 
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use read_rip_evidence::process::Ends;
+use read_rip_case::{Options, Readings, Subject};
 use read_rip_evidence::process::live::LiveTarget;
 use read_rip_report::printable;
 use read_rip_report::{Machine, Picture, ThreadKey};
-use read_rip_ring::Source;
 
 use super::detail;
 use super::picture::picture;
 use super::pulse::Watch;
 use super::survey::Survey;
-use crate::app::check::{Manner, Readings};
 use crate::app::error::AppError;
-use crate::app::look::process_of;
 use crate::app::output::unanswered;
 use crate::app::{report, save};
-use crate::cli::{CheckArgs, Common, ReportArgs, RingArgs, SaveArgs, StopArgs};
+use crate::cli::{Common, ReportArgs, RingArgs};
 use crate::top::Pulse;
 
 /// One of so many seconds of a processor is used.
@@ -36,12 +32,12 @@ const PERIOD: Duration = Duration::from_millis(250);
 /// The shortest time from one look at all processes to the next.
 const SURVEY_PERIOD: Duration = Duration::from_secs(2);
 /// The time between the two looks of a reading.
-const WINDOW: Duration = Duration::from_millis(200);
+pub(super) const WINDOW: Duration = Duration::from_millis(200);
 
 /// What the reader is asked for.
 pub(super) enum Ask {
     /// To read this ring or process from now on.
-    Process(PathBuf),
+    Process(Box<Subject>),
     /// To look at all processes from now on.
     Processes,
     /// The history and the stack of a thread.
@@ -77,11 +73,12 @@ enum Next {
 
 /// Reads until nobody listens.
 pub(super) struct Reader {
-    pub(super) wanted: Common,
+    pub(super) common: Common,
+    pub(super) options: Options,
     pub(super) asked: Receiver<Ask>,
     pub(super) found: Sender<Found>,
     /// The ring or process that is read; `None`: all of this machine.
-    pub(super) path: Option<PathBuf>,
+    pub(super) subject: Option<Subject>,
     pub(super) survey: Survey,
     /// What did not answer, as far as the screen has shown it.
     pub(super) unanswered: Vec<String>,
@@ -91,8 +88,8 @@ impl Reader {
     pub(super) fn run(mut self) {
         loop {
             let (began, used) = (Instant::now(), processor_time());
-            let (next, period) = match self.path.clone() {
-                Some(path) => (self.read(&path), PERIOD),
+            let (next, period) = match self.subject.clone() {
+                Some(subject) => (self.read(&subject), PERIOD),
                 None => (self.survey(), SURVEY_PERIOD),
             };
             let Some(next) = next else { return };
@@ -100,11 +97,7 @@ impl Reader {
                 return;
             }
             // Between two readings.
-            let mut watch = self
-                .path
-                .as_deref()
-                .filter(|_| next != Next::Never)
-                .and_then(|path| Watch::of(path, self.wanted.process));
+            let mut watch = self.subject.as_ref().filter(|_| next != Next::Never).and_then(Watch::of);
             // Requests are served while it rests.
             loop {
                 let rest = processor_time().saturating_sub(used) * SHARE;
@@ -117,12 +110,12 @@ impl Reader {
                     _ => self.asked.recv_timeout(left.min(PERIOD)),
                 };
                 match asked {
-                    Ok(Ask::Process(path)) => {
-                        self.path = Some(path);
+                    Ok(Ask::Process(subject)) => {
+                        self.subject = Some(*subject);
                         break;
                     }
                     Ok(Ask::Processes) => {
-                        self.path = None;
+                        self.subject = None;
                         break;
                     }
                     Ok(ask) => {
@@ -144,13 +137,16 @@ impl Reader {
     }
 
     /// Reads a process once. `None`: nobody listens.
-    fn read(&self, path: &Path) -> Option<Next> {
-        let args = CheckArgs { window: WINDOW, ..CheckArgs::of(RingArgs::default()) };
-        let read = Readings::of(path, &args, &Ends::default(), &self.wanted);
-        let made = read.and_then(|readings| picture(readings, &args, &self.wanted));
-        // If the process ended meanwhile, a reading without a ring has only a part of it.
-        let exists = process_of(path).map_or(Ok(()), |pid| LiveTarget::open(pid).map(drop));
-        match exists.map_err(AppError::Process).and(made) {
+    fn read(&self, subject: &Subject) -> Option<Next> {
+        let made = || -> Result<Picture, AppError> {
+            let picture = picture(Readings::of(subject, &self.options)?, &self.options)?;
+            // If the process ended meanwhile, a reading without a ring has only a part of it.
+            if let Subject::Process(pid) = *subject {
+                LiveTarget::open(pid)?;
+            }
+            Ok(picture)
+        };
+        match made() {
             Ok(picture) => {
                 let next = if picture.is_final { Next::Never } else { Next::Later };
                 self.found.send(Found::Picture(Box::new(picture))).ok()?;
@@ -175,7 +171,7 @@ impl Reader {
 
     /// Looks at all processes once. `None`: nobody listens.
     fn survey(&mut self) -> Option<Next> {
-        let (found, next) = match self.survey.look(&self.wanted, WINDOW) {
+        let (found, next) = match self.survey.look(&self.common, &self.options) {
             Ok((machine, 0)) => (Found::Machine(machine), Next::Later),
             Ok((machine, _)) => (Found::Machine(machine), Next::AtOnce),
             Err(error) => (Found::Message(error.sentence()), Next::Later),
@@ -185,16 +181,16 @@ impl Reader {
     }
 
     fn answer(&self, ask: Ask) -> Option<()> {
-        let Some(path) = self.path.as_deref() else {
+        let Some(subject) = &self.subject else {
             return self.found.send(Found::Message("choose a process first".to_owned())).ok();
         };
         let found = match ask {
-            Ask::Thread(key) => match detail::thread(path, key, &self.wanted) {
+            Ask::Thread(key) => match detail::thread(subject, key, &self.options) {
                 Ok(lines) => Found::Thread(key, lines),
                 Err(error) => Found::Thread(key, vec![error.sentence()]),
             },
-            Ask::Save => said(copy(path, &self.wanted)),
-            Ask::Report => said(page(path, &self.wanted)),
+            Ask::Save => said(copy(subject, &self.options)),
+            Ask::Report => said(page(subject, &self.common)),
             Ask::Process(_) | Ask::Processes => return Some(()),
         };
         self.found.send(found).ok()
@@ -202,19 +198,17 @@ impl Reader {
 }
 
 /// Saves a copy as `read-rip save` does, under its default name. Returns what to tell the user.
-fn copy(path: &Path, wanted: &Common) -> Result<String, AppError> {
-    let target = save::default_target(path);
-    let args =
-        SaveArgs { ring: RingArgs::default(), output: None, stop: StopArgs::default(), window: WINDOW };
-    let bytes = save::write(&Source::open_within(path, wanted.unpack_limit())?, &target, &args, wanted)?;
+fn copy(subject: &Subject, options: &Options) -> Result<String, AppError> {
+    let target = save::default_target(&subject.path());
+    let bytes = save::write(subject, &target, options)?;
     Ok(format!("Saved to {}, {} KiB", printable(&target.to_string_lossy()), bytes / 1024))
 }
 
 /// Writes the page that `read-rip report` writes, under its default name. Returns what to tell the user.
-fn page(path: &Path, wanted: &Common) -> Result<String, AppError> {
-    let target = report::default_target(path);
+fn page(subject: &Subject, common: &Common) -> Result<String, AppError> {
+    let target = report::default_target(&subject.path());
     let args = ReportArgs::of(RingArgs::default(), WINDOW);
-    report::write(path, &target, &args, wanted, Manner::Screen)?;
+    report::write(subject, &target, &args, common, false)?;
     Ok(format!("Written to {}", printable(&target.to_string_lossy())))
 }
 

@@ -7,19 +7,17 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use read_rip_case::{Case, Options, Reading, Readings};
 use read_rip_evidence::process::Found;
 use read_rip_report::{self as report, Looked, counted, printable};
 use read_rip_report::{Machine, ProcessRow, Severity};
 use read_rip_ring::FileId;
-use read_rip_symbols::OpenedFiles;
 
 use super::picture::severity;
-use crate::app::check::{Manner, Readings, judge};
+use crate::app::check::{Filter, judge};
 use crate::app::error::AppError;
 use crate::app::machine::{self, names_of};
-use crate::app::reading::Reading;
-use crate::app::verdict::sentence;
-use crate::cli::{CheckArgs, Common, RingArgs};
+use crate::cli::Common;
 
 /// How long rings of dead processes are read before the living are looked at again.
 const SLICE: Duration = Duration::from_secs(1);
@@ -27,7 +25,6 @@ const SLICE: Duration = Duration::from_secs(1);
 /// What was found so far.
 #[derive(Default)]
 pub(super) struct Survey {
-    opened: OpenedFiles,
     /// Of dead processes.
     dead: HashMap<RingId, ProcessRow>,
 }
@@ -43,13 +40,11 @@ fn id(ring: &Found) -> RingId {
 impl Survey {
     /// The processes with findings first, the most certain ones on top, and then all others that have rings. With how
     /// many rings of dead processes have not been read yet.
-    pub(super) fn look(&mut self, wanted: &Common, window: Duration) -> Result<(Machine, usize), AppError> {
-        let args = CheckArgs { window, ..CheckArgs::of(RingArgs::default()) };
-        let mut machine =
-            machine::Machine { args: &args, wanted, opened: self.opened.clone(), looked: Looked::default() };
+    pub(super) fn look(&mut self, common: &Common, options: &Options) -> Result<(Machine, usize), AppError> {
+        let mut machine = machine::Machine { group: None, options, common, looked: Looked::default() };
         let mut rows = Vec::new();
         let dead = machine.read_living(&mut |path, _, readings| {
-            rows.push(row(path, readings, &args, wanted));
+            rows.push(row(path, readings, options));
             Ok(())
         })?;
         let (began, mut before) = (Instant::now(), std::mem::take(&mut self.dead));
@@ -64,7 +59,7 @@ impl Survey {
                 }
                 None if began.elapsed() < SLICE => {
                     let (path, _, readings) = machine.read_dead(ring);
-                    row(path, readings, &args, wanted)
+                    row(path, readings, options)
                 }
                 None => {
                     left += 1;
@@ -87,33 +82,29 @@ impl Survey {
 }
 
 /// What is said of a process or a ring.
-fn row(path: PathBuf, readings: Result<Readings, AppError>, args: &CheckArgs, wanted: &Common) -> ProcessRow {
-    let mut made = None;
-    let judged = readings.and_then(|readings| {
-        judge(readings, args, &[], wanted, Manner::Screen, &mut |found, checked, names, reading| {
-            let (process, name) = names_of(reading);
-            let text = sentence(&checked.balance, found, names);
-            made = Some(ProcessRow {
-                name,
-                program: printable(&process).into_owned(),
-                severity: severity(found),
-                text: text.unwrap_or_else(|| state(reading)),
-            });
-            Ok(())
-        })
-    });
-    let unread = |text: String| {
-        let program = path.file_name().unwrap_or_default().to_string_lossy();
-        ProcessRow {
-            name: path.to_string_lossy().into_owned(),
-            program: printable(&program).into_owned(),
-            severity: Severity::None,
-            text,
+fn row(path: PathBuf, readings: Result<Readings, AppError>, options: &Options) -> ProcessRow {
+    let mut readings = match readings {
+        Ok(readings) => readings,
+        Err(error) => {
+            let program = path.file_name().unwrap_or_default().to_string_lossy();
+            return ProcessRow {
+                name: path.to_string_lossy().into_owned(),
+                program: printable(&program).into_owned(),
+                severity: Severity::None,
+                text: error.sentence(),
+            };
         }
     };
-    match judged {
-        Err(error) => unread(error.sentence()),
-        Ok(_) => made.unwrap_or_else(|| unread(String::new())),
+    let mut case = Case::of(&mut readings, options);
+    let verdict = judge(&mut case, &Filter::default());
+    let texts = case.texts(false);
+    let (process, name) = names_of(case.reading);
+    let text = report::verdict(&verdict.checked.balance, &verdict.found, &case.names(&texts));
+    ProcessRow {
+        name,
+        program: printable(&process).into_owned(),
+        severity: severity(&verdict.found),
+        text: text.unwrap_or_else(|| state(case.reading)),
     }
 }
 

@@ -73,10 +73,10 @@ pub(super) struct Terminal {
 }
 
 /// Whether there is a terminal on which a screen can be drawn.
-pub(super) fn check(wanted: &Common) -> Result<(), AppError> {
+pub(super) fn check(common: &Common) -> Result<(), AppError> {
     let refuse = |why| Err(AppError::NoTerminal { why });
     match std::env::var("TERM").as_deref() {
-        _ if wanted.json => refuse("writes no JSON"),
+        _ if common.json => refuse("writes no JSON"),
         _ if !io::stdout().is_terminal() => refuse("standard output is not a terminal"),
         _ if !io::stdin().is_terminal() => refuse("standard input is not a terminal"),
         Err(_) | Ok("") => refuse("TERM does not say what the terminal is"),

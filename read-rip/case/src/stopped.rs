@@ -16,23 +16,23 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What was seen of threads while each was stopped.
 #[derive(Debug, Default)]
-pub(super) struct Exact {
+pub(crate) struct StoppedStacks {
     /// Registers and stacks by thread id.
     stopped: HashMap<u32, (Registers, Stack)>,
     /// What each thread slept in before.
     before: HashMap<u32, Task>,
     /// Why threads were not stopped.
-    pub(super) unstopped: Option<Unstopped>,
+    pub unstopped: Option<Unstopped>,
 }
 
-impl Exact {
+impl StoppedStacks {
     /// Stops the threads of a process one after the other. Those that would notice it are left alone. `options` say how
     /// files are found.
-    pub(super) fn of(live: &LiveTarget, options: &Options) -> Exact {
-        let Ok(target) = live.target() else { return Exact::default() };
+    pub(crate) fn of(live: &LiveTarget, options: &Options) -> StoppedStacks {
+        let Ok(target) = live.target() else { return StoppedStacks::default() };
         if target.hidden.is_some() {
             // The reason is said anyway.
-            return Exact::default();
+            return StoppedStacks::default();
         }
         let memory = live.memory(&target.mappings);
         let tids: Vec<u32> = target.tasks.iter().filter(|task| resumes(task)).map(|task| task.tid).collect();
@@ -56,11 +56,11 @@ impl Exact {
             std::thread::sleep(Duration::from_millis(1));
         }
         let before = target.tasks.into_iter().map(|task| (task.tid, task)).collect();
-        Exact { stopped: stopped.into_iter().collect(), before, unstopped }
+        StoppedStacks { stopped: stopped.into_iter().collect(), before, unstopped }
     }
 
     /// The kernel shows a call that was stopped and goes on as `restart_syscall`: it is the one from before.
-    pub(super) fn restore_calls(&self, tasks: &mut [Task]) {
+    pub(crate) fn restore_calls(&self, tasks: &mut [Task]) {
         for task in tasks {
             if let (Some(Sleep::Call(now)), Some(before)) = (task.sleep, self.before.get(&task.tid))
                 && let Some(Sleep::Call(call)) = before.sleep
@@ -74,7 +74,7 @@ impl Exact {
     }
 
     /// The stack of a thread in the first reading, if it is exact.
-    pub(super) fn stack(&self, task: &Task) -> Option<&Stack> {
+    pub(crate) fn stack(&self, task: &Task) -> Option<&Stack> {
         let (registers, stack) = self.stopped.get(&task.tid)?;
         let is_there = |now: Registers| (now.pc, now.sp) == (registers.pc, registers.sp);
         let is_exact = task.registers.map_or(task.state == RunState::Running, is_there);

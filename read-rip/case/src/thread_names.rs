@@ -8,22 +8,22 @@ use read_rip_model::findings::Finding;
 use read_rip_model::locks::{LockModel, ThreadId};
 use read_rip_ring::{Slot, SlotState};
 
-use super::reading::Reading;
-use super::saved::PresentName;
+use crate::reading::Reading;
+use crate::saved::PresentName;
 
 /// If more threads than these need a name, none gets one.
 const NAMES_MAX: usize = 5000;
 
 impl Reading {
     /// Gives all threads the names that they have now.
-    pub(super) fn with_present_names(mut self) -> Reading {
+    pub fn with_present_names(mut self) -> Reading {
         let names = self.present_names();
         self.apply_names(&names);
         self
     }
 
     /// The present names of all threads, as far as they differ from the recorded ones.
-    pub(super) fn present_names(&self) -> Vec<PresentName> {
+    pub fn present_names(&self) -> Vec<PresentName> {
         let wanted = || self.snapshot.slots.iter().filter(|slot| self.may_have_another_name(slot));
         if wanted().count() > NAMES_MAX {
             return Vec::new();
@@ -32,7 +32,7 @@ impl Reading {
     }
 
     /// Gives threads these names.
-    pub(super) fn apply_names(&mut self, names: &[PresentName]) {
+    pub fn apply_names(&mut self, names: &[PresentName]) {
         let names: std::collections::HashMap<(u32, u32), &String> =
             names.iter().map(|(pid, tid, name)| ((*pid, *tid), name)).collect();
         for slot in &mut self.snapshot.slots {
@@ -45,7 +45,7 @@ impl Reading {
     }
 
     /// Gives the threads of a model that findings mention the names that they have now.
-    pub(super) fn name_threads(&self, model: &mut LockModel, found: &[Finding], others: &[ThreadId]) {
+    pub fn name_threads(&self, model: &mut LockModel, found: &[Finding], others: &[ThreadId]) {
         let mentioned = found.iter().flat_map(|finding| &finding.mentions.threads);
         let mut mentioned: Vec<ThreadId> = mentioned.chain(others).copied().collect();
         mentioned.sort_unstable();

@@ -15,31 +15,23 @@ use read_rip_evidence::stacks::Unwinder;
 use read_rip_evidence::standing::Standings;
 use read_rip_model::threads;
 use read_rip_ring::{self as ring, SlotState, Snapshot};
-use read_rip_symbols::{FunctionNames, OpenedFiles, Options};
+use read_rip_symbols::FunctionNames;
 
-use super::error::AppError;
-use super::reading::{CoreRest, Reading};
-use crate::cli::Common;
-
-/// How the files of a core are found: at their recorded paths.
-fn options(wanted: &Common) -> Options {
-    let mut options = Options { executable: wanted.exe.clone(), ..Options::default() };
-    options.debug_dirs.splice(0..0, wanted.debug_dir.iter().cloned());
-    options
-}
+use crate::reading::{CoreRest, Reading};
+use crate::{Error, Options};
 
 impl Reading {
     /// Reads a core file, and the ring of its process.
-    pub(super) fn of_core(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
-        let core = Core::open(path, wanted.unpack_limit()).map_err(AppError::Core)?;
-        let target = core.target(options(wanted));
-        let memory = core.memory(&target.modules, options(wanted));
-        let mut unwinder = Unwinder::new(&target, &memory, options(wanted));
-        let mut names = FunctionNames::new(&target.modules, options(wanted));
+    pub fn of_core(path: &Path, options: &Options) -> Result<Reading, Error> {
+        let core = Core::open(path, options.unpack_limit).map_err(Error::Core)?;
+        let target = core.target(options.of_files());
+        let memory = core.memory(&target.modules, options.of_files());
+        let mut unwinder = Unwinder::new(&target, &memory, options.of_files());
+        let mut names = FunctionNames::new(&target.modules, options.of_files());
         let pid = target.pid;
         let mut seen = Standings::new(target, &memory, &mut unwinder, |address| names.at(address));
         seen.finish();
-        let mut reading = match ring_of(&core, pid, wanted)? {
+        let mut reading = match ring_of(&core, pid, options)? {
             Some(snapshot) => {
                 name_tasks(&mut seen, &snapshot);
                 let mut reading = Reading::dead(path, snapshot);
@@ -75,18 +67,17 @@ impl Reading {
             seen: None,
             core: None,
             saved: None,
-            opened: OpenedFiles::default(),
         }
     }
 }
 
 /// The ring of a core's process.
-fn ring_of(core: &Core, pid: u32, wanted: &Common) -> Result<Option<Snapshot>, AppError> {
-    if let Some(path) = &wanted.core_ring {
+fn ring_of(core: &Core, pid: u32, options: &Options) -> Result<Option<Snapshot>, Error> {
+    if let Some(path) = &options.core_ring {
         let snapshot = ring::read(path)?;
         return match of_process(snapshot, pid) {
             Some(snapshot) => Ok(Some(snapshot)),
-            None => Err(AppError::OtherRing { path: path.clone(), pid }),
+            None => Err(Error::OtherRing { path: path.clone(), pid }),
         };
     }
     for (path, image) in core.rings() {

@@ -6,14 +6,14 @@ use read_rip_model::locks;
 use read_rip_ring::events;
 use read_rip_symbols::SavedAnswers;
 
-use super::bare::functions;
-use super::reading::Reading;
-use crate::cli::Common;
+use crate::Options;
+use crate::case::frames;
+use crate::reading::Reading;
 
 /// What they say about a reading, and what is `known` of an earlier one.
-pub(super) fn answers(reading: &Reading, known: Option<SavedAnswers>, wanted: &Common) -> SavedAnswers {
+pub fn answers(reading: &Reading, known: Option<SavedAnswers>, options: &Options) -> SavedAnswers {
     let snapshot = &reading.snapshot;
-    let resolver = reading.resolver(wanted).with_answers(known.unwrap_or_default()).keeping_answers();
+    let resolver = reading.resolver(options).with_answers(known.unwrap_or_default()).keeping_answers();
     let mut locations = Locations::new(snapshot, resolver);
     let recorded = snapshot.all_recorded().map(|index| snapshot.recorded(index));
     for slot in recorded.chain(&snapshot.captures) {
@@ -32,7 +32,7 @@ pub(super) fn answers(reading: &Reading, known: Option<SavedAnswers>, wanted: &C
     if let Some(seen) = &reading.seen {
         locks::observe(&mut model, seen, &mut locations);
         reading.objects(&mut locations);
-        functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
+        frames(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
     }
     locations.resolver().answers()
 }

@@ -5,13 +5,12 @@
 use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use read_rip_evidence::core::{Death, Gap};
-use read_rip_evidence::process::live::root_of;
 use read_rip_evidence::process::{self, Ends, Liveness, MappedFiles, is_of_another_boot, living_threads};
 use read_rip_evidence::standing::Standings;
 use read_rip_files::Module;
@@ -21,12 +20,10 @@ use read_rip_model::locks::Input;
 use read_rip_model::threads::{self, Losses, Thread};
 use read_rip_report::{self as report, Json};
 use read_rip_ring::{self as ring, Ending, Saved, Snapshot, Source};
-use read_rip_symbols::{OpenedFiles, Options, Resolver};
+use read_rip_symbols::Resolver;
 
-use super::error::AppError;
-use super::output::now_ns;
-use super::saved::Context;
-use crate::cli::Common;
+use crate::saved::Context;
+use crate::{Error, Options, Subject, now_ns};
 
 /// Programs with legacy rings are not position-independent: their code may be at any address.
 const WHOLE_ADDRESS_SPACE: u64 = 1 << 48;
@@ -35,74 +32,95 @@ const WHOLE_ADDRESS_SPACE: u64 = 1 << 48;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A ring that was read, and what the system knows about its process.
-pub(super) struct Reading {
-    pub(super) path: PathBuf,
-    pub(super) snapshot: Snapshot,
-    pub(super) liveness: Option<Liveness>,
-    pub(super) losses: Losses,
+pub struct Reading {
+    /// The file; for a process without a ring, its directory in `/proc`.
+    pub path: PathBuf,
+    /// What is in the ring; without one, the modules alone.
+    pub snapshot: Snapshot,
+    /// What became of the process; `None` for a ring in the legacy format.
+    pub liveness: Option<Liveness>,
+    /// What was not recorded.
+    pub losses: Losses,
     /// The threads of the living process; empty when it has ended.
-    pub(super) living: HashSet<u32>,
+    pub living: HashSet<u32>,
     /// Its forked children that have ended, while it or another child lives.
-    pub(super) ended: HashSet<u32>,
+    pub ended: HashSet<u32>,
     /// The moment of the reading, or of the process's end, ns since boot; `None`: not known.
-    pub(super) now_ns: Option<u64>,
+    pub now_ns: Option<u64>,
     /// If `now_ns` is not known: when the ring was read, ns since boot. The process was dead by then. `None` if it ran
     /// on another machine, or before a restart.
-    pub(super) latest_end_ns: Option<u64>,
+    pub latest_end_ns: Option<u64>,
     /// Whether the kernel can be asked about the process: the reading is of a ring, and not of a saved one.
-    pub(super) asks_kernel: bool,
+    pub asks_kernel: bool,
     /// What the kernel and the memory say of the living process, if they were asked.
-    pub(super) seen: Option<Standings>,
+    pub seen: Option<Standings>,
     /// What a core file has besides.
-    pub(super) core: Option<CoreRest>,
+    pub core: Option<CoreRest>,
     /// What a saved ring has besides.
-    pub(super) saved: Option<SavedRest>,
-    /// The files of modules that other readings have opened, too.
-    pub(super) opened: OpenedFiles,
+    pub(crate) saved: Option<SavedRest>,
 }
 
 /// What a core file says besides its threads and its memory.
-pub(super) struct CoreRest {
-    pub(super) death: Death,
-    pub(super) gaps: Vec<Gap>,
-    pub(super) command_line: String,
+pub struct CoreRest {
+    /// Why the process died.
+    pub death: Death,
+    /// What the file does not have.
+    pub gaps: Vec<Gap>,
+    /// The command line, as far as the kernel keeps it.
+    pub command_line: String,
 }
 
 /// What a saved ring has besides its later image.
-pub(super) struct SavedRest {
+pub(crate) struct SavedRest {
     context: Rc<Context>,
     earlier: Option<Source>,
 }
 
 impl Reading {
-    pub(super) fn of(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
-        let source = Source::open_within(path, wanted.unpack_limit())?;
-        if let Some(saved) = Saved::of(&source) {
-            return Reading::of_saved(saved, wanted);
+    /// Reads a subject. A process without a ring is inspected twice, one time after the other; with
+    /// [`Readings::of`](crate::Readings::of), there is a pause in between.
+    ///
+    /// # Errors
+    ///
+    /// If nothing of it can be read.
+    pub fn of(subject: &Subject, options: &Options) -> Result<Reading, Error> {
+        match subject {
+            Subject::Ring { path, process } => {
+                Reading::of_ring(&Source::open_within(path, options.unpack_limit)?, *process, options)
+            }
+            Subject::Copy(source) => Reading::of_ring(source, None, options),
+            Subject::Recording(source) => match Saved::of(source) {
+                Some(saved) => Reading::of_saved(&saved, options),
+                // Its recorder was killed before the end.
+                None => Reading::of_ring(source, None, options),
+            },
+            Subject::Saved(saved) => Reading::of_saved(saved, options),
+            Subject::Core(path) => Reading::of_core(path, options),
+            Subject::Process(pid) => Reading::of_living(*pid, Duration::ZERO, options),
         }
-        Reading::of_ring(&source, wanted)
     }
 
-    fn of_saved(saved: Saved, wanted: &Common) -> Result<Reading, AppError> {
+    fn of_saved(saved: &Saved, options: &Options) -> Result<Reading, Error> {
         let Saved { later, earlier, context } = saved;
-        let mut context = Context::parse(&context)
-            .map_err(|source| AppError::SavedContext { path: later.path().to_owned(), source })?;
-        let mut reading = Reading::of_image(&later, &context, wanted)?;
+        let mut context = Context::parse(context)
+            .map_err(|source| Error::SavedContext { path: later.path().to_owned(), source })?;
+        let mut reading = Reading::of_image(later, &context, options)?;
         if let Some(seen) = context.seen.take() {
             reading.add_seen(seen);
         }
-        Ok(Reading { saved: Some(SavedRest { context: Rc::new(context), earlier }), ..reading })
+        let saved = SavedRest { context: Rc::new(context), earlier: earlier.clone() };
+        Ok(Reading { saved: Some(saved), ..reading })
     }
 
     /// A reading of an image, with what was known when it was saved.
-    pub(super) fn of_image(image: &Source, context: &Context, wanted: &Common) -> Result<Reading, AppError> {
+    pub fn of_image(image: &Source, context: &Context, options: &Options) -> Result<Reading, Error> {
         let mut snapshot = ring::read_source(image)?;
         match &mut snapshot.header {
             Some(header) if !context.is_copy => {
                 header.treat_as_original(context.owner.unwrap_or(header.uid));
             }
             Some(_) => {}
-            None => name_program(&mut snapshot, wanted),
+            None => name_program(&mut snapshot, options),
         }
         let mut reading = Reading {
             path: image.path().to_owned(),
@@ -117,23 +135,22 @@ impl Reading {
             seen: None,
             core: None,
             saved: None,
-            opened: OpenedFiles::default(),
         };
         reading.apply_names(&context.names);
         Ok(reading)
     }
 
     /// If the ring was saved with an earlier image: a reading of it, and the time between the two, ns. Once.
-    pub(super) fn take_earlier(&mut self, wanted: &Common) -> Result<Option<(Reading, u64)>, AppError> {
+    pub fn take_earlier(&mut self, options: &Options) -> Result<Option<(Reading, u64)>, Error> {
         let Some(saved) = &mut self.saved else { return Ok(None) };
         let (Some(image), Some(window_ns)) = (saved.earlier.take(), saved.context.window_ns) else {
             return Ok(None);
         };
-        Ok(Some((Reading::of_image(&image, &saved.context, wanted)?, window_ns)))
+        Ok(Some((Reading::of_image(&image, &saved.context, options)?, window_ns)))
     }
 
     /// The parent of the processes knows when they ended, if the ring does not say it.
-    pub(super) fn ended(&mut self, ends: &Ends) {
+    pub fn ended(&mut self, ends: &Ends) {
         let Some(header) = &self.snapshot.header else { return };
         let others = self.snapshot.slots.iter().map(|slot| slot.pid);
         let Some(at) = ends.last_of(header.pid, others) else { return };
@@ -144,21 +161,26 @@ impl Reading {
     }
 
     /// When the ring was saved, ns since 1970; `None` if it was not.
-    pub(super) fn saved_realtime_ns(&self) -> Option<u64> {
+    pub fn saved_realtime_ns(&self) -> Option<u64> {
         self.saved.as_ref().map(|saved| saved.context.saved_realtime_ns)
     }
 
-    pub(super) fn of_ring(source: &Source, wanted: &Common) -> Result<Reading, AppError> {
+    /// Reads an opened ring, or of several processes that share it, `process` alone.
+    ///
+    /// # Errors
+    ///
+    /// If nothing of it can be read.
+    pub fn of_ring(source: &Source, process: Option<u32>, options: &Options) -> Result<Reading, Error> {
         let path = source.path();
         // Queried before and after the copy, so that a thread that starts or ends in between counts as existing.
         let living_before =
-            ring::read_header(path).map(|header| living_threads(wanted.process.unwrap_or(header.pid) as i32));
-        let (mut snapshot, liveness) = match wanted.process {
+            ring::read_header(path).map(|header| living_threads(process.unwrap_or(header.pid) as i32));
+        let (mut snapshot, liveness) = match process {
             Some(pid) => read_process(source, pid)?,
             None => read(source)?,
         };
         if snapshot.header.is_none() {
-            name_program(&mut snapshot, wanted);
+            name_program(&mut snapshot, options);
         }
         let mut living = match (&liveness, &snapshot.header) {
             // The ring has thread ids of the process's PID namespace. They can be compared only if it is this one
@@ -177,7 +199,7 @@ impl Reading {
             (
                 Some(Liveness::Alive { .. } | Liveness::Dying { .. } | Liveness::Forked { .. }),
                 Some(header),
-            ) => process::ended_children(header, &snapshot.slots),
+            ) => read_rip_evidence::process::ended_children(header, &snapshot.slots),
             _ => HashSet::new(),
         };
         let losses = threads::losses(&snapshot);
@@ -200,43 +222,32 @@ impl Reading {
             seen: None,
             core: None,
             saved: None,
-            opened: OpenedFiles::default(),
         })
     }
 
     /// All threads of the ring.
-    pub(super) fn threads(&self) -> Vec<Thread<'_>> {
+    pub fn threads(&self) -> Vec<Thread<'_>> {
         threads::threads(&self.snapshot, &self.living, &self.ended)
     }
 
-    /// The channel that the user names.
-    pub(super) fn channel(&self, name: &str) -> Result<&ring::Channel, AppError> {
-        let channels = || self.snapshot.channels.iter().flatten();
-        channels().find(|channel| channel.name == name).ok_or_else(|| AppError::NoChannel {
-            path: self.path.clone(),
-            name: name.to_owned(),
-            known: channels().map(|channel| channel.name.clone()).collect(),
-        })
-    }
-
     /// Whether nothing can change any more: the process is dead, and so are its children, or this is a copy.
-    pub(super) fn is_final(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         self.is_copy() || self.liveness.as_ref().is_some_and(Liveness::is_final)
     }
 
     /// Whether the file is a copy of a ring. When it was made is not known.
-    pub(super) fn is_copy(&self) -> bool {
+    pub fn is_copy(&self) -> bool {
         self.snapshot.header.as_ref().is_some_and(ring::Header::is_copy)
     }
 
     /// Where its times end.
-    pub(super) fn horizon(&self) -> Horizon {
+    pub fn horizon(&self) -> Horizon {
         Horizon { now_ns: self.now_ns, end_ns: self.now_ns.or(self.latest_end_ns) }
     }
 
     /// What a model of its locks is built from. `earlier` is an earlier reading of the same ring, and the time between
     /// the two, ns.
-    pub(super) fn input<'a>(&'a self, earlier: Option<(&'a Reading, u64)>) -> Input<'a> {
+    pub fn input<'a>(&'a self, earlier: Option<(&'a Reading, u64)>) -> Input<'a> {
         Input {
             snapshot: &self.snapshot,
             earlier: earlier.map(|(earlier, _)| &earlier.snapshot),
@@ -251,17 +262,18 @@ impl Reading {
         }
     }
 
-    pub(super) fn resolver(&self, wanted: &Common) -> Resolver {
+    /// What finds the functions and lines of its addresses.
+    pub fn resolver(&self, options: &Options) -> Resolver {
         let pid = match self.liveness {
             // The process of a saved ring was on another machine, or in another time.
             Some(Liveness::Alive { pid, .. }) if self.saved.is_none() => Some(pid),
             _ => None,
         };
-        let mut options = Options { executable: wanted.exe.clone(), ..Options::default() };
-        options.debug_dirs.splice(0..0, wanted.debug_dir.iter().cloned());
-        options.root = pid.map(|pid| root_of(pid as u32));
-        options.live_executable = pid.map(|pid| PathBuf::from(format!("/proc/{pid}/exe")));
-        let resolver = Resolver::new(&self.snapshot.modules, options).sharing(&self.opened);
+        let of_files = match pid {
+            Some(pid) => options.of_files_of(pid as u32),
+            None => options.of_files(),
+        };
+        let resolver = Resolver::new(&self.snapshot.modules, of_files).sharing(&options.opened);
         match &self.saved {
             Some(saved) => resolver.with_answers(saved.context.answers.clone()),
             None => resolver,
@@ -269,7 +281,7 @@ impl Reading {
     }
 
     /// The name of the program; empty if it is not known.
-    pub(super) fn program(&self) -> String {
+    pub fn program(&self) -> String {
         if let Some(saved) = &self.saved {
             return saved.context.program.clone();
         }
@@ -281,18 +293,18 @@ impl Reading {
     }
 
     /// The id of the process in its own PID namespace; `None` if the ring has none.
-    pub(super) fn pid(&self) -> Option<u32> {
+    pub fn pid(&self) -> Option<u32> {
         let recorded = self.snapshot.header.as_ref().map(|header| header.pid);
         recorded.or_else(|| self.bare().map(|seen| seen.target.own_pid))
     }
 
     /// The first line of JSON output.
-    pub(super) fn write_ring<W: Write>(&self, json: &mut Json<W>) -> std::io::Result<()> {
+    pub fn write_ring<W: Write>(&self, json: &mut Json<W>) -> std::io::Result<()> {
         json.ring(&self.path, &self.program(), &self.snapshot, self.liveness.as_ref(), &self.losses)
     }
 
     /// The line of JSON about a core file.
-    pub(super) fn write_core<W: Write>(&self, json: &mut Json<W>) -> std::io::Result<()> {
+    pub fn write_core<W: Write>(&self, json: &mut Json<W>) -> std::io::Result<()> {
         match self.core.as_ref().zip(self.seen.as_ref()) {
             Some((core, seen)) => {
                 json.core(&self.path, &core.death, seen, &core.command_line, self.snapshot.header.is_some())
@@ -302,17 +314,17 @@ impl Reading {
     }
 
     /// What was seen of a process that has no ring.
-    pub(super) fn bare(&self) -> Option<&Standings> {
+    pub fn bare(&self) -> Option<&Standings> {
         self.seen.as_ref().filter(|_| self.snapshot.header.is_none())
     }
 
     /// One line about the process and its threads.
-    pub(super) fn heading(&self, threads: &[Thread<'_>]) -> String {
+    pub fn heading(&self, threads: &[Thread<'_>]) -> String {
         self.heading_with(threads, "")
     }
 
     /// Like `heading`, with an addition to the number of exited threads.
-    pub(super) fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
+    pub fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
         let (program, liveness) = (self.program(), self.liveness.as_ref());
         let of_core = self.seen.as_ref().filter(|_| self.core.is_some());
         if let Some(seen) = of_core.or(self.bare()) {
@@ -323,7 +335,7 @@ impl Reading {
     }
 
     /// Takes back what this reading cannot prove.
-    pub(super) fn doubt(&self, found: &mut [Finding]) {
+    pub fn doubt(&self, found: &mut [Finding]) {
         if self.is_copy() {
             findings::doubt_copy(found);
         }
@@ -333,15 +345,15 @@ impl Reading {
     }
 
     /// What a heading says of a saved ring besides.
-    pub(super) fn saved_when(&self) -> String {
+    pub fn saved_when(&self) -> String {
         self.saved_realtime_ns()
             .map_or_else(String::new, |saved_ns| report::remarks::of_saved(now_ns().saturating_sub(saved_ns)))
     }
 }
 
 /// Rings in the legacy format name no program.
-fn name_program(snapshot: &mut Snapshot, wanted: &Common) {
-    if let Some(exe) = wanted.exe.clone() {
+fn name_program(snapshot: &mut Snapshot, options: &Options) {
+    if let Some(exe) = options.executable.clone() {
         snapshot.modules.push(Module {
             end: WHOLE_ADDRESS_SPACE,
             path: exe,
@@ -354,7 +366,7 @@ fn name_program(snapshot: &mut Snapshot, wanted: &Common) {
 /// Reads a ring, and says whether anything may still be recorded in it.
 ///
 /// If nothing may, the ring was read after that was known: it is in its last state.
-fn read(source: &Source) -> Result<(Snapshot, Option<Liveness>), AppError> {
+fn read(source: &Source) -> Result<(Snapshot, Option<Liveness>), Error> {
     let was_final = ring::read_header(source.path()).is_ok_and(|header| {
         let is_alone = header.forks == 0;
         is_alone && process::settled_liveness(&header, PATIENCE).is_final()
@@ -372,7 +384,7 @@ fn read(source: &Source) -> Result<(Snapshot, Option<Liveness>), AppError> {
 
 /// Reads one process of those that share a ring. A process of a PID namespace of its own has another id in the ring,
 /// and is not told from the others.
-fn read_process(source: &Source, pid: u32) -> Result<(Snapshot, Option<Liveness>), AppError> {
+fn read_process(source: &Source, pid: u32) -> Result<(Snapshot, Option<Liveness>), Error> {
     let (mut snapshot, liveness) = read(source)?;
     let Some(header) = &snapshot.header else { return Ok((snapshot, liveness)) };
     if header.pid == pid {

@@ -6,23 +6,25 @@ use read_rip_evidence::process::{Child, Liveness, children_in};
 use read_rip_model::threads::Thread;
 use read_rip_report as report;
 
-use super::reading::Reading;
+use crate::reading::Reading;
 
 /// Why nothing is known of a child's state: a saved ring only says which children had ended.
 const NOT_SAVED: &str = "the saved ring does not say whether it was alive";
 
 /// A process that recorded in a ring.
-pub(super) struct Process<'a> {
-    pub(super) pid: u32,
+pub struct Process<'a> {
+    /// Its id.
+    pub pid: u32,
     /// One line about the process and its threads.
-    pub(super) heading: String,
-    pub(super) threads: Vec<Thread<'a>>,
+    pub heading: String,
+    /// Its threads.
+    pub threads: Vec<Thread<'a>>,
 }
 
 impl Reading {
     /// The processes that these threads are of: first the one that made the ring, then its children by their pids. The
     /// threads are sorted by process. `of_exited` is added to the numbers of exited threads.
-    pub(super) fn processes<'a>(&self, threads: &[Thread<'a>], of_exited: &str) -> Vec<Process<'a>> {
+    pub fn processes<'a>(&self, threads: &[Thread<'a>], of_exited: &str) -> Vec<Process<'a>> {
         let header = self.snapshot.header.as_ref();
         let Some(header) = header.filter(|header| threads.iter().any(|of| of.slot.pid != header.pid)) else {
             let heading = self.heading_with(threads, of_exited);

@@ -1,14 +1,14 @@
-//! A living process is looked at from outside, in two readings: by the kernel's account and in its memory.
+//! A living process is inspected from outside, in two readings: by the kernel's account and in its memory.
 //!
-//! `standing` and `locks::observe` say what that means. Nothing of the process is stopped or changed,
-//! unless the user asks for it (`exact`).
+//! `standing` and `locks::observe` say what that means. Nothing of the process is stopped or changed, unless the user
+//! asks for it (`stopped`).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use read_rip_evidence::patience::patiently;
-use read_rip_evidence::process::live::{LiveMemory, LiveTarget, root_of};
+use read_rip_evidence::process::live::{self, LiveMemory, LiveTarget};
 use read_rip_evidence::process::{Activity, Liveness, ready_threads, thread_name};
 use read_rip_evidence::stacks;
 use read_rip_evidence::standing::{Load, Standings, WINDOW_MIN_NS};
@@ -19,12 +19,11 @@ use read_rip_model::locations::Locations;
 use read_rip_model::threads::Losses;
 use read_rip_report::{ObjectName, SeenNames};
 use read_rip_ring::Snapshot;
-use read_rip_symbols::{FunctionNames, OpenedFiles, Options};
+use read_rip_symbols::{self as symbols, FunctionNames};
 
-use super::error::AppError;
-use super::exact::Exact;
-use super::reading::Reading;
-use crate::cli::Common;
+use crate::reading::Reading;
+use crate::stopped::StoppedStacks;
+use crate::{Error, Options, Subject};
 
 /// The time between two looks where no finding depends on it: a shorter one would not tell a thread that gets no
 /// processor from one that had no turn.
@@ -33,45 +32,53 @@ const WINDOW: Duration = Duration::from_nanos(WINDOW_MIN_NS);
 const DESCRIPTORS_MAX: usize = 100;
 
 /// A living process, after the first of two readings.
-pub(super) struct Look {
+pub struct Inspection {
     live: LiveTarget,
     memory: LiveMemory,
     seen: Standings,
     taken: Instant,
 }
 
-impl Look {
+impl Inspection {
     /// Reads a process for the first time. If it does not answer, what is known without its memory.
-    pub(super) fn begin(pid: u32, wanted: &Common) -> Result<Look, AppError> {
-        if wanted.stop {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Process`] if there is no such process, or if nothing of it may be read.
+    pub fn begin(pid: u32, options: &Options) -> Result<Inspection, Error> {
+        let of_files = options.of_files_of(pid);
+        if options.stops_threads {
             // Whoever has stopped a thread must let it run again.
-            return Look::begin_here(pid, wanted);
+            return Inspection::begin_here(pid, of_files, true);
         }
-        let own = wanted.clone();
-        patiently(pid, move || Look::begin_here(pid, &own)).unwrap_or_else(|| Look::begin_here(pid, wanted))
+        let own = of_files.clone();
+        patiently(pid, move || Inspection::begin_here(pid, own, false))
+            .unwrap_or_else(|| Inspection::begin_here(pid, of_files, false))
     }
 
-    fn begin_here(pid: u32, wanted: &Common) -> Result<Look, AppError> {
-        let live = LiveTarget::open(pid).map_err(AppError::Process)?;
-        let options = options(pid, wanted);
-        let exact = if wanted.stop { Exact::of(&live, &options) } else { Exact::default() };
-        let mut target = live.target_at_first().map_err(AppError::Process)?;
-        exact.restore_calls(&mut target.tasks);
+    fn begin_here(pid: u32, of_files: symbols::Options, stops_threads: bool) -> Result<Inspection, Error> {
+        let live = LiveTarget::open(pid).map_err(Error::Process)?;
+        let stopped = match stops_threads {
+            true => StoppedStacks::of(&live, &of_files),
+            false => StoppedStacks::default(),
+        };
+        let mut target = live.target_at_first().map_err(Error::Process)?;
+        stopped.restore_calls(&mut target.tasks);
         let memory = live.memory(&target.mappings);
-        let mut stacks = stacks::all(&target, &memory, &options);
+        let mut stacks = stacks::all(&target, &memory, &of_files);
         for (stack, task) in stacks.iter_mut().zip(&target.tasks) {
-            if let Some(exact) = exact.stack(task) {
+            if let Some(exact) = stopped.stack(task) {
                 stack.clone_from(exact);
             }
         }
-        let mut names = FunctionNames::new(&target.modules, options);
+        let mut names = FunctionNames::new(&target.modules, of_files);
         let mut seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
-        seen.unstopped = exact.unstopped;
-        Ok(Look { live, memory, seen, taken: Instant::now() })
+        seen.unstopped = stopped.unstopped;
+        Ok(Inspection { live, memory, seen, taken: Instant::now() })
     }
 
     /// Reads it again, and compares. `None` if it does not answer any more.
-    pub(super) fn end(self) -> Option<Standings> {
+    pub fn end(self) -> Option<Standings> {
         match self.live.hidden() {
             Some(Hidden::Silent) => Some(self.end_here()),
             _ => patiently(self.live.pid(), || self.end_here()),
@@ -79,7 +86,7 @@ impl Look {
     }
 
     fn end_here(self) -> Standings {
-        let Look { live, memory, mut seen, taken } = self;
+        let Inspection { live, memory, mut seen, taken } = self;
         let window_ns = u64::try_from(taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_again(&seen.target.tasks), &memory, window_ns);
         describe(&live, &mut seen);
@@ -88,7 +95,7 @@ impl Look {
 }
 
 /// Adds what is behind the descriptors that threads wait for, who traces them, and how busy the machine is.
-pub(super) fn describe(live: &LiveTarget, seen: &mut Standings) {
+pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings) {
     let called = seen.target.tasks.iter().filter_map(|task| match task.sleep {
         Some(Sleep::Call(call)) => call.descriptor(),
         _ => None,
@@ -102,33 +109,28 @@ pub(super) fn describe(live: &LiveTarget, seen: &mut Standings) {
     seen.load = ready_threads().map(|ready| Load { ready, processors });
 }
 
-/// How the files of a living process are found.
-pub(super) fn options(pid: u32, wanted: &Common) -> Options {
-    let mut options = Options { executable: wanted.exe.clone(), ..Options::default() };
-    options.debug_dirs.splice(0..0, wanted.debug_dir.iter().cloned());
-    options.root = Some(root_of(pid));
-    options.live_executable = Some(PathBuf::from(format!("/proc/{pid}/exe")));
-    options
-}
-
-/// The process that a path names: `/proc/PID`.
-pub(super) fn process_of(path: &Path) -> Option<u32> {
-    let rest = path.strip_prefix("/proc").ok()?;
-    rest.to_str()?.parse().ok()
-}
-
-/// The path that stands for a process without a ring.
-pub(super) fn path_of(pid: u32) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}"))
-}
-
 impl Reading {
+    /// Inspects a process without a ring, with a pause between the two readings of it.
+    pub(crate) fn of_living(pid: u32, pause: Duration, options: &Options) -> Result<Reading, Error> {
+        let inspect = || -> Result<Option<Standings>, Error> {
+            let inspection = Inspection::begin(pid, options)?;
+            std::thread::sleep(pause);
+            Ok(inspection.end())
+        };
+        let seen = match inspect()? {
+            Some(seen) => seen,
+            // It does not answer any more. What is left is known without its memory.
+            None => inspect()?.ok_or_else(|| Error::Process(live::Error::silent(pid)))?,
+        };
+        Ok(Reading::of_process(seen))
+    }
+
     /// A process without a ring.
-    pub(super) fn of_process(path: &Path, seen: Standings) -> Reading {
+    pub fn of_process(seen: Standings) -> Reading {
         let snapshot = Snapshot::of_modules(seen.target.modules.clone());
         let pid = i32::try_from(seen.target.pid).unwrap_or(0);
         Reading {
-            path: path.to_owned(),
+            path: Subject::Process(seen.target.pid).path().into_owned(),
             losses: Losses::default(),
             snapshot,
             liveness: Some(Liveness::Alive { pid, activity: Activity::default() }),
@@ -140,28 +142,31 @@ impl Reading {
             seen: Some(seen),
             core: None,
             saved: None,
-            opened: OpenedFiles::default(),
         }
     }
 
-    /// Reads a ring, and looks at its process if that lives here and may be looked at. The ring is read at the end of
-    /// the time between the two looks.
-    pub(super) fn with_look(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
-        let reading = Reading::of(path, wanted)?;
-        let Some(look) = reading.process().and_then(|pid| Look::begin(pid, wanted).ok()) else {
+    /// Reads a ring, and inspects its process if that lives here and may be inspected. The ring is read at the end of
+    /// the time between the two readings of the process.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Reading::of`].
+    pub fn with_process(subject: &Subject, options: &Options) -> Result<Reading, Error> {
+        let reading = Reading::of(subject, options)?;
+        let Some(inspection) = reading.process().and_then(|pid| Inspection::begin(pid, options).ok()) else {
             return Ok(reading);
         };
         std::thread::sleep(WINDOW);
         // A program that ends well removes its ring.
-        let Ok(mut reading) = Reading::of(path, wanted) else { return Ok(reading) };
+        let Ok(mut reading) = Reading::of(subject, options) else { return Ok(reading) };
         if reading.process().is_some() {
-            look.end().into_iter().for_each(|seen| reading.add_seen(seen));
+            inspection.end().into_iter().for_each(|seen| reading.add_seen(seen));
         }
         Ok(reading)
     }
 
     /// The process, if it lives on this machine.
-    pub(super) fn process(&self) -> Option<u32> {
+    pub fn process(&self) -> Option<u32> {
         match self.liveness {
             Some(Liveness::Alive { pid, .. }) if self.asks_kernel && !self.is_copy() => {
                 u32::try_from(pid).ok()
@@ -171,7 +176,7 @@ impl Reading {
     }
 
     /// Adds what the kernel and the memory say of the process, and its modules that the ring does not have.
-    pub(super) fn add_seen(&mut self, seen: Standings) {
+    pub fn add_seen(&mut self, seen: Standings) {
         let known: HashSet<(u64, PathBuf)> =
             self.snapshot.modules.iter().map(|module| (module.load_bias, module.path.clone())).collect();
         let missing = seen.target.modules.iter();
@@ -185,7 +190,7 @@ impl Reading {
 
     /// What follows from an analysis: of a process that may not be looked into, or whose locks are not seen, that it
     /// found nothing means nothing. So it is if what a thread waits for cannot be read.
-    pub(super) fn outcome(&self, of_analysis: Outcome) -> Outcome {
+    pub fn outcome(&self, of_analysis: Outcome) -> Outcome {
         match of_analysis {
             Outcome::Findings => Outcome::Findings,
             _ if self.bare().is_some_and(|seen| seen.target.hidden.is_some()) => Outcome::Hidden,
@@ -199,12 +204,12 @@ impl Reading {
 
     /// What the kernel and the memory say of the threads, with these names of the objects that they wait for. `None` if
     /// they were not asked.
-    pub(super) fn seen_names<'a>(&'a self, objects: &'a HashMap<u64, ObjectName>) -> Option<SeenNames<'a>> {
+    pub fn seen_names<'a>(&'a self, objects: &'a HashMap<u64, ObjectName>) -> Option<SeenNames<'a>> {
         self.seen.as_ref().map(|standings| SeenNames { standings, objects })
     }
 
     /// The names of the objects that threads wait for, as far as they are known.
-    pub(super) fn objects(&self, locations: &mut Locations<'_>) -> HashMap<u64, ObjectName> {
+    pub fn objects(&self, locations: &mut Locations<'_>) -> HashMap<u64, ObjectName> {
         let Some(seen) = &self.seen else { return HashMap::new() };
         let waits = seen.threads.iter().filter_map(|thread| thread.wait.as_ref());
         let addresses: HashSet<u64> = waits.map(|wait| wait.address()).collect();

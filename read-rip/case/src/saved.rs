@@ -7,47 +7,86 @@ use std::collections::HashSet;
 
 use read_rip_evidence::process::{Activity, Liveness};
 use read_rip_evidence::standing::Standings;
+use read_rip_ring::Header;
 use read_rip_symbols::SavedAnswers;
 use serde::{Deserialize, Serialize};
 
+use crate::{Reading, now_ns};
+
 /// The present name of a thread: its process, its id, its name.
-pub(super) type PresentName = (u32, u32, String);
+pub(crate) type PresentName = (u32, u32, String);
 
 /// What was known of a ring when it was saved.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Context {
+pub struct Context {
     /// When it was saved, ns since 1970.
-    pub(super) saved_realtime_ns: u64,
+    pub(crate) saved_realtime_ns: u64,
     /// What its program was called.
-    pub(super) program: String,
+    pub(crate) program: String,
     /// The user that the file belonged to.
-    pub(super) owner: Option<u32>,
+    pub(crate) owner: Option<u32>,
     /// The state of its process.
-    pub(super) state: Option<State>,
+    pub(crate) state: Option<State>,
     /// Whether the file that was saved was a copy itself.
-    pub(super) is_copy: bool,
+    pub(crate) is_copy: bool,
     /// The threads of the living process.
-    pub(super) living: HashSet<u32>,
+    pub(crate) living: HashSet<u32>,
     /// Its children that had ended.
-    pub(super) ended: HashSet<u32>,
+    pub(crate) ended: HashSet<u32>,
     /// The names of its threads then, where they are not the recorded ones.
-    pub(super) names: Vec<PresentName>,
+    pub(crate) names: Vec<PresentName>,
     /// The moment that the ring describes, ns since boot.
-    pub(super) now_ns: Option<u64>,
+    pub(crate) now_ns: Option<u64>,
     /// If that is not known: when the ring was read, ns since boot. The process was dead by then.
-    pub(super) latest_end_ns: Option<u64>,
+    pub(crate) latest_end_ns: Option<u64>,
     /// The time between the two images, ns.
-    pub(super) window_ns: Option<u64>,
+    pub(crate) window_ns: Option<u64>,
     /// What the kernel and the memory said of the living process between the two images.
     #[serde(default)]
-    pub(super) seen: Option<Standings>,
+    pub(crate) seen: Option<Standings>,
     /// What the files of the program say about the addresses in the ring.
-    pub(super) answers: SavedAnswers,
+    pub(crate) answers: SavedAnswers,
 }
 
 impl Context {
+    /// What is known of a ring that was read. `window_ns` is the time between the two images, if there are two.
+    pub fn of(reading: Reading, window_ns: Option<u64>) -> Context {
+        Context {
+            saved_realtime_ns: now_ns(),
+            state: reading.liveness.as_ref().map(State::from),
+            program: reading.program(),
+            owner: reading.snapshot.header.as_ref().map(Header::owner),
+            is_copy: reading.is_copy(),
+            names: reading.present_names(),
+            living: reading.living,
+            ended: reading.ended,
+            now_ns: reading.now_ns,
+            latest_end_ns: reading.latest_end_ns,
+            window_ns,
+            seen: None,
+            answers: SavedAnswers::default(),
+        }
+    }
+
+    /// The same, with what the kernel and the memory said of the living process between the two images.
+    #[must_use]
+    pub fn with_seen(self, seen: Option<Standings>) -> Context {
+        Context { seen, ..self }
+    }
+
+    /// The same, with what the files of the program say about the addresses in the ring.
+    #[must_use]
+    pub fn with_answers(self, answers: SavedAnswers) -> Context {
+        Context { answers, ..self }
+    }
+
+    /// What the kernel and the memory said of the living process between the two images.
+    pub fn seen(&self) -> Option<&Standings> {
+        self.seen.as_ref()
+    }
+
     /// Decodes it.
-    pub(super) fn parse(bytes: &[u8]) -> serde_json::Result<Context> {
+    pub(crate) fn parse(bytes: &[u8]) -> serde_json::Result<Context> {
         let context: Context = serde_json::from_slice(bytes)?;
         match &context.seen {
             Some(seen) if !seen.is_consistent() => {
@@ -58,7 +97,11 @@ impl Context {
     }
 
     /// As a file has it.
-    pub(super) fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
+    ///
+    /// # Errors
+    ///
+    /// Those of the serializer.
+    pub fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
         serde_json::to_vec(self)
     }
 }
@@ -66,7 +109,7 @@ impl Context {
 /// A [`Liveness`] as a file has it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum State {
+pub(crate) enum State {
     Alive { pid: i32 },
     Stopped { pid: i32 },
     Traced { pid: i32, by: i32, name: String, is_stopped: bool },

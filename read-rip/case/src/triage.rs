@@ -15,43 +15,57 @@ use read_rip_evidence::target::{Hidden, RunState, Sleep, Task};
 use read_rip_evidence::waits::Owner;
 use read_rip_model::locks::Doing;
 use read_rip_model::locks::doing;
-use read_rip_symbols::FunctionNames;
+use read_rip_symbols::{self as symbols, FunctionNames};
 
-use super::look::{describe, options};
-use crate::cli::Common;
+use crate::Options;
+use crate::inspection::describe;
+use crate::options::files_of;
 
 /// A living process, after the first of two readings.
-pub(super) struct Glance {
-    pub(super) pid: u32,
+pub struct Triage {
+    /// Its id.
+    pub pid: u32,
     /// Why its memory cannot be read; `None` if it can.
-    pub(super) hidden: Option<Hidden>,
+    pub hidden: Option<Hidden>,
     tasks: Vec<Task>,
     /// The moment, ns since boot.
     taken_ns: Option<u64>,
     taken: Instant,
 }
 
-impl Glance {
+impl Triage {
     /// Reads the threads of a process.
-    pub(super) fn first(live: &LiveTarget) -> Result<Glance, live::Error> {
+    pub fn first(live: &LiveTarget) -> Result<Triage, live::Error> {
         let (taken_ns, taken) = (live::boottime_ns(), Instant::now());
         let hidden = live.hidden().cloned();
-        Ok(Glance { pid: live.pid(), hidden, tasks: live.tasks()?, taken_ns, taken })
+        Ok(Triage { pid: live.pid(), hidden, tasks: live.tasks()?, taken_ns, taken })
     }
 
     /// How many threads the process has.
-    pub(super) fn threads(&self) -> usize {
+    pub fn threads(&self) -> usize {
         self.tasks.len()
     }
 
     /// Whether a thread sleeps in a futex: all locks of user space sleep there.
-    pub(super) fn may_wait(&self) -> bool {
+    fn may_wait(&self) -> bool {
         self.tasks.iter().any(waits_in_futex)
+    }
+
+    /// Reads processes again, in any thread: the second argument says whether a process is recorded. `None` too for one
+    /// that neither is recorded nor has a thread that sleeps in a futex.
+    pub fn second_readings(
+        options: &Options,
+    ) -> impl Fn(&Triage, bool) -> Option<Standings> + Clone + Send + Sync + 'static + use<> {
+        let (executable, debug_dirs) = (options.executable.clone(), options.debug_dirs.clone());
+        move |triage, is_recorded| {
+            let of_files = files_of(triage.pid, executable.clone(), &debug_dirs);
+            (is_recorded || triage.may_wait()).then(|| triage.second(is_recorded, &of_files)).flatten()
+        }
     }
 
     /// Reads the process again, and compares. `None` if it has ended, or if no thread that sleeps in a futex stood
     /// still. If nothing may be wrong, `None` too, unless the process is recorded.
-    pub(super) fn second(&self, is_recorded: bool, wanted: &Common) -> Option<Standings> {
+    fn second(&self, is_recorded: bool, options: &symbols::Options) -> Option<Standings> {
         let live = LiveTarget::open_here(self.pid).ok()?;
         let tids: Vec<u32> = self.tasks.iter().map(|task| task.tid).collect();
         let now = live.tasks_of(&tids);
@@ -72,8 +86,8 @@ impl Glance {
         }
         let target = live.target_of(tasks, self.taken_ns);
         let memory = live.memory(&target.mappings);
-        let mut unwinder = Unwinder::new(&target, &memory, options(self.pid, wanted));
-        let mut names = FunctionNames::new(&target.modules, options(self.pid, wanted));
+        let mut unwinder = Unwinder::new(&target, &memory, options.clone());
+        let mut names = FunctionNames::new(&target.modules, options.clone());
         let mut seen = Standings::new(target, &memory, &mut unwinder, |address| names.at(address));
         let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_of(&tids), &memory, window_ns);
