@@ -122,7 +122,7 @@ macro_rules! __rip_site {
 /// `librip_enter_1` gets this module's block a cursor. `librip_enter_block_1` does so for the block in x0: another
 /// module's, if that module's marks are C. Both must keep every register that a function may use. The C ABI keeps x19
 /// to x28 and the low halves of v8 to v15; the entry saves the rest. Code compiled for SVE that holds live values in
-/// the upper parts of z registers across a mark is the exception: see ARCHITECTURE.md, "Limits".
+/// the upper parts of z registers across a mark is the exception: see `docs/limits.md`.
 macro_rules! define_entry {
     ($enter:path, $loaded:path) => {
         ::core::arch::global_asm!(

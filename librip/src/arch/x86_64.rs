@@ -26,7 +26,8 @@ use super::{Dlopen, ForkBlock, TaskBlock, ThreadBlock};
 /// not written. `tests/threads` interrupts a mark at each of its instructions.
 ///
 /// `xadd` alone would be exact too, and shorter. It is four times as slow as a load, an addition and a store on
-/// processors that keep words of memory in registers (AMD's Zen 3): see ARCHITECTURE.md.
+/// processors that keep words of memory in registers (AMD's Zen 3): see
+/// `docs/decisions/001-reserve-a-word-by-comparison.md`.
 ///
 /// # Options
 ///
