@@ -18,9 +18,6 @@ use std::task::{Context, Poll};
 
 use librip::task::lock::{self, Identity, MESSAGE, Peer, Waits};
 use pin_project_lite::pin_project;
-use tokio::sync::oneshot;
-
-use super::request::Answer;
 
 /// Identifies a channel, and does not keep it open. Tokio does not say where a channel is, so each has something of its
 /// own on the heap, whose address stands for it.
@@ -80,23 +77,21 @@ impl Channel {
         lock::note_peer(at, self.address(), peer);
     }
 
-    /// Records the wait of a oneshot channel's receiver, at a location. `serial` is that of the request. One that does
-    /// not block is not recorded.
-    pub(crate) fn wait_for_answer<T>(
-        &self,
-        at: &'static Location<'static>,
-        receiver: oneshot::Receiver<T>,
-        serial: u64,
-    ) -> Waits<MESSAGE, Answer<T>> {
-        let answer = Answer::new(receiver, self.clone(), at, serial);
-        lock::wait_at(at, self.address(), answer, false, Result::is_ok)
-    }
-
     /// Records a wait for what the other side does, of which nothing is said. One that does not block is not recorded.
     #[track_caller]
     pub(crate) fn wait<F: Future>(&self, future: F, has_it: fn(&F::Output) -> bool) -> Waits<MESSAGE, F> {
+        self.wait_at(Location::caller(), future, has_it)
+    }
+
+    /// Like [`wait`](Channel::wait), at a location.
+    pub(crate) fn wait_at<F: Future>(
+        &self,
+        at: &'static Location<'static>,
+        future: F,
+        has_it: fn(&F::Output) -> bool,
+    ) -> Waits<MESSAGE, F> {
         // Its end is not recorded: at a channel nothing is held, so a later one is not mixed up with it.
-        lock::wait(self.address(), future, false, has_it)
+        lock::wait_at(at, self.address(), future, false, has_it)
     }
 }
 
@@ -196,8 +191,7 @@ impl End {
         future: F,
         has_it: fn(&F::Output) -> bool,
     ) -> Waits<MESSAGE, Uses<'_, F>> {
-        let uses = Uses { end: self, at, has_noted: false, future };
-        lock::wait_at(at, self.channel.address(), uses, false, has_it)
+        self.channel.wait_at(at, Uses { end: self, at, has_noted: false, future }, has_it)
     }
 
     /// Nobody knows any more who uses the end: it goes on as one of tokio's.

@@ -18,12 +18,12 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use librip::task::lock::{MESSAGE, Waits};
+use librip::task::lock::{MESSAGE, Peer, Waits};
 use tokio::sync::oneshot;
 
 use self::error::{RecvError, TryRecvError};
 use super::channel::{Channel, set_name};
-use super::request::{self, Answer};
+use super::request;
 use crate::blocking::block_on;
 
 pub use tokio::sync::oneshot::error;
@@ -35,7 +35,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let serial = request::begin();
     let (sender, receiver) = oneshot::channel();
     let channel = Channel::new();
-    let wait = channel.wait_for_answer(Location::caller(), receiver, serial);
+    let wait = Answer::wait(receiver, channel.clone(), serial, Location::caller());
     (Sender { inner: sender, channel }, Receiver { wait })
 }
 
@@ -126,7 +126,7 @@ impl<T> Receiver<T> {
     #[track_caller]
     pub fn blocking_recv(self) -> Result<T, RecvError> {
         let Answer { inner, channel, serial, .. } = self.wait.into_inner();
-        block_on(channel.wait_for_answer(Location::caller(), inner, serial))
+        block_on(Answer::wait(inner, channel, serial, Location::caller()))
     }
 
     /// Tokio's receiver, for what asks for that one. Its wait is not recorded.
@@ -148,5 +148,43 @@ impl<T> Future for Receiver<T> {
 impl<T: fmt::Debug> fmt::Debug for Receiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.wait.get_ref().inner.fmt(f)
+    }
+}
+
+/// A receiver that says, when it has to wait, who is presumed to answer.
+struct Answer<T> {
+    inner: oneshot::Receiver<T>,
+    channel: Channel,
+    /// What [`request::begin`] has returned.
+    serial: u64,
+    at: &'static Location<'static>,
+    has_noted: bool,
+}
+
+impl<T> Answer<T> {
+    /// Records the wait of a receiver, at a location. One that does not block is not recorded.
+    fn wait(
+        inner: oneshot::Receiver<T>,
+        channel: Channel,
+        serial: u64,
+        at: &'static Location<'static>,
+    ) -> Waits<MESSAGE, Answer<T>> {
+        let answer = Answer { inner, channel: channel.clone(), serial, at, has_noted: false };
+        channel.wait_at(at, answer, Result::is_ok)
+    }
+}
+
+impl<T> Future for Answer<T> {
+    type Output = Result<T, RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let poll = Pin::new(&mut self.inner).poll(cx);
+        if poll.is_pending() && !self.has_noted {
+            self.has_noted = true;
+            if let Some(user) = request::answerer(self.serial) {
+                self.channel.note_peer(self.at, Peer { user, ends: 1, receives: false, is_presumed: true });
+            }
+        }
+        poll
     }
 }

@@ -14,17 +14,15 @@ use std::cell::Cell;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::needs_drop;
-use std::panic::Location;
 use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
-use librip::task::lock::{self, Peer};
+use librip::task::lock;
 use pin_project_lite::pin_project;
-use tokio::sync::oneshot;
 
-use super::channel::{Channel, End, NOBODY};
+use super::channel::{End, NOBODY};
 
 /// The last channel for an answer that somebody has made, and what its maker has sent since.
 #[derive(Clone, Copy)]
@@ -90,7 +88,7 @@ fn sent_to(receiver: u32) {
 }
 
 /// Who is presumed to answer the calling thread or task; `None` if nothing is known.
-fn answerer(serial: u64) -> Option<u32> {
+pub(super) fn answerer(serial: u64) -> Option<u32> {
     let request = current().filter(|request| request.serial == serial)?;
     Some(request.receiver).filter(|&receiver| receiver != NOBODY)
 }
@@ -146,44 +144,11 @@ fn go_on(before: &Request) {
     LAST.set(if is_same || is_of_another { Request { poll: lock::poll(), ..*before } } else { NONE });
 }
 
-/// A receiver that says, when it has to wait, who is presumed to answer.
-pub(super) struct Answer<T> {
-    pub(super) inner: oneshot::Receiver<T>,
-    pub(super) channel: Channel,
-    /// What [`begin`] has returned.
-    pub(super) serial: u64,
-    at: &'static Location<'static>,
-    has_noted: bool,
-}
-
-impl<T> Answer<T> {
-    pub(super) fn new(
-        inner: oneshot::Receiver<T>,
-        channel: Channel,
-        at: &'static Location<'static>,
-        serial: u64,
-    ) -> Answer<T> {
-        Answer { inner, channel, at, serial, has_noted: false }
-    }
-}
-
-impl<T> Future for Answer<T> {
-    type Output = <oneshot::Receiver<T> as Future>::Output;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let poll = Pin::new(&mut self.inner).poll(cx);
-        if poll.is_pending() && !self.has_noted {
-            self.has_noted = true;
-            if let Some(user) = answerer(self.serial) {
-                self.channel.note_peer(self.at, Peer { user, ends: 1, receives: false, is_presumed: true });
-            }
-        }
-        poll
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tokio::sync::oneshot;
+
+    use super::super::channel::Channel;
     use super::*;
 
     #[test]
