@@ -1,7 +1,6 @@
 //! [`channel`]: tokio's channel with room for some messages, recorded.
 
 use std::future::Future;
-use std::panic::Location;
 #[cfg(feature = "time")]
 use std::time::Duration;
 
@@ -10,11 +9,9 @@ use tokio::sync::mpsc;
 #[cfg(feature = "time")]
 use super::error::SendTimeoutError;
 use super::error::{SendError, TrySendError};
-use super::permit::{OwnedPermit, Permit, PermitIterator};
 use super::receiver::{receiver, weak_sender};
 use crate::blocking::block_on;
 use crate::sync::channel::{Channel, End};
-use crate::sync::map::map;
 use crate::sync::request::{self, Sends};
 
 /// See [`tokio::sync::mpsc::channel`].
@@ -92,70 +89,6 @@ impl<T> Sender<T> {
     #[track_caller]
     pub fn blocking_send(&self, value: T) -> Result<(), SendError<T>> {
         block_on(self.send(value))
-    }
-
-    /// See [`tokio::sync::mpsc::Sender::reserve`].
-    #[track_caller]
-    pub fn reserve(&self) -> impl Future<Output = Result<Permit<'_, T>, SendError<()>>> {
-        map(self.end.wait(self.inner.reserve(), Result::is_ok), |inner| Ok(Permit::new(inner?, &self.end)))
-    }
-
-    /// See [`tokio::sync::mpsc::Sender::reserve_many`].
-    #[track_caller]
-    pub fn reserve_many(
-        &self,
-        n: usize,
-    ) -> impl Future<Output = Result<PermitIterator<'_, T>, SendError<()>>> {
-        // It may outlast many messages, so who receives now says nothing.
-        self.end.used();
-        let reserved = self.end.channel().wait(self.inner.reserve_many(n), Result::is_ok);
-        map(reserved, |inner| Ok(PermitIterator::new(inner?, &self.end)))
-    }
-
-    /// See [`tokio::sync::mpsc::Sender::reserve_owned`].
-    #[track_caller]
-    pub fn reserve_owned(self) -> impl Future<Output = Result<OwnedPermit<T>, SendError<()>>> {
-        let at = Location::caller();
-        let Sender { inner, end } = self;
-        async move {
-            let inner = end.wait_at(at, inner.reserve_owned(), Result::is_ok).await?;
-            Ok(OwnedPermit::new(inner, end))
-        }
-    }
-
-    /// See [`tokio::sync::mpsc::Sender::try_reserve`].
-    ///
-    /// # Errors
-    ///
-    /// If there is no room, or the receiver is gone.
-    pub fn try_reserve(&self) -> Result<Permit<'_, T>, TrySendError<()>> {
-        self.end.used();
-        Ok(Permit::new(self.inner.try_reserve()?, &self.end))
-    }
-
-    /// See [`tokio::sync::mpsc::Sender::try_reserve_many`].
-    ///
-    /// # Errors
-    ///
-    /// If there is not so much room, or the receiver is gone.
-    pub fn try_reserve_many(&self, n: usize) -> Result<PermitIterator<'_, T>, TrySendError<()>> {
-        self.end.used();
-        Ok(PermitIterator::new(self.inner.try_reserve_many(n)?, &self.end))
-    }
-
-    /// See [`tokio::sync::mpsc::Sender::try_reserve_owned`].
-    ///
-    /// # Errors
-    ///
-    /// If there is no room, or the receiver is gone.
-    pub fn try_reserve_owned(self) -> Result<OwnedPermit<T>, TrySendError<Self>> {
-        let Sender { inner, end } = self;
-        end.used();
-        match inner.try_reserve_owned() {
-            Ok(inner) => Ok(OwnedPermit::new(inner, end)),
-            Err(TrySendError::Full(inner)) => Err(TrySendError::Full(Sender { inner, end })),
-            Err(TrySendError::Closed(inner)) => Err(TrySendError::Closed(Sender { inner, end })),
-        }
     }
 
     /// See [`tokio::sync::mpsc::Sender::capacity`].

@@ -1,13 +1,84 @@
-//! Room for messages that is reserved.
+//! Room for messages that is reserved, and how a sender reserves it.
 
 use std::fmt;
+use std::future::Future;
 use std::iter::FusedIterator;
+use std::panic::Location;
 
 use tokio::sync::mpsc;
 
 use super::bounded::Sender;
+use super::error::{SendError, TrySendError};
 use crate::sync::channel::End;
+use crate::sync::map::map;
 use crate::sync::request;
+
+impl<T> Sender<T> {
+    /// See [`tokio::sync::mpsc::Sender::reserve`].
+    #[track_caller]
+    pub fn reserve(&self) -> impl Future<Output = Result<Permit<'_, T>, SendError<()>>> {
+        let reserved = self.end.wait(self.inner.reserve(), Result::is_ok);
+        map(reserved, |inner| Ok(Permit { inner: inner?, end: &self.end }))
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::reserve_many`].
+    #[track_caller]
+    pub fn reserve_many(
+        &self,
+        n: usize,
+    ) -> impl Future<Output = Result<PermitIterator<'_, T>, SendError<()>>> {
+        // It may outlast many messages, so who receives now says nothing.
+        self.end.used();
+        let reserved = self.end.channel().wait(self.inner.reserve_many(n), Result::is_ok);
+        map(reserved, |inner| Ok(PermitIterator { inner: inner?, end: &self.end }))
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::reserve_owned`].
+    #[track_caller]
+    pub fn reserve_owned(self) -> impl Future<Output = Result<OwnedPermit<T>, SendError<()>>> {
+        let at = Location::caller();
+        let Sender { inner, end } = self;
+        async move {
+            let inner = end.wait_at(at, inner.reserve_owned(), Result::is_ok).await?;
+            Ok(OwnedPermit { inner, end })
+        }
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::try_reserve`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no room, or the receiver is gone.
+    pub fn try_reserve(&self) -> Result<Permit<'_, T>, TrySendError<()>> {
+        self.end.used();
+        Ok(Permit { inner: self.inner.try_reserve()?, end: &self.end })
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::try_reserve_many`].
+    ///
+    /// # Errors
+    ///
+    /// If there is not so much room, or the receiver is gone.
+    pub fn try_reserve_many(&self, n: usize) -> Result<PermitIterator<'_, T>, TrySendError<()>> {
+        self.end.used();
+        Ok(PermitIterator { inner: self.inner.try_reserve_many(n)?, end: &self.end })
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::try_reserve_owned`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no room, or the receiver is gone.
+    pub fn try_reserve_owned(self) -> Result<OwnedPermit<T>, TrySendError<Self>> {
+        let Sender { inner, end } = self;
+        end.used();
+        match inner.try_reserve_owned() {
+            Ok(inner) => Ok(OwnedPermit { inner, end }),
+            Err(TrySendError::Full(inner)) => Err(TrySendError::Full(Sender { inner, end })),
+            Err(TrySendError::Closed(inner)) => Err(TrySendError::Closed(Sender { inner, end })),
+        }
+    }
+}
 
 /// See [`tokio::sync::mpsc::Permit`].
 pub struct Permit<'a, T> {
@@ -15,11 +86,7 @@ pub struct Permit<'a, T> {
     end: &'a End,
 }
 
-impl<'a, T> Permit<'a, T> {
-    pub(super) fn new(inner: mpsc::Permit<'a, T>, end: &'a End) -> Permit<'a, T> {
-        Permit { inner, end }
-    }
-
+impl<T> Permit<'_, T> {
     /// See [`tokio::sync::mpsc::Permit::send`].
     pub fn send(self, value: T) {
         self.end.used();
@@ -40,17 +107,11 @@ pub struct PermitIterator<'a, T> {
     end: &'a End,
 }
 
-impl<'a, T> PermitIterator<'a, T> {
-    pub(super) fn new(inner: mpsc::PermitIterator<'a, T>, end: &'a End) -> PermitIterator<'a, T> {
-        PermitIterator { inner, end }
-    }
-}
-
 impl<'a, T> Iterator for PermitIterator<'a, T> {
     type Item = Permit<'a, T>;
 
     fn next(&mut self) -> Option<Permit<'a, T>> {
-        Some(Permit::new(self.inner.next()?, self.end))
+        Some(Permit { inner: self.inner.next()?, end: self.end })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -75,10 +136,6 @@ pub struct OwnedPermit<T> {
 }
 
 impl<T> OwnedPermit<T> {
-    pub(super) fn new(inner: mpsc::OwnedPermit<T>, end: End) -> OwnedPermit<T> {
-        OwnedPermit { inner, end }
-    }
-
     /// See [`tokio::sync::mpsc::OwnedPermit::send`].
     pub fn send(self, value: T) -> Sender<T> {
         self.end.used();
