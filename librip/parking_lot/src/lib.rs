@@ -6,6 +6,7 @@ mod consts;
 mod deadlock;
 #[cfg(feature = "deadlock_detection")]
 pub mod deadlock;
+mod fairness;
 mod locks;
 mod once;
 mod raw;

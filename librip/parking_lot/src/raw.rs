@@ -6,7 +6,6 @@ use core::time::Duration;
 use std::time::Instant;
 
 use librip::raw::Recorded;
-use parking_lot_core::UnparkResult;
 
 use crate::word::{Mode, Word};
 
@@ -21,11 +20,6 @@ pub type RawRwLock = Recorded<PlainRwLock>;
 type GuardMarker = lock_api::GuardSend;
 #[cfg(not(feature = "send_guard"))]
 type GuardMarker = lock_api::GuardNoSend;
-
-/// Whether the queue says that this unlock, which nobody wants to be fair, should be so: it says it now and then.
-pub(crate) fn is_fair_by_itself(result: &UnparkResult) -> bool {
-    result.be_fair
-}
 
 /// The moment when the time is up; `None` if it is too far away to be one.
 pub(crate) fn until(timeout: Duration) -> Option<Instant> {

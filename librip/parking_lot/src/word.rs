@@ -34,7 +34,7 @@ use parking_lot_core::{
 };
 
 use crate::deadlock::{acquire_resource, release_resource};
-use crate::raw::is_fair_by_itself;
+use crate::fairness::is_fair_by_itself;
 
 const PARKED: u32 = 1;
 const DRAINING: u32 = 2;

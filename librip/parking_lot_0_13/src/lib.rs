@@ -7,6 +7,7 @@ mod deadlock;
 #[cfg(feature = "deadlock_detection")]
 #[path = "../../parking_lot/src/deadlock.rs"]
 pub mod deadlock;
+mod fairness;
 #[path = "../../parking_lot/src/locks.rs"]
 mod locks;
 mod once;

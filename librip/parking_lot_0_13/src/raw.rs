@@ -6,7 +6,6 @@ use core::time::Duration;
 use std::time::Instant;
 
 use librip::raw::{Facts, Recorded};
-use parking_lot_core::UnparkResult;
 
 use crate::word::{Mode, Word};
 
@@ -32,11 +31,6 @@ pub enum OfLot<const RECURSIVE: bool = false> {}
 impl<const RECURSIVE: bool> Facts for OfLot<RECURSIVE> {
     const GUARDS_STAY: bool = !cfg!(feature = "send_guard");
     const READERS_FIRST: Option<bool> = Some(RECURSIVE);
-}
-
-/// Whether the queue says that this unlock, which nobody wants to be fair, should be so: since 0.10 it never does.
-pub(crate) fn is_fair_by_itself(_: &UnparkResult) -> bool {
-    false
 }
 
 /// The moment when the time is up; `None` if it is too far away to be one.
