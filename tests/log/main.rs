@@ -7,7 +7,6 @@ mod captures;
 mod channels;
 mod dumps;
 mod kills;
-mod printf;
 mod recordings;
 mod recordings_of_many;
 mod rotation;

@@ -1,6 +1,6 @@
 //! Formats of `printf`: the reader shows a value as the C library does.
 
-#![allow(unsafe_code, reason = "snprintf")]
+#![allow(missing_docs, unsafe_code, reason = "tests, and snprintf")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
