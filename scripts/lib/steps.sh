@@ -97,7 +97,7 @@ build_step() {
         export RUSTC_WORKSPACE_WRAPPER=clippy-driver
         name='building, with clippy'
     fi
-    # The tests of the scripts and of the examples run programs that `cargo test` alone would not build.
+    # Tests run programs of other packages, above all the reader. `cargo test` builds those of the tested packages only.
     step "$name" without_warnings cargo build --workspace --all-targets --quiet
 }
 

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use librip_test_kit::reader;
 use librip_test_kit::run::{Outcome, clean, finish};
 use librip_test_kit::tool::{self, Built, tool};
 use librip_test_kit::victim::{Plan, Remains};
@@ -63,7 +64,7 @@ fn read_rip(arguments: &[&str], ring: &Path) -> String {
 
 /// What the reader prints about a ring, and what it says besides.
 fn run_reader(arguments: &[&str], ring: &Path) -> Outcome {
-    let mut reader = clean(Command::new(env!("CARGO_BIN_EXE_reader")));
+    let mut reader = clean(Command::new(reader::program()));
     reader.args(arguments).arg(ring);
     finish(reader)
 }

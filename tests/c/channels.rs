@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use librip_test_kit::reader;
 use librip_test_kit::victim::Plan;
 
 use crate::events::{json, named, plan, read, refusal, texts};
@@ -40,7 +41,7 @@ fn said(ring: &Path, channel: &str) -> Vec<String> {
 }
 
 fn set(ring: &Path, settings: &[&str]) {
-    tool(Command::new(env!("CARGO_BIN_EXE_reader")).arg("set").arg(ring).args(settings));
+    tool(Command::new(reader::program()).arg("set").arg(ring).args(settings));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use librip_test_kit::reader;
 use librip_test_kit::victim::{Plan, tempdir};
 use serde_json::Value;
 
@@ -44,7 +45,7 @@ pub(crate) fn plan(program: &Path, arguments: &[&str]) -> Plan {
 }
 
 pub(crate) fn read(arguments: &[&str], ring: &Path) -> String {
-    tool(Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring))
+    tool(Command::new(reader::program()).args(arguments).arg(ring))
 }
 
 /// The data of all lines of one type that the reader writes as JSON.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use librip_test_kit::reader;
 use librip_test_kit::victim::Plan;
 
 use crate::{CLANG, CLANGPP, Compiler, GCC, GPP, build, installed, repository, tool};
@@ -25,7 +26,7 @@ fn ask(compiler: Compiler, source: &str, command: &str) -> String {
 /// What `read-rip` says of a ring, with this exit status.
 #[track_caller]
 pub(crate) fn answer(arguments: &[&str], ring: &Path, status: i32) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().unwrap();
+    let output = Command::new(reader::program()).args(arguments).arg(ring).output().unwrap();
     assert_eq!(output.status.code(), Some(status), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -55,7 +56,7 @@ fn lock_holders_names_the_holder_of_a_lock_that_macros_mark() {
     victim.until("stuck");
     victim.kill();
     let remains = victim.wait();
-    let threads = tool(Command::new(env!("CARGO_BIN_EXE_reader")).arg("-t").arg(remains.ring_path()));
+    let threads = tool(Command::new(reader::program()).arg("-t").arg(remains.ring_path()));
     expect(&threads, &["(waits)", "(acquired)", "(released)"]);
     let input = remains.ring_path().with_extension("threads");
     std::fs::write(&input, &threads).unwrap();
@@ -75,7 +76,7 @@ fn each_worker_of_the_manager_has_its_own_ring_and_the_stuck_one_its_own_verdict
     assert!(lines[0].starts_with("well: worker 1") && lines[2].starts_with("stuck: worker 2"), "{lines:?}");
     let check = |line: &str| {
         let (_, pid) = line.split_once("pid ").unwrap_or_else(|| panic!("no pid in {line:?}"));
-        let mut reader = Command::new(env!("CARGO_BIN_EXE_reader"));
+        let mut reader = Command::new(reader::program());
         let output = reader.arg("--dir").arg(&directory).arg("check").arg(pid).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
@@ -121,7 +122,7 @@ fn a_thread_that_waits_for_a_condition_does_not_hold_the_mutex() {
     victim.until("stuck");
     victim.kill();
     let remains = victim.wait();
-    let said = tool(Command::new(env!("CARGO_BIN_EXE_reader")).arg("locks").arg(remains.ring_path()));
+    let said = tool(Command::new(reader::program()).arg("locks").arg(remains.ring_path()));
     assert!(said.contains("queue") && !said.contains("held by"), "{said}");
 }
 

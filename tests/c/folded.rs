@@ -3,9 +3,10 @@
 use std::process::{Command, Output};
 
 use crate::{CLANG, build, installed, is_installed, line_of, run};
+use librip_test_kit::reader;
 
 fn read_rip(arguments: &[&str], ring: &std::path::Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().unwrap()
+    Command::new(reader::program()).args(arguments).arg(ring).output().unwrap()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use librip_test_kit::reader;
 use librip_test_kit::victim::{Plan, Victim, torture};
 use serde_json::Value;
 
@@ -58,7 +59,7 @@ fn rare_events_are_there_after_ten_million_frequent_ones_and_a_kill() {
 
 /// Runs `read-rip set`. Returns its status, its output and its errors.
 fn set(ring: &Path, settings: &[&str]) -> (i32, String, String) {
-    let run = Command::new(env!("CARGO_BIN_EXE_reader")).arg("set").arg(ring).args(settings).output();
+    let run = Command::new(reader::program()).arg("set").arg(ring).args(settings).output();
     let run = run.expect("the reader");
     let [out, errors] = [run.stdout, run.stderr].map(|text| String::from_utf8(text).expect("UTF-8"));
     (run.status.code().expect("it exits"), out, errors)
@@ -157,7 +158,7 @@ fn a_thread_without_room_records_nothing_in_its_channel_and_is_counted_once() {
     let said = json(&["log"], "event", &ring);
     let beyond = |entry: &&Value| matches!(entry["text"].as_str(), Some("in I" | "in J"));
     assert_eq!(said.iter().filter(beyond).count(), 0);
-    let run = Command::new(env!("CARGO_BIN_EXE_reader")).args(["log", "--channel", "I"]).arg(&ring).output();
+    let run = Command::new(reader::program()).args(["log", "--channel", "I"]).arg(&ring).output();
     let run = run.expect("the reader");
     let errors = String::from_utf8(run.stderr).expect("UTF-8");
     assert_eq!(run.status.code(), Some(2), "{errors}");

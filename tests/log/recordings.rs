@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
 
 use librip_test_kit::progress::{self, Cell};
+use librip_test_kit::reader;
 use librip_test_kit::victim::{Plan, Victim, is_root, torture};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -42,7 +43,7 @@ impl Recorder {
 
     /// One that may have nothing to record yet.
     pub(crate) fn start_early(arguments: &[&OsStr]) -> Recorder {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_reader"))
+        let mut child = Command::new(reader::program())
             .args(["record", "--interval", "2ms"])
             .args(arguments)
             .stderr(Stdio::piped())
@@ -169,8 +170,7 @@ fn what_was_recorded_survives_a_kill_of_the_recorder_at_any_moment() {
         advance(cells, 20 + 31 * (round % 8));
         recorder.child.kill().unwrap();
         recorder.child.wait().unwrap();
-        let run =
-            Command::new(env!("CARGO_BIN_EXE_reader")).arg("log").arg(&target).output().expect("the reader");
+        let run = Command::new(reader::program()).arg("log").arg(&target).output().expect("the reader");
         let errors = String::from_utf8(run.stderr).expect("UTF-8");
         if !run.status.success() {
             assert!(errors.contains("no image of the ring in it is complete"), "{errors}");
@@ -195,7 +195,7 @@ fn a_recording_ends_when_it_is_interrupted_and_replaces_no_file() {
     let said = recorder.end();
     assert!(said.starts_with("Recorded ") && said.contains(" KiB."), "{said}");
     let recorded = std::fs::read(&target).unwrap();
-    let again = Command::new(env!("CARGO_BIN_EXE_reader"))
+    let again = Command::new(reader::program())
         .args(["record", "--for", "1ms", "-o"])
         .args([&target, &victim.ring_path()])
         .output()
@@ -205,7 +205,7 @@ fn a_recording_ends_when_it_is_interrupted_and_replaces_no_file() {
     assert!(errors.contains(" exists, and would be replaced\n"), "{errors}");
     assert_eq!(std::fs::read(&target).unwrap(), recorded);
     // A recording is no ring that can be followed.
-    let of_recording = Command::new(env!("CARGO_BIN_EXE_reader"))
+    let of_recording = Command::new(reader::program())
         .args(["record", "-o"])
         .args([&victim.dir().join("other"), &target])
         .output()
@@ -230,8 +230,7 @@ fn a_recording_ends_when_its_disk_is_full_and_has_what_was_recorded_before() {
         \"$READER\" record --interval 2ms -o mount/recording \"$RING\" 2>errors; echo status $?
         \"$READER\" log mount/recording
     ";
-    let plan =
-        Plan::new("sh", &["-c", script]).env("READER", env!("CARGO_BIN_EXE_reader")).env("RING", &ring);
+    let plan = Plan::new("sh", &["-c", script]).env("READER", reader::program()).env("RING", &ring);
     let remains = plan.tmpfs("size=256k").run();
     let errors = std::fs::read_to_string(remains.dir().join("errors")).unwrap();
     assert!(remains.stdout.starts_with("status 2\n"), "{}", remains.stdout);

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use librip_test_kit::reader;
 use librip_test_kit::tool::copy_program;
 use librip_test_kit::victim::{Plan, Victim, tempdir};
 
@@ -93,7 +94,7 @@ fn the_processes_of_one_program_are_recorded_and_no_others() {
 fn a_recording_of_nothing_and_a_path_in_place_of_a_name_are_errors() {
     let rings = tempdir();
     let failed = |arguments: &[&str]| {
-        let run = std::process::Command::new(env!("CARGO_BIN_EXE_reader"))
+        let run = std::process::Command::new(reader::program())
             .args(["record", "--all", "--for", "1ms", "--dir"])
             .arg(rings.path())
             .args(arguments)

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use librip_test_kit::progress;
+use librip_test_kit::reader;
 use librip_test_kit::victim::torture;
 use serde_json::Value;
 
@@ -68,7 +69,7 @@ fn events_of_running_threads_are_never_invented_or_torn() {
 fn following_shows_each_event_once_and_ends_with_the_process() {
     let mut victim = plan(&["crowded"]).start();
     victim.until("open");
-    let mut reader = Command::new(env!("CARGO_BIN_EXE_reader"))
+    let mut reader = Command::new(reader::program())
         .args(["log", "--follow"])
         .arg(victim.ring_path())
         .stdout(Stdio::piped())

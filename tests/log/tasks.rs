@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use librip_test_kit::oracle::Ring;
+use librip_test_kit::reader;
 use librip_test_kit::victim::{Plan, Remains, Victim};
 use serde_json::Value;
 
@@ -136,7 +137,7 @@ fn a_recording_knows_the_tasks_that_have_ended_and_whose_slots_others_have() {
     victim.go_on();
     victim.until("ended");
     // Until they are in the recording, nobody gets their slots. It may have no complete image yet.
-    let mut reader = Command::new(env!("CARGO_BIN_EXE_reader"));
+    let mut reader = Command::new(reader::program());
     reader.args(["log", "-m", "^said by"]).arg(&target);
     let has_both = |text: &[u8]| String::from_utf8_lossy(text).matches(" said by ").count() == 2;
     while !has_both(&reader.output().expect("the reader").stdout) {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use librip_test_kit::reader;
 use librip_test_kit::victim::DEADLINE;
 
 use crate::{compile_cpp, plan, preload};
@@ -25,8 +26,7 @@ fn locks(name: &str, flags: &[&str]) -> String {
     let ring = victim.ring_path();
     let began = Instant::now();
     let shown = loop {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_reader")).args(["locks", "-v"]).arg(&ring).output().unwrap();
+        let output = Command::new(reader::program()).args(["locks", "-v"]).arg(&ring).output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap();
         let both_wait = shown.matches("waits at").count() == 2 || shown.contains("2 threads (");
         if both_wait && shown.contains("on a condition variable") {

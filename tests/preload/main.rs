@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use librip_test_kit::reader;
 use librip_test_kit::tool::{cargo, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
@@ -99,7 +100,7 @@ fn plan(program: &Path, arguments: &[&str], libraries: &[&Path]) -> Plan {
 
 /// The output of `read-rip`.
 fn read_rip(arguments: &[&str], ring: &Path) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().unwrap();
+    let output = Command::new(reader::program()).args(arguments).arg(ring).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use librip_test_kit::format::lock_type;
 use librip_test_kit::oracle::{Held, Holding, Ring, Slot};
+use librip_test_kit::reader;
 use librip_test_kit::victim::{DEADLINE, Victim};
 
 use crate::{compile, plan, preload, read_rip};
@@ -264,8 +265,7 @@ fn the_interposers_own_debug_information_is_not_missed() {
     victim.kill();
     let remains = victim.wait();
     for view in [&["check"][..], &["locks"], &["-t"], &[]] {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_reader")).args(view).arg(remains.ring_path()).output().unwrap();
+        let output = Command::new(reader::program()).args(view).arg(remains.ring_path()).output().unwrap();
         let remarks = String::from_utf8(output.stderr).unwrap();
         assert!(!remarks.contains("Warning"), "{view:?}: {remarks}");
     }

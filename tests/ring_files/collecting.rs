@@ -5,10 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use librip_test_kit::reader;
 use librip_test_kit::setting;
 use librip_test_kit::victim::tempdir;
-
-use crate::READER;
 
 /// A recorded process, killed when it goes out of scope.
 struct Recorded(Child);
@@ -54,7 +53,8 @@ fn collectors_never_remove_the_ring_of_a_living_process() {
         let collect = || {
             let mut removed = 0;
             while !is_over.load(Relaxed) {
-                let output = Command::new(READER).args(["gc", "--dir"]).arg(dir.path()).output().unwrap();
+                let output =
+                    Command::new(reader::program()).args(["gc", "--dir"]).arg(dir.path()).output().unwrap();
                 assert!(output.status.success(), "{output:?}");
                 removed += String::from_utf8(output.stdout).unwrap().lines().count();
             }

@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use librip_test_kit::reader;
 use librip_test_kit::setting;
 
-use crate::{READER, ready, scenario};
+use crate::{ready, scenario};
 
 /// Kills a deadlocked process and checks its ring at once, as a user would: `kill` does not wait for the death.
 /// `crowd` further threads make the death take longer.
@@ -17,8 +18,9 @@ fn killed_and_checked(rounds: u64, crowd: u32) {
             .env("RIP_WORDS", "16");
         let victim = ready(plan);
         let script = format!(
-            "kill -9 {}; exec {READER} check --json --min-confidence proven {}",
+            "kill -9 {}; exec {} check --json --min-confidence proven {}",
             victim.pid(),
+            reader::program().display(),
             victim.ring_path().display()
         );
         let output = Command::new("sh").args(["-c", &script]).output().unwrap();

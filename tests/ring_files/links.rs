@@ -3,15 +3,16 @@
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
+use librip_test_kit::reader;
 use librip_test_kit::victim::{Plan, tempdir};
 
-use crate::{READER, ready};
+use crate::ready;
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_scenario");
 
 /// What `read-rip` writes about the only ring of a directory.
 fn shown(dir: &std::path::Path, arguments: &[&str]) -> String {
-    let output = Command::new(READER).args(["--dir"]).arg(dir).args(arguments).output().unwrap();
+    let output = Command::new(reader::program()).args(["--dir"]).arg(dir).args(arguments).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 

@@ -14,8 +14,6 @@ mod unfinished;
 
 use librip_test_kit::victim::{Plan, Victim};
 
-const READER: &str = env!("CARGO_BIN_EXE_reader");
-
 /// A scenario to start.
 fn scenario(name: &str) -> Plan {
     Plan::new(env!("CARGO_BIN_EXE_scenario"), &[name])

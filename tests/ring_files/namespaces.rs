@@ -4,10 +4,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use librip_test_kit::reader;
 use librip_test_kit::tool::copy_program;
 use librip_test_kit::victim::{Plan, Victim, is_root};
 
-use crate::{READER, ready, scenario};
+use crate::{ready, scenario};
 
 /// Runs a script of a shell as root in new namespaces; `None` if this machine does not permit it.
 fn in_namespaces(kinds: &[&str], script: &str) -> Option<Output> {
@@ -27,8 +28,13 @@ fn state(output: &Output) -> String {
     line["data"]["state"].as_str().unwrap().to_owned()
 }
 
+/// A line for a shell: `read-rip ARGUMENTS PATH`.
+fn read_rip(arguments: &str, path: &Path) -> String {
+    format!("{} {arguments} {}", reader::program().display(), path.display())
+}
+
 fn list(dir: &Path) -> String {
-    format!("{READER} list --json --dir {}", dir.display())
+    read_rip("list --json --dir", dir)
 }
 
 /// A deadlocked program that runs within `unshare KINDS`, if this machine permits it.
@@ -50,11 +56,11 @@ fn a_program_in_another_time_namespace_is_alive_for_readers_in_both() {
     assert_eq!(state(&outside), "alive");
     let elsewhere = ["--time", "--boottime", "1000000", "--fork"];
     assert_eq!(state(&in_namespaces(&elsewhere, &list(victim.dir())).unwrap()), "alive");
-    let gc = format!("{READER} gc --all --dir {}", victim.dir().display());
+    let gc = read_rip("gc --all --dir", victim.dir());
     in_namespaces(&elsewhere, &gc).unwrap();
     assert!(victim.ring_path().exists());
     // Times count from the same moment.
-    let check = format!("{READER} check --json {}", victim.ring_path().display());
+    let check = read_rip("check --json", &victim.ring_path());
     let output = Command::new("sh").args(["-c", &check]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<serde_json::Value> =
@@ -77,7 +83,7 @@ fn a_program_in_a_container_is_alive_for_a_reader_outside_and_unknown_in_another
         std::os::unix::fs::MetadataExt::ino(&std::fs::metadata("/proc/self/ns/pid").unwrap()) == 0xefff_fffc;
     assert_eq!(state(&outside), "alive");
     assert_eq!(state(&in_namespaces(&container, &list(victim.dir())).unwrap()), "unknown");
-    let gc = format!("{READER} gc --all --dir {}", victim.dir().display());
+    let gc = read_rip("gc --all --dir", victim.dir());
     in_namespaces(&container, &gc).unwrap();
     assert!(victim.ring_path().exists());
     let dir = victim.dir().to_owned();
@@ -108,7 +114,7 @@ fn a_reader_that_may_not_see_the_process_calls_it_unknown_and_keeps_its_ring() {
     // The reader's program must be where everybody may run it.
     let programs = tempfile::tempdir().unwrap();
     let reader = programs.path().join("reader");
-    copy_program(READER, &reader);
+    copy_program(reader::program(), &reader);
     allow(programs.path(), 0o755);
     let as_nobody = |arguments: &str| {
         let script = format!(
@@ -151,7 +157,7 @@ fn the_ring_in_a_containers_own_memory_directory_is_found_from_outside() {
     );
     let victim = ready(Plan::new("unshare", &["--mount", "sh", "-c", &script]));
     let find = |arguments: &[&str]| {
-        let output = Command::new(READER).args(arguments).env_remove("RIP_RING").output().unwrap();
+        let output = Command::new(reader::program()).args(arguments).env_remove("RIP_RING").output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let path = format!("/proc/{}/root/dev/shm/rip.scenario.{}.", victim.pid(), victim.pid());
         assert!(text.contains(&path), "{text}{}", String::from_utf8_lossy(&output.stderr));

@@ -6,9 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use librip_test_kit::builder::Ring;
+use librip_test_kit::reader;
 use librip_test_kit::victim::tempdir;
-
-use crate::READER;
 
 const NAME: &str = "rip.server.4194303.1f769a";
 
@@ -22,14 +21,15 @@ fn without_magic(path: &Path) {
 
 /// What `gc` says of a directory.
 fn gc(directory: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(READER).arg("gc").args(arguments).arg("--dir").arg(directory).output().unwrap();
+    let mut gc = Command::new(reader::program());
+    let output = gc.arg("gc").args(arguments).arg("--dir").arg(directory).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// What `list` says of a directory besides its rings.
 fn remarks_of_list(directory: &Path) -> String {
-    let output = Command::new(READER).arg("list").arg("--dir").arg(directory).output().unwrap();
+    let output = Command::new(reader::program()).arg("list").arg("--dir").arg(directory).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
 }

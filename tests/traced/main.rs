@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use librip_test_kit::reader;
 use librip_test_kit::victim::{Plan, Remains, expect_same, torture};
 use serde_json::{Value, json};
 
@@ -14,8 +15,7 @@ fn plan(way: &str) -> Plan {
 
 /// What the reader writes to standard output and to standard error. Its status must be 0.
 fn read(arguments: &[&str], ring: &Path) -> (String, String) {
-    let run =
-        Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().expect("the reader");
+    let run = Command::new(reader::program()).args(arguments).arg(ring).output().expect("the reader");
     let [out, errors] = [run.stdout, run.stderr].map(|text| String::from_utf8(text).expect("UTF-8"));
     assert!(run.status.success(), "{arguments:?}: {}\n{out}\n{errors}", run.status);
     (out, errors)

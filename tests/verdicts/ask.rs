@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use librip_test_kit::reader;
 use librip_test_kit::victim::{Plan, Victim};
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ pub(crate) fn start(scenario: &str) -> Victim {
 
 /// `read-rip ARGUMENTS RING`.
 pub(crate) fn read_rip(arguments: &[&str], ring: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().unwrap()
+    Command::new(reader::program()).args(arguments).arg(ring).output().unwrap()
 }
 
 /// What that prints.

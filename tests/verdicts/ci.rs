@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use librip_test_kit::reader;
 use librip_test_kit::run::{Outcome, clean, finish, wait};
 use librip_test_kit::tool::repository;
 use nix::sys::signal::{Signal, kill};
@@ -28,7 +29,7 @@ const IN_TURN: &str = "\
 fn command(directory: &Path, options: &[&str], script: &str, arguments: &[&str]) -> Command {
     // A shell cannot trap signals that it inherits ignored, as those of a background job are.
     let mut command = clean(Command::new("env"));
-    command.arg("--default-signal").arg(env!("CARGO_BIN_EXE_reader"));
+    command.arg("--default-signal").arg(reader::program());
     command.arg("run").args(options).args(["--", "sh", "-c", script, "sh"]).args(arguments);
     command.env("SCENARIO", SCENARIO).env("DIR", directory).env_remove("RIP_RING");
     command
@@ -72,7 +73,7 @@ fn each_process_is_checked_and_a_finding_fails_the_run() {
     let results = sarif["runs"][0]["results"].as_array().unwrap();
     assert!(results.iter().all(|result| result["ruleId"] == "deadlock" && result["level"] == "error"));
     // The same, from the rings that are left.
-    let mut again = clean(Command::new(env!("CARGO_BIN_EXE_reader")));
+    let mut again = clean(Command::new(reader::program()));
     again.args(["check", "--all", "--min-confidence", "potential", "--dir"]).arg(&rings_directory);
     let again = finish(again);
     assert_eq!((again.status, again.stdout.matches("proven deadlock: ").count()), (1, 2), "{again:#?}");
@@ -188,7 +189,7 @@ fn the_recipe_of_the_readme_works() {
     assert_eq!(tests, "cargo test");
     let scratch = tempfile::tempdir().unwrap();
     // What `cargo test` does, as far as the reader sees it: it runs several programs, and prints what they print.
-    let mut command = clean(Command::new(env!("CARGO_BIN_EXE_reader")));
+    let mut command = clean(Command::new(reader::program()));
     command.args(words.split(' ').skip(1)).args(["--", "sh", "-c", IN_TURN, "sh", "readers-only", "cycle-2"]);
     command.env("SCENARIO", SCENARIO).env("DIR", scratch.path()).current_dir(scratch.path());
     let outcome = finish(command);

@@ -9,6 +9,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::ask::{Answer, check, read_rip, start};
+use librip_test_kit::reader;
 
 /// Long is what a live reading shows anyway: `check` takes 200 ms.
 const SHORT: &[&str] = &["--threshold", "1s"];
@@ -248,7 +249,7 @@ fn a_parent_knows_when_the_program_was_killed() {
 }
 
 fn knows_when_the_program_was_killed(scratch: &Path, options: &[&str]) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_reader"));
+    let mut command = Command::new(reader::program());
     command.args(["run", "--json"]).args(options).arg("--");
     command.args([env!("CARGO_BIN_EXE_scenario"), "holder-joins"]).env("RIP_RING", scratch);
     let mut reader = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

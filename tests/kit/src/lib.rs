@@ -7,7 +7,7 @@
 //! * [`victim`] runs a program that may die, and [`progress`] is what such a program knows of its own marks.
 //! * [`scribble`] is the hostile process that writes into a ring in use.
 //! * [`run`] runs a program under a time limit and keeps what it wrote; [`tool`] runs compilers; [`tmux`] is a
-//!   terminal.
+//!   terminal; [`reader`] finds `read-rip`.
 //!
 //! The kit depends neither on librip nor on read-rip. `librip_format` is only compared with the table.
 
@@ -18,6 +18,7 @@ pub mod format;
 pub mod legacy;
 pub mod oracle;
 pub mod progress;
+pub mod reader;
 pub mod run;
 pub mod scribble;
 pub mod tmux;
