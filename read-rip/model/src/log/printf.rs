@@ -354,7 +354,7 @@ mod tests {
         Known::Text { text: text.into(), is_cut, is_name: false }
     }
 
-    // tests/log/printf.rs compares with the C library, which this crate cannot call: it has no unsafe code.
+    // tests/printf.rs compares with the C library, which this crate cannot call: it has no unsafe code.
 
     #[test]
     fn a_text_is_cut_at_whole_letters_and_one_that_goes_on_says_so() {
