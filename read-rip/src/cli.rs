@@ -376,7 +376,7 @@ pub struct CheckArgs {
     /// nothing
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub threshold: Duration,
-    /// Which time is not examined alone.
+    /// Refused: `check` takes no time range.
     #[command(flatten)]
     pub time: RefusedTimeArgs,
 }

@@ -371,7 +371,7 @@ fn a_pid_that_stands_for_no_program_is_an_error_of_one_sentence() {
     if std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
         let error = error(2);
         let (first, second) =
-            ("Error: process 2 (kthreadd) is a thread of the kernel, and no program\n", "Chosen: process ");
+            ("Error: process 2 (kthreadd) is a thread of the kernel, not a program\n", "Chosen: process ");
         assert!(error.starts_with(first) || error.starts_with(second), "{error}");
     }
 }

@@ -202,7 +202,7 @@ fn a_recording_ends_when_it_is_interrupted_and_replaces_no_file() {
         .expect("the reader");
     let errors = String::from_utf8(again.stderr).expect("UTF-8");
     assert_eq!(again.status.code(), Some(2), "{errors}");
-    assert!(errors.contains(" exists, and would be replaced\n"), "{errors}");
+    assert!(errors.contains(" exists already\n"), "{errors}");
     assert_eq!(std::fs::read(&target).unwrap(), recorded);
     // A recording is no ring that can be followed.
     let of_recording = Command::new(reader::program())

@@ -36,7 +36,7 @@ pub const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Checksum(u64);
 
 impl Checksum {
-    /// Of no bytes.
+    /// The checksum of an empty input.
     pub const fn new() -> Checksum {
         Checksum(0)
     }

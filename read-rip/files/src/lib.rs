@@ -78,7 +78,7 @@ impl From<OpenError> for io::Error {
     fn from(error: OpenError) -> io::Error {
         match error {
             OpenError::Io(error) => error,
-            OpenError::NotRegular(found) => io::Error::other(format!("it is {found}, and no file")),
+            OpenError::NotRegular(found) => io::Error::other(format!("it is {found}, not a file")),
         }
     }
 }

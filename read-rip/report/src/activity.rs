@@ -110,7 +110,7 @@ impl<'a> ActivityWords<'a> {
             Activity::IsTraced(Some(tracer)) => format!("stopped by its tracer, {}", self.tracer(tracer)),
             Activity::IsTraced(None) => "stopped by its tracer".to_owned(),
             Activity::HasEnded => "ended".to_owned(),
-            Activity::Unknown => "doing what is not known".to_owned(),
+            Activity::Unknown => "in an unknown state".to_owned(),
         }
     }
 

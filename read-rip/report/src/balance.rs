@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! no findings in 12 threads and 3 locks
-//!     of 12 threads: 3 wait for locks (the longest for 600 ms), 9 run, or wait for what is not recorded
+//!     of 12 threads: 3 wait for locks (the longest for 600 ms), 9 run, or wait for something that is not recorded
 //!     11 of its 23 threads recorded nothing: ...
 //! ```
 
@@ -161,7 +161,7 @@ fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
     let seen: usize = of.doing.values().sum();
     let others = of.present - waiting - seen;
     let on_locks = (of.on_locks, ["waits for a lock", "wait for locks"], &*longest);
-    let unknown = ["runs, or waits for what is not recorded", "run, or wait for what is not recorded"];
+    let unknown = ["runs, or waits for something that is not recorded", "run, or wait for something that is not recorded"];
     let kinds = recorded.into_iter().chain([(others, unknown)]).map(|(count, words)| (count, words, ""));
     let seen = of.doing.iter().map(|(&what, &count)| format!("{count} {}", doing(what, count)));
     let parts: Vec<String> = parts([on_locks].into_iter().chain(kinds)).chain(seen).collect();
@@ -232,11 +232,10 @@ fn pool(of: &IdlePool, names: &LockNames<'_>) -> String {
     let who = if of.are_tasks { "task" } else { "thread" };
     let lasting = lasted(names.model.is_end_unknown, of.longest_ns, None);
     let lasting = lasting.map_or_else(String::new, |lasting| format!(", the longest {lasting}"));
+    let (place, holder) = (names.location(of.location), names.thread(of.holder));
+    let waiting = counted(of.waiting as u64, who);
     format!(
-        "{} {wait} for {lock} at {}{lasting}, and {} has it: an idle pool looks like this, and so does a {who} that \
-         is stuck there",
-        counted(of.waiting as u64, who),
-        names.location(of.location),
-        names.thread(of.holder)
+        "{waiting} {wait} for {lock} at {place}{lasting}, and {holder} has it: this is an idle pool, or {holder} is \
+         stuck there"
     )
 }

@@ -22,9 +22,9 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
     Some(match balance.outcome {
         Outcome::Findings | Outcome::NothingFound => return None,
         Outcome::NothingRecorded if model.is_recorded() => {
-            reason("nothing to judge: no lock is in the record", "")
+            reason("nothing to judge: the record has no locks", "")
         }
-        Outcome::NothingRecorded => reason("nothing to judge: what the threads do is not known", ""),
+        Outcome::NothingRecorded => reason("nothing to judge: nothing is known of the threads", ""),
         Outcome::Hidden => reason(&hidden(names), ""),
         Outcome::OtherLocks => match Runtime::of(names.locations.modules()) {
             Some(Runtime { locks, tool, .. }) => {
@@ -62,9 +62,9 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             ", and if that lasted, the ready tasks were starved",
         ),
         Outcome::AllWait if model.is_recorded() => {
-            reason("not judged: all recorded threads wait, and who could wake them is not recorded", "")
+            reason("not judged: all recorded threads wait, and the record does not say who could wake them", "")
         }
-        Outcome::AllWait => reason("not judged: all threads wait, and who could wake them is not known", ""),
+        Outcome::AllWait => reason("not judged: all threads wait, and read-rip does not know who could wake them", ""),
     })
 }
 
@@ -92,7 +92,7 @@ fn held_at_end(of: HeldAtEnd, names: &LockNames<'_>) -> Reason {
     let did: Vec<String> = acquired.into_iter().chain(last).collect();
     let more = match did.as_slice() {
         [] => String::new(),
-        did => format!("; {holder} {}: if it was stuck there, so were the others", did.join(" and ")),
+        did => format!("; {holder} {}: if it was stuck there, the others were too", did.join(" and ")),
     };
     Reason { sentence, more }
 }

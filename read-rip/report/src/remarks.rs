@@ -123,7 +123,7 @@ fn of_threads(threads: &[Thread<'_>], of_exited: &str) -> String {
 /// A file that did not answer within this time.
 pub fn of_silence(path: &Path, patience: Duration) -> String {
     let seconds = patience.as_secs();
-    format!("{} did not answer within {seconds} s; what is there was left out", whose(path))
+    format!("{} did not answer within {seconds} s; its content was left out", whose(path))
 }
 
 /// A process that did not answer within the time of [`patience`](read_rip_evidence::patience).
@@ -382,9 +382,11 @@ pub(super) fn looked_at(checked: &Checked, locks: String) -> String {
 
 /// How much of what threads did has no time, and is not drawn.
 pub fn of_undated(undated: usize) -> String {
-    format!(
-        "{undated} of waits, holds, spans and events have no time, and are not drawn; RIP_CLOCK=all gives each one."
-    )
+    let (what, are) = match undated {
+        1 => ("wait, hold, span or event", "has no time and is not drawn"),
+        _ => ("waits, holds, spans and events", "have no time and are not drawn"),
+    };
+    format!("{undated} {what} {are}; RIP_CLOCK=all gives each one a time.")
 }
 
 /// What `locks` cannot know, and what it left out.

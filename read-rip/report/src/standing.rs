@@ -111,7 +111,7 @@ pub fn stacks(
         }
         if doings.len() > DOINGS_MAX {
             let more: usize = doings[DOINGS_MAX..].iter().map(|(_, of)| of.len()).sum();
-            writeln!(out, "  {}: something else each", counted(more as u64, "more thread"))?;
+            writeln!(out, "  {}: each does something else", counted(more as u64, "more thread"))?;
         }
         stack_lines(out, &group.stack, words.seen, &file, frames)?;
         writeln!(out)?;
@@ -198,7 +198,7 @@ fn why(cut: Cut) -> &'static str {
         Cut::NoTable => "the code has no unwind table here",
         Cut::UnknownRegister => "the unwind table needs a register that is not known",
         Cut::Unreadable => "the stack cannot be read",
-        Cut::NotACall => "what should be a return address is none",
+        Cut::NotACall => "the next value on the stack is not a return address",
         Cut::NoProgress => "the unwind table leads in a circle",
         Cut::TooLong => "the stack is longer than what is read",
     }

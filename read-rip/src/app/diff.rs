@@ -74,11 +74,11 @@ pub(super) fn diff(args: &DiffArgs, common: &Common) -> Result<u8, AppError> {
         }
         report::place_changes(&mut out, &changes, has_tasks)?;
         if !groups.is_empty() {
-            writeln!(out, "Have recorded nothing in between:")?;
+            writeln!(out, "Recorded nothing in between:")?;
             report::condensed(&mut out, &groups, &locations, &texts, args.verbose)?;
         }
         if !overview.locks.is_empty() {
-            writeln!(out, "Have been held all the time:")?;
+            writeln!(out, "Held all the time:")?;
             let pid = later.pid().unwrap_or_default();
             report::locks(&mut out, overview.locks.iter(), pid, &names, args.verbose)?;
         }

@@ -155,7 +155,7 @@ impl AppError {
                 Some("record the program with librip; `read-rip list` shows all rings"),
             ),
             AppError::NoTimes { path } => (
-                format!("{} has no times, so no time of it can be chosen", path.display()),
+                format!("{} has no times, so a part of its time cannot be chosen", path.display()),
                 None,
                 Some("leave out --since, --until and --last"),
             ),
@@ -245,7 +245,7 @@ impl AppError {
             AppError::InTheWay { path } => (
                 format!("could not write {}: there is such a file or folder already", path.display()),
                 None,
-                Some("a folder replaces nothing: name another one with --output, or remove that one"),
+                Some("read-rip replaces no folder: name another one with --output, or remove this one"),
             ),
             AppError::NeedsFolder => (
                 "this format writes several files, and no folder is named".to_owned(),
@@ -263,7 +263,7 @@ impl AppError {
                 Some("name a file with --output, or leave out --max-size, --max-time and --all"),
             ),
             AppError::Record { path, source } if source.kind() == io::ErrorKind::AlreadyExists => (
-                format!("{} exists, and would be replaced", path.display()),
+                format!("{} exists already", path.display()),
                 None,
                 Some("name another file with --output, or remove this one"),
             ),
@@ -280,20 +280,20 @@ impl AppError {
                 Some("name a second ring, or a copy of this one: `read-rip diff EARLIER LATER`"),
             ),
             AppError::NotAProgram { name } => (
-                format!("--all takes the name of a program, and not {}", name.display()),
+                format!("--all takes the name of a program, not {}", name.display()),
                 None,
                 Some("without --all, record takes one ring, or one pid"),
             ),
             AppError::NoChannel { path, name, known } => {
                 suggestion = match known.is_empty() {
-                    true => "it has none yet; a channel is known from its first event on".to_owned(),
+                    true => "it has no channels yet; a channel is known from its first event on".to_owned(),
                     false => format!("it has {}", known.join(", ")),
                 };
                 (format!("{} has no channel {name}", path.display()), None, Some(&*suggestion))
             }
             AppError::NotLiving { path } => (
                 format!(
-                    "the process of {} has ended, or it is a copy: nothing obeys its levels",
+                    "the process of {} has ended, or it is a copy: no process reads its levels",
                     path.display()
                 ),
                 None,

@@ -247,7 +247,7 @@ fn nothing(reading: &Reading, is_limited: bool) -> &'static str {
     match (has_sites, is_limited) {
         (true, true) => "Nothing in the record matches.",
         (true, false) => {
-            "The record has no events: the program has not come to any, or later words replaced them."
+            "The record has no events: the program has not recorded any, or later words replaced them."
         }
         (false, _) => "The program has no events and no spans: rip_event! and rip_span! record them.",
     }

@@ -43,7 +43,7 @@ pub(super) fn output(common: &Common) -> impl Write + use<> {
 /// It is a terminal.
 pub(super) fn bytes() -> io::Result<impl Write + use<>> {
     if is_terminal() {
-        return Err(io::Error::other("it is a terminal, and this format is no text"));
+        return Err(io::Error::other("it is a terminal, and this format is not text"));
     }
     Ok(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()))
 }

@@ -32,7 +32,7 @@ pub(super) fn verdict(
 ) -> Result<(), AppError> {
     let command = command(subject, ring);
     if threads > THREADS_MAX {
-        let what = format!("check: not done unasked for so many threads; next: {command}");
+        let what = format!("check: skipped, because there are more than 20,000 threads; next: {command}");
         return Ok(writeln!(out, "{}", printable(&what))?);
     }
     let mut readings = Readings::of(subject, options)?;

@@ -141,7 +141,7 @@ fn check(target: &Path) -> io::Result<()> {
                 kind if kind.is_symlink() => "a link",
                 _ => "a device, a socket or a FIFO",
             };
-            Err(io::Error::other(format!("it is {kind}, which no file replaces; - is standard output")))
+            Err(io::Error::other(format!("it is {kind}, and read-rip replaces files only; - is standard output")))
         }
         _ => Ok(()),
     }

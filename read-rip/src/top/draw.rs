@@ -178,7 +178,7 @@ impl Screen<'_, '_> {
 
     fn processes_heading(&mut self, state: &State) {
         let Some(machine) = &state.machine else {
-            return self.write("looking at the processes of this machine ...", Style::new());
+            return self.write("reading the processes of this machine ...", Style::new());
         };
         let worst = machine.rows.iter().map(|row| row.severity).max().unwrap_or_default();
         for (at, line) in machine.looked.iter().enumerate() {

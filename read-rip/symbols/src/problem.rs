@@ -126,7 +126,7 @@ impl Display for Problem {
             Self::NotRegularFile => write!(f, "not a regular file"),
             Self::NotElf(reason) => write!(f, "not a program or library: {reason}"),
             Self::WrongBuildId { expected, found } if found.is_empty() => {
-                write!(f, "expected build id {}, found none", Hex(expected))
+                write!(f, "expected build id {}, found no build id", Hex(expected))
             }
             Self::WrongBuildId { expected, found } => {
                 write!(f, "expected build id {}, found {}", Hex(expected), Hex(found))

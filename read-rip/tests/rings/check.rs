@@ -316,7 +316,7 @@ fn a_ring_without_locks_is_not_called_sound() {
     let outcome = check(&path, &[]);
     assert_eq!(outcome.status, 3, "{outcome:#?}");
     assert!(
-        outcome.result().starts_with("nothing to judge: no lock is in the record (1 thread)\n"),
+        outcome.result().starts_with("nothing to judge: the record has no locks (1 thread)\n"),
         "{outcome:#?}"
     );
     assert!(outcome.result().contains("librip::sync"), "a remedy: {outcome:#?}");

@@ -51,8 +51,8 @@ fn threads_that_did_not_move_and_locks_that_were_held_all_the_time_are_shown() {
     );
     assert_eq!(lines[1], "Threads at each place, before and after:");
     assert!(lines.contains(&"      0 -> 2       unknown, hand.c:20"), "{shown}");
-    assert!(shown.contains("\nHave recorded nothing in between:\nserver::cache::? : 2 threads, "), "{shown}");
-    let (_, kept) = shown.split_once("\nHave been held all the time:\n").expect(&shown);
+    assert!(shown.contains("\nRecorded nothing in between:\nserver::cache::? : 2 threads, "), "{shown}");
+    let (_, kept) = shown.split_once("\nHeld all the time:\n").expect(&shown);
     assert!(kept.contains("holder[1]") && kept.contains("2 threads"), "{shown}");
 }
 

@@ -137,7 +137,7 @@ fn a_recording_does_not_follow_a_link() {
     let (fixture, folder) = begin();
     let [victim, link] = ["victim", "link"].map(|name| folder.join(name));
     symlink(&victim, &link).unwrap();
-    write(&["record", "-o"], &link, &fixture.path).fails_with("exists, and would be replaced");
+    write(&["record", "-o"], &link, &fixture.path).fails_with("exists already");
     assert!(!victim.exists());
     let target = folder.join("recording");
     write(&["record", "-o"], &target, &fixture.path).sound();

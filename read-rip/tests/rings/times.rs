@@ -274,7 +274,7 @@ fn what_has_no_times_and_what_a_time_would_falsify_refuses_one() {
         std::fs::create_dir_all(&place).unwrap();
         let options = ["--last", "5s", "--dir", place.to_str().unwrap(), &*own];
         let outcome = read_rip(command.iter().copied().chain(options));
-        let has_said = outcome.stderr.contains(" has no times, so no time of it can be chosen");
+        let has_said = outcome.stderr.contains(" has no times, so a part of its time cannot be chosen");
         assert!(has_said && outcome.status == 2, "{command:?}: {}", outcome.stderr);
     }
 }

@@ -296,7 +296,7 @@ fn a_thread_of_the_kernel_is_none_of_a_program() {
         );
         return;
     };
-    assert!(error.to_string().ends_with("is a thread of the kernel, and no program"), "{error}");
+    assert!(error.to_string().ends_with("is a thread of the kernel, not a program"), "{error}");
 }
 
 /// Whether this is root, who alone can provoke what the test is about.

@@ -51,7 +51,7 @@ impl fmt::Display for Error {
         match self {
             Error::Open(error) => error.fmt(out),
             Error::Damaged { path, what } => {
-                write!(out, "{} is no usable core file: {what}", path.display())
+                write!(out, "{} is not a usable core file: {what}", path.display())
             }
             Error::OtherArchitecture { path, found } => {
                 write!(
@@ -115,7 +115,7 @@ impl Gap {
 impl fmt::Display for Gap {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Gap::Unpacked(why) => write!(out, "the core file is not whole: {why}"),
+            Gap::Unpacked(why) => write!(out, "the core file is incomplete: {why}"),
             Gap::Cut { found_bytes, expected_bytes } => write!(
                 out,
                 "the core file was cut: it has {found_bytes} of {expected_bytes} bytes; what is missing is not known"

@@ -60,7 +60,7 @@ impl Header {
         let mut start = [0; START_LEN];
         let got = source.read_at(&mut start, 0).unwrap_or(0);
         if got < START_LEN || !is_core(&start) {
-            return Err(damaged("it does not begin as one"));
+            return Err(damaged("it does not begin like a core file"));
         }
         let architecture = architecture(&start)
             .map_err(|found| Error::OtherArchitecture { path: source.path().to_owned(), found })?;

@@ -19,12 +19,12 @@ impl Unstopped {
     /// What the user can do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Unstopped::Traced(_) => "end that debugger or tracer first, or do without --stop",
+            Unstopped::Traced(_) => "end that debugger or tracer first, or leave out --stop",
             Unstopped::Refused => {
                 "run read-rip as root or with CAP_SYS_PTRACE, or write 0 to /proc/sys/kernel/yama/ptrace_scope; in a \
-                 container, allow the system call ptrace; or do without --stop"
+                 container, allow the system call ptrace; or leave out --stop"
             }
-            Unstopped::Failed(_) => "do without --stop",
+            Unstopped::Failed(_) => "leave out --stop",
         }
     }
 }

@@ -315,7 +315,7 @@ impl Document<'_, '_> {
     }
 
     fn locks(&mut self) -> io::Result<()> {
-        let about = "Those for which most wait come first. The small histograms count lengths of time, from \
+        let about = "The locks with most waiters come first. The small histograms count lengths of time, from \
                      256 ns to hours; each bar is four times as long as the one before.";
         let locks = &self.page.picture.locks;
         self.section("locks", "Locks", if locks.is_empty() { "" } else { about })?;
@@ -378,7 +378,7 @@ impl Document<'_, '_> {
             )?;
         }
         self.end()?;
-        let about = "Those that exist, or existed when the process ended; those that wait come first.";
+        let about = "Threads and tasks that exist, or existed when the process ended. Those that wait come first.";
         let heading = self.threads_and_tasks();
         self.list("threads", heading, about, (picture.threads.len(), "No thread is known."))?;
         self.end()?;

@@ -15,7 +15,7 @@
 //!
 //! # Blind spots
 //!
-//! A task that waits for what is not recorded, such as a socket, and has no marks is where it was made.
+//! A task that waits for something that is not recorded, such as a socket, and has no marks is where it was made.
 
 use std::mem::{Discriminant, discriminant};
 

@@ -149,7 +149,7 @@ pub(crate) fn advice(advice: Advice) -> &'static str {
         Advice::ReleaseBeforeCall => {
             "release the lock before the call that acquires it again, or pass the guard to that call"
         }
-        Advice::AbortATask => "to end a task (`abort`) drops its guards, and frees those that wait for it",
+        Advice::AbortATask => "abort one of the tasks: that drops its guards and frees the waiters",
         Advice::PollOrDrop => {
             "do not await in one branch while another future of this task may hold the lock or stand in line for it: \
              drop that future first, poll both with `join!`, or spawn it as a task of its own"

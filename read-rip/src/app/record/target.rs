@@ -126,7 +126,7 @@ impl Target {
 fn begin(source: &Source, path: &Path) -> io::Result<RecordingWriter<File>> {
     if is_standard_output(path) {
         if is_terminal() {
-            return Err(io::Error::other("it is a terminal, and a recording is no text"));
+            return Err(io::Error::other("it is a terminal, and a recording is not text"));
         }
         return RecordingWriter::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
     }

@@ -111,8 +111,8 @@ fn row(path: PathBuf, readings: Result<Readings, AppError>, options: &Options) -
 /// What is said of a process of which nothing is recorded that could be judged.
 fn state(reading: &Reading) -> String {
     if reading.is_final() {
-        "dead; no lock is in its record".to_owned()
+        "dead; its record has no locks".to_owned()
     } else {
-        "no lock is in its record".to_owned()
+        "its record has no locks".to_owned()
     }
 }

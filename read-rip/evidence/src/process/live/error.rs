@@ -98,7 +98,7 @@ impl fmt::Display for Error {
                 write!(out, "process {pid} exists, but /proc does not show it to this user")
             }
             Error::KernelThread { pid, name } => {
-                write!(out, "process {pid} ({name}) is a thread of the kernel, and no program")
+                write!(out, "process {pid} ({name}) is a thread of the kernel, not a program")
             }
             Error::Zombie { pid, name, parent } => {
                 write!(out, "process {pid} ({name}) has ended")?;
