@@ -161,7 +161,10 @@ fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
     let seen: usize = of.doing.values().sum();
     let others = of.present - waiting - seen;
     let on_locks = (of.on_locks, ["waits for a lock", "wait for locks"], &*longest);
-    let unknown = ["runs, or waits for something that is not recorded", "run, or wait for something that is not recorded"];
+    let unknown = [
+        "runs, or waits for something that is not recorded",
+        "run, or wait for something that is not recorded",
+    ];
     let kinds = recorded.into_iter().chain([(others, unknown)]).map(|(count, words)| (count, words, ""));
     let seen = of.doing.iter().map(|(&what, &count)| format!("{count} {}", doing(what, count)));
     let parts: Vec<String> = parts([on_locks].into_iter().chain(kinds)).chain(seen).collect();

@@ -61,10 +61,13 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             "not judged: all workers of an executor were in polls when the process died",
             ", and if that lasted, the ready tasks were starved",
         ),
-        Outcome::AllWait if model.is_recorded() => {
-            reason("not judged: all recorded threads wait, and the record does not say who could wake them", "")
+        Outcome::AllWait if model.is_recorded() => reason(
+            "not judged: all recorded threads wait, and the record does not say who could wake them",
+            "",
+        ),
+        Outcome::AllWait => {
+            reason("not judged: all threads wait, and read-rip does not know who could wake them", "")
         }
-        Outcome::AllWait => reason("not judged: all threads wait, and read-rip does not know who could wake them", ""),
     })
 }
 

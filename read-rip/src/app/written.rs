@@ -141,7 +141,9 @@ fn check(target: &Path) -> io::Result<()> {
                 kind if kind.is_symlink() => "a link",
                 _ => "a device, a socket or a FIFO",
             };
-            Err(io::Error::other(format!("it is {kind}, and read-rip replaces files only; - is standard output")))
+            Err(io::Error::other(format!(
+                "it is {kind}, and read-rip replaces files only; - is standard output"
+            )))
         }
         _ => Ok(()),
     }

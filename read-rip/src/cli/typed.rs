@@ -10,7 +10,7 @@ use clap::{CommandFactory, Parser};
 use read_rip_evidence::core::is_core;
 use read_rip_ring as ring;
 
-use super::{CheckArgs, Cli, Command, RingArgs, ShowArgs, StopArgs, TimeArgs};
+use super::{Cli, Command, RingArgs};
 
 /// More letters than this are no typing error.
 const WRONG_LETTERS_MAX: usize = 2;
@@ -22,8 +22,39 @@ const WRONG_LETTERS_MAX: usize = 2;
 /// If the arguments contradict one another, or something in them is not known. Help and version are errors too.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let parsed = Cli::try_parse_from(&arguments);
-    parsed.map_err(|error| with_suggestion(error, &arguments))?.combined()
+    let parse = |arguments: &[OsString]| {
+        Cli::try_parse_from(arguments).map_err(|error| with_suggestion(error, arguments))
+    };
+    let cli = parse(&arguments)?;
+    let is_run = matches!(cli.command, Some(Command::Run(_)));
+    if let Some(ring) = cli.ring.name().filter(|_| is_run) {
+        // After the command, it would be the program.
+        return Err(conflict(format!("`run` takes no RING, but {} is one", ring.to_string_lossy())));
+    }
+    let cli = match cli.command.is_some().then(|| command_first(&arguments)).flatten() {
+        Some(arguments) => parse(&arguments)?,
+        None => cli,
+    };
+    match &cli.command {
+        Some(Command::Check(args)) if args.time.is_given() => Err(conflict(CHECK_OF_TIME.to_owned())),
+        _ => Ok(cli),
+    }
+}
+
+/// The arguments with the command before all others; `None` if it is there already. So what stands before the command
+/// means the same as after it, or is the same error.
+fn command_first(arguments: &[OsString]) -> Option<Vec<OsString>> {
+    let command = Cli::command();
+    let is_command = |word: &OsStr| command.get_subcommands().any(|of| of.get_name() == word);
+    // A command comes before the value of an option that has its name.
+    let at = (1..arguments.len()).find(|&at| is_command(&arguments[at]))?;
+    let (before, rest) = arguments.split_at(at);
+    let (name, after) = rest.split_first()?;
+    let (program, before) = before.split_first()?;
+    if before.is_empty() {
+        return None;
+    }
+    Some([program, name].into_iter().chain(before).chain(after).cloned().collect())
 }
 
 /// The command that a word resembles.
@@ -58,168 +89,10 @@ fn with_suggestion(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     }
 }
 
-impl Cli {
-    /// Gives the command what stands before it: nothing that the user typed is ignored.
-    fn combined(mut self) -> Result<Cli, clap::Error> {
-        let Some(command) = &mut self.command else { return Ok(self) };
-        let before = std::mem::take(&mut self.ring);
-        let ShowArgs { threads, verbose, r#match, time, stop } = std::mem::take(&mut self.show);
-        let name = command.name();
-        let has_no = |what: &str| conflict(format!("`{name}` has no {what}"));
-        let is_check_of_time = match command {
-            Command::Check(args) => time.is_limited() || args.time.is_given(),
-            _ => false,
-        };
-        if is_check_of_time {
-            return Err(conflict(CHECK_OF_TIME.to_owned()));
-        }
-        if let Some(named) = before.name().map(|named| named.to_string_lossy().into_owned()) {
-            let takes_all = command.takes_all();
-            match command.ring() {
-                None => return Err(conflict(format!("`{name}` takes no RING, but {named} is one"))),
-                Some(_) if takes_all => {
-                    return Err(conflict(format!("`check --all` checks all rings, but {named} is one")));
-                }
-                Some(after) => match after.name() {
-                    None => *after = before,
-                    Some(other) => {
-                        let other = other.to_string_lossy();
-                        return Err(conflict(format!("two rings are named: {named} and {other}")));
-                    }
-                },
-            }
-        }
-        if threads {
-            return Err(has_no("option -t"));
-        }
-        if verbose {
-            *command.verbose().ok_or_else(|| has_no("option -v"))? = true;
-        }
-        if stop.stop && command.takes_all() {
-            return Err(conflict("`check --all` stops no threads".to_owned()));
-        }
-        if stop.stop {
-            *command.stop().ok_or_else(|| has_no("option --stop"))? = stop;
-        }
-        if time.is_limited() {
-            let of_command = command.time().ok_or_else(|| has_no("option --since, --until or --last"))?;
-            if of_command.is_limited() {
-                return Err(conflict("the time is given twice".to_owned()));
-            }
-            *of_command = time;
-        }
-        if r#match.is_some() {
-            let of_command = command.matching().ok_or_else(|| has_no("option -m"))?;
-            if of_command.is_some() {
-                return Err(conflict("-m is given twice".to_owned()));
-            }
-            *of_command = r#match;
-        }
-        Ok(self)
-    }
-}
-
 /// Why `check` takes no time.
 const CHECK_OF_TIME: &str = "\
     `check` judges the last state and all that led to it: in a part of the time, one side of a problem could be \
     missing; `read-rip locks` and `read-rip -t` show a part of the time";
-
-impl Command {
-    fn name(&self) -> &'static str {
-        match self {
-            Command::Locks(_) => "locks",
-            Command::Tasks(_) => "tasks",
-            Command::Top(_) => "top",
-            Command::Log(_) => "log",
-            Command::Spans(_) => "spans",
-            Command::Captures(_) => "captures",
-            Command::Set(_) => "set",
-            Command::Stacks(_) => "stacks",
-            Command::Check(_) => "check",
-            Command::Diff(_) => "diff",
-            Command::Export(_) => "export",
-            Command::Save(_) => "save",
-            Command::Record(_) => "record",
-            Command::Report(_) => "report",
-            Command::Run(_) => "run",
-            Command::List => "list",
-            Command::Gc(_) => "gc",
-            Command::Info { .. } => "info",
-            Command::Completions { .. } => "completions",
-            Command::Man { .. } => "man",
-        }
-    }
-
-    fn time(&mut self) -> Option<&mut TimeArgs> {
-        match self {
-            Command::Locks(args) => Some(&mut args.time),
-            Command::Log(args) => Some(&mut args.time),
-            Command::Spans(args) => Some(&mut args.time),
-            Command::Captures(args) => Some(&mut args.time),
-            Command::Export(args) => Some(&mut args.time),
-            _ => None,
-        }
-    }
-
-    fn ring(&mut self) -> Option<&mut RingArgs> {
-        match self {
-            Command::Locks(args) => Some(&mut args.ring),
-            Command::Tasks(args) => Some(&mut args.ring),
-            Command::Top(args) => Some(&mut args.ring),
-            Command::Log(args) => Some(&mut args.ring),
-            Command::Spans(args) => Some(&mut args.ring),
-            Command::Captures(args) => Some(&mut args.ring),
-            Command::Stacks(args) => Some(&mut args.ring),
-            Command::Check(args) => Some(&mut args.ring),
-            Command::Info { ring } => Some(ring),
-            Command::Save(args) => Some(&mut args.ring),
-            Command::Diff(args) => Some(&mut args.ring),
-            Command::Export(args) => Some(&mut args.ring),
-            Command::Record(args) => Some(&mut args.ring),
-            Command::Report(args) => Some(&mut args.ring),
-            _ => None,
-        }
-    }
-
-    /// Whether it reads all rings.
-    fn takes_all(&self) -> bool {
-        matches!(self, Command::Check(CheckArgs { all: true, .. }))
-    }
-
-    fn verbose(&mut self) -> Option<&mut bool> {
-        match self {
-            Command::Locks(args) => Some(&mut args.verbose),
-            Command::Tasks(args) => Some(&mut args.verbose),
-            Command::Diff(args) => Some(&mut args.verbose),
-            _ => None,
-        }
-    }
-
-    fn stop(&mut self) -> Option<&mut StopArgs> {
-        match self {
-            Command::Locks(args) => Some(&mut args.stop),
-            Command::Tasks(args) => Some(&mut args.stop),
-            Command::Stacks(args) => Some(&mut args.stop),
-            Command::Check(args) => Some(&mut args.stop),
-            Command::Report(args) => Some(&mut args.stop),
-            Command::Save(args) => Some(&mut args.stop),
-            _ => None,
-        }
-    }
-
-    fn matching(&mut self) -> Option<&mut Option<regex::Regex>> {
-        match self {
-            Command::Locks(args) => Some(&mut args.r#match),
-            Command::Tasks(args) => Some(&mut args.r#match),
-            Command::Log(args) => Some(&mut args.r#match),
-            Command::Spans(args) => Some(&mut args.r#match),
-            Command::Captures(args) => Some(&mut args.r#match),
-            Command::Stacks(args) => Some(&mut args.r#match),
-            Command::Check(args) => Some(&mut args.r#match),
-            _ => None,
-        }
-    }
-}
 
 impl RingArgs {
     /// The process that the ring is named by, unless a file has that name.
@@ -268,8 +141,8 @@ mod tests {
 
     #[test]
     fn a_ring_that_no_command_reads_is_an_error() {
-        assert!(parsed("7 check 8").unwrap_err().starts_with("error: two rings are named: 7 and 8\n"));
-        assert!(parsed("7 list").unwrap_err().starts_with("error: `list` takes no RING, but 7 is one\n"));
+        assert!(parsed("7 check 8").unwrap_err().starts_with("error: unexpected argument '8' found\n"));
+        assert!(parsed("7 list").unwrap_err().starts_with("error: unexpected argument '7' found\n"));
         assert!(parsed("7 run true").unwrap_err().contains("`run` takes no RING"));
         // What follows COMMAND belongs to it.
         assert!(parsed("run -- true 7 -t").is_ok());
@@ -279,9 +152,10 @@ mod tests {
     fn an_option_before_a_command_belongs_to_it_or_is_an_error() {
         let Some(Command::Locks(args)) = parsed("-v -m main locks").unwrap().command else { panic!() };
         assert!(args.verbose && args.r#match.is_some_and(|pattern| pattern.as_str() == "main"));
-        assert!(parsed("-t check").unwrap_err().starts_with("error: `check` has no option -t\n"));
-        assert!(parsed("-m a gc").unwrap_err().starts_with("error: `gc` has no option -m\n"));
-        assert!(parsed("-m a check -m b").unwrap_err().starts_with("error: -m is given twice\n"));
+        assert!(parsed("-t check").unwrap_err().starts_with("error: unexpected argument '-t' found\n"));
+        assert!(parsed("-m a gc").unwrap_err().starts_with("error: unexpected argument '-m' found\n"));
+        let twice = "error: the argument '--match <REGEX>' cannot be used multiple times\n";
+        assert!(parsed("-m a check -m b").unwrap_err().starts_with(twice));
     }
 
     #[test]

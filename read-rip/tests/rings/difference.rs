@@ -68,7 +68,7 @@ fn a_lock_that_changed_hands_or_was_taken_again_was_not_held_all_the_time() {
     let before = ring().with_slots([holder(0)]);
     for after in [again, other] {
         let shown = diff(&before, &ring().with_slots([after]), &[]).sound().stdout;
-        assert!(!shown.contains("held all the time"), "{shown}");
+        assert!(!shown.contains("Held all the time"), "{shown}");
     }
     // Without a time, only a thread that has recorded nothing is known to have kept it.
     let untimed = |marks: usize| {
@@ -76,7 +76,7 @@ fn a_lock_that_changed_hands_or_was_taken_again_was_not_held_all_the_time() {
         ring().with_slots([slot.has(Held::new(HELD, A, READS))])
     };
     let has_kept =
-        |marks| diff(&untimed(0), &untimed(marks), &[]).sound().stdout.contains("held all the time");
+        |marks| diff(&untimed(0), &untimed(marks), &[]).sound().stdout.contains("Held all the time");
     assert_eq!((has_kept(0), has_kept(1)), (true, false));
 }
 

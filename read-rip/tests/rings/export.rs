@@ -150,7 +150,10 @@ fn what_has_no_time_is_counted_and_not_drawn() {
     let undated = Slot::thread("a", 1).event(TRY_TAKES, &[A]).event(RELEASED, &[0, 0, A]);
     let outcome = export(&ring().with_slots([undated]), "chrome", &[]);
     assert!(!outcome.stdout.contains("\"X\""), "{outcome:#?}");
-    assert!(outcome.stderr.contains("1 wait, hold, span or event has no time and is not drawn"), "{outcome:#?}");
+    assert!(
+        outcome.stderr.contains("1 wait, hold, span or event has no time and is not drawn"),
+        "{outcome:#?}"
+    );
 }
 
 #[test]

@@ -378,7 +378,8 @@ impl Document<'_, '_> {
             )?;
         }
         self.end()?;
-        let about = "Threads and tasks that exist, or existed when the process ended. Those that wait come first.";
+        let about =
+            "Threads and tasks that exist, or existed when the process ended. Those that wait come first.";
         let heading = self.threads_and_tasks();
         self.list("threads", heading, about, (picture.threads.len(), "No thread is known."))?;
         self.end()?;
