@@ -5,6 +5,7 @@ mod export;
 mod log;
 mod record;
 mod report;
+#[cfg(feature = "top")]
 mod top;
 mod typed;
 
@@ -24,6 +25,7 @@ pub use log::{
 use record::size;
 pub use record::{RecordArgs, RotationArgs};
 pub use report::ReportArgs;
+#[cfg(feature = "top")]
 pub use top::TopArgs;
 pub use typed::{parse, similar_command};
 
@@ -237,6 +239,7 @@ pub enum Command {
     /// Finds deadlocks and other problems with locks, and with tasks
     Check(CheckArgs),
     /// A live screen: locks, threads, tasks and findings as they change. Without RING: the processes of this machine
+    #[cfg(feature = "top")]
     Top(TopArgs),
     /// Shows what has changed between two readings: which threads moved, and which did not
     Diff(DiffArgs),

@@ -10,4 +10,5 @@
 
 pub mod app;
 pub mod cli;
+#[cfg(feature = "top")]
 pub mod top;

@@ -79,6 +79,7 @@ pub(super) enum AppError {
     Set { path: PathBuf, source: io::Error },
     /// The live screen needs a terminal, which standard output or standard input is not, or which cannot move its
     /// cursor.
+    #[cfg(feature = "top")]
     NoTerminal { why: &'static str },
     /// Standard output cannot be written.
     Output(io::Error),
@@ -126,6 +127,7 @@ impl AppError {
     }
 
     /// What happened and why, in one line.
+    #[cfg(feature = "top")]
     pub(super) fn sentence(&self) -> String {
         let (what, cause, _) = self.parts();
         let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
@@ -304,6 +306,7 @@ impl AppError {
                 Some(source.to_string()),
                 Some("write as the user of the process, or as root"),
             ),
+            #[cfg(feature = "top")]
             AppError::NoTerminal { why } => (
                 format!("`read-rip top` is a live screen, and {why}"),
                 None,

@@ -52,6 +52,7 @@ pub(super) fn export(args: &ExportArgs, common: &Common) -> Result<u8, AppError>
         ExportFormat::Ctf => return trace(&subject, args, common),
         ExportFormat::Ndjson => return judged::export(&subject, Judged::Ndjson, args, common),
         ExportFormat::Openmetrics => return judged::export(&subject, Judged::Openmetrics, args, common),
+        #[cfg(feature = "parquet")]
         ExportFormat::Parquet => return judged::export(&subject, Judged::Parquet, args, common),
     };
     let writing = written::target(&args.output).map(Writing::begin).transpose()?;

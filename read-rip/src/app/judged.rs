@@ -3,15 +3,12 @@
 //!
 //! It says whose record it is, and where the files go. `export` has the formats.
 
-use std::fs;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+use std::io::Write;
 
 use read_rip_case::{Case, Reading, Readings, Subject, now_ns};
 use read_rip_evidence::process;
 use read_rip_export as export;
-use read_rip_export::tables::{Key, Moment, Ndjson, Parquet, Record, Table, fill};
+use read_rip_export::tables::{Key, Moment, Ndjson, Record, fill};
 use read_rip_model::locks::LockModel;
 use read_rip_report::{self as report, hex, printable};
 
@@ -20,17 +17,15 @@ use super::error::AppError;
 use super::limits::limits;
 use super::output::{ERROR, SOUND, output};
 use super::timelines::said;
-use super::written::{self, Unfinished};
+use super::written;
 use crate::cli::{Common, ExportArgs};
-
-/// No part of a file's name is longer, in characters.
-const NAME_CHARACTERS: usize = 64;
 
 /// A format that has findings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judged {
     Ndjson,
     Openmetrics,
+    #[cfg(feature = "parquet")]
     Parquet,
 }
 
@@ -41,6 +36,7 @@ pub(super) fn export(
     args: &ExportArgs,
     common: &Common,
 ) -> Result<u8, AppError> {
+    #[cfg(feature = "parquet")]
     if format == Judged::Parquet && written::target(&args.output).is_none() {
         return Err(AppError::NeedsFolder);
     }
@@ -81,7 +77,7 @@ fn write(
 ) -> Result<(), AppError> {
     let to_stream = |out: &mut dyn Write| match format {
         Judged::Openmetrics => export::openmetrics(out, program, &record.names, record.found, args.locks),
-        Judged::Ndjson | Judged::Parquet => fill(record, &mut Ndjson(out)),
+        _ => fill(record, &mut Ndjson(out)),
     };
     let Some(target) = written::target(&args.output) else {
         let mut out = output(common);
@@ -89,46 +85,13 @@ fn write(
         return Ok(out.flush()?);
     };
     match format {
-        Judged::Parquet => {
-            parquet(record, target).map_err(|source| AppError::Export { path: target.to_owned(), source })?;
-        }
+        #[cfg(feature = "parquet")]
+        Judged::Parquet => super::parquet::write(record, target)
+            .map_err(|source| AppError::Export { path: target.to_owned(), source })?,
         Judged::Ndjson | Judged::Openmetrics => written::file(target, to_stream)?,
     }
     written::remark_of(target);
     Ok(())
-}
-
-/// Writes `FOLDER/TABLE/date=DAY/HOST.PROGRAM.PID.MOMENT.parquet`, beside files of other records. Each gets its name
-/// when all are complete.
-fn parquet(record: &Record<'_>, folder: &Path) -> io::Result<()> {
-    let Key { host, program, pid, taken, .. } = &record.key;
-    let day = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(taken.0)).to_string();
-    let day = day.split('T').next().unwrap_or_default();
-    let file = format!("{}.{}.{pid}.{}.parquet", file_name(host), file_name(program), taken.0);
-    let target = |table: &str| folder.join(table).join(format!("date={day}")).join(&file);
-    let mut rows = Parquet::new(|table: &'static Table| {
-        let target = target(table.name);
-        target.parent().map_or(Ok(()), fs::create_dir_all)?;
-        Ok(BufWriter::new(Unfinished::new(&target)?))
-    });
-    fill(record, &mut rows)?;
-    let mut files = rows.finish()?;
-    for (_, file) in &mut files {
-        file.flush()?;
-    }
-    // Where the process is, all other rows are.
-    files.sort_by_key(|(table, _)| *table == "processes");
-    for (_, file) in files {
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.complete()?;
-    }
-    Ok(())
-}
-
-/// A text of a ring as part of a file's name, on any file system.
-fn file_name(text: &str) -> String {
-    let letter =
-        |letter: char| if letter.is_ascii_alphanumeric() || "-_".contains(letter) { letter } else { '_' };
-    text.chars().take(NAME_CHARACTERS).map(letter).collect()
 }
 
 /// Whose record it is.

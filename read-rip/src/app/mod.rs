@@ -18,6 +18,9 @@ mod log;
 mod machine;
 mod matching;
 mod output;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod picture;
 mod processes_by;
 mod progress;
 mod record;
@@ -32,6 +35,7 @@ mod signals;
 mod source;
 mod tasks;
 mod timelines;
+#[cfg(feature = "top")]
 mod top;
 mod verdict;
 mod wrap;
@@ -46,6 +50,7 @@ use output::{ERROR, remark, unanswered};
 
 /// Gives the terminal back, if a screen is shown, in a signal handler that ends the program.
 pub fn give_back_terminal() {
+    #[cfg(feature = "top")]
     top::terminal::give_back_in_signal();
 }
 
@@ -79,6 +84,7 @@ pub fn run_command(cli: Cli) -> ExitCode {
         }
         Some(Command::Check(args)) => collect::check(&args, &cli.common),
         Some(Command::Save(args)) => save::save(&args, &cli.common),
+        #[cfg(feature = "top")]
         Some(Command::Top(args)) => top::top(&args, &cli.common),
         Some(Command::Diff(args)) => diff::diff(&args, &cli.common),
         Some(Command::Export(args)) => export::export(&args, &cli.common),

@@ -18,9 +18,9 @@ use read_rip_report::{self as report, ActivityWords, LockNames};
 use super::check::{Filter, Verdict, judge};
 use super::error::AppError;
 use super::output::{ERROR, SOUND};
+use super::picture;
 use super::remarks;
 use super::timelines::{said_in, timelines};
-use super::top::picture;
 use super::written::{self, name_of};
 use crate::cli::{Common, ReportArgs};
 

@@ -11,12 +11,14 @@
 
 mod fill;
 mod ndjson;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod rows;
 mod schema;
 
 pub use fill::{Record, fill};
 pub use ndjson::Ndjson;
+#[cfg(feature = "parquet")]
 pub use parquet::Parquet;
 pub use rows::{
     EventRow, FindingRow, HoldRow, Key, LockRow, ModuleRow, ProcessRow, SpanRow, TABLES, TaskRow, ThreadRow,

@@ -4,7 +4,6 @@
 //! is in `crate::top`.
 
 mod detail;
-pub(super) mod picture;
 mod pulse;
 mod reader;
 mod survey;

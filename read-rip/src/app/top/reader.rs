@@ -10,17 +10,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
-use read_rip_case::{Options, Readings, Subject};
+use read_rip_case::{Case, Options, Readings, Subject};
 use read_rip_evidence::process::live::LiveTarget;
+use read_rip_model::locks;
 use read_rip_report::printable;
 use read_rip_report::{Machine, Picture, ThreadKey};
 
 use super::detail;
-use super::picture::picture;
 use super::pulse::Watch;
 use super::survey::Survey;
+use crate::app::check::{Filter, judge};
 use crate::app::error::AppError;
 use crate::app::output::unanswered;
+use crate::app::picture;
 use crate::app::{report, save};
 use crate::cli::{Common, ReportArgs, RingArgs};
 use crate::top::Pulse;
@@ -33,6 +35,9 @@ const PERIOD: Duration = Duration::from_millis(250);
 const SURVEY_PERIOD: Duration = Duration::from_secs(2);
 /// The time between the two looks of a reading.
 pub(super) const WINDOW: Duration = Duration::from_millis(200);
+
+/// More locks are only counted.
+const LOCKS_MAX: usize = 300;
 
 /// What the reader is asked for.
 pub(super) enum Ask {
@@ -139,7 +144,14 @@ impl Reader {
     /// Reads a process once. `None`: nobody listens.
     fn read(&self, subject: &Subject) -> Option<Next> {
         let made = || -> Result<Picture, AppError> {
-            let picture = picture(Readings::of(subject, &self.options)?, &self.options)?;
+            let mut readings = Readings::of(subject, &self.options)?;
+            let period_ns = readings.period_ns();
+            let mut case = Case::of(&mut readings, &self.options);
+            let verdict = judge(&mut case, &Filter::default());
+            let texts = case.texts(false);
+            let overview = locks::overview(&case.model, false, true);
+            let names = case.names(&texts);
+            let picture = picture::make(&verdict, &names, case.reading, period_ns, &overview, LOCKS_MAX)?;
             // If the process ended meanwhile, a reading without a ring has only a part of it.
             if let Subject::Process(pid) = *subject {
                 LiveTarget::open(pid)?;

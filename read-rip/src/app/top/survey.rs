@@ -13,10 +13,10 @@ use read_rip_report::{self as report, Looked, counted, printable};
 use read_rip_report::{Machine, ProcessRow, Severity};
 use read_rip_ring::FileId;
 
-use super::picture::severity;
 use crate::app::check::{Filter, judge};
 use crate::app::error::AppError;
 use crate::app::machine::{self, names_of};
+use crate::app::picture::severity;
 use crate::cli::Common;
 
 /// How long rings of dead processes are read before the living are looked at again.

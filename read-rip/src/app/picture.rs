@@ -3,7 +3,7 @@
 use std::io;
 
 use foldhash::HashMap;
-use read_rip_case::{Case, Options, Reading, Readings, now_ns};
+use read_rip_case::{Reading, now_ns};
 use read_rip_model::findings::Finding;
 use read_rip_model::locks::{
     self, Awaited, HoldState, LockModel, Overview, Rate, Summary, TaskDoes, ThreadId, ThreadLocks, per_second,
@@ -12,20 +12,7 @@ use read_rip_model::threads::ThreadState;
 use read_rip_report::{self as report, ActivityWords, LockNames, Sources, printable};
 use read_rip_report::{LockKey, LockRow, Picture, Severity, Texts, ThreadKey, ThreadRow};
 
-use crate::app::check::{Filter, Verdict, judge};
-
-/// More locks are only counted.
-const LOCKS_MAX: usize = 300;
-
-/// Judges what was read, as `check` does.
-pub(super) fn picture(mut readings: Readings, options: &Options) -> io::Result<Picture> {
-    let period_ns = readings.period_ns();
-    let mut case = Case::of(&mut readings, options);
-    let verdict = judge(&mut case, &Filter::default());
-    let texts = case.texts(false);
-    let overview = locks::overview(&case.model, false, true);
-    make(&verdict, &case.names(&texts), case.reading, period_ns, &overview, LOCKS_MAX)
-}
+use super::check::Verdict;
 
 /// How bad the worst of these findings is, which is the first one.
 pub(super) fn severity(found: &[Finding]) -> Severity {
@@ -34,7 +21,7 @@ pub(super) fn severity(found: &[Finding]) -> Severity {
 
 /// Makes a picture of what was found, with at most so many locks: the first ones of this list. `period_ns` is the time
 /// between two readings, if there were two.
-pub(in crate::app) fn make(
+pub(super) fn make(
     Verdict { found, checked }: &Verdict,
     names: &LockNames<'_>,
     reading: &Reading,
