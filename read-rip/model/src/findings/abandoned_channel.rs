@@ -29,8 +29,9 @@ use std::collections::BTreeMap;
 
 use super::evidence::{Asleep, Evidence, FullChannel};
 use super::finding::{Analysis, Finding};
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
 use super::nobody_left::sleep_fact;
+use super::remarks::{Advice, Doubt};
 use super::view::View;
 use crate::locks::{LockId, ThreadId, Wait};
 use crate::threads::ThreadState;

@@ -28,8 +28,9 @@
 use super::convoy;
 use super::evidence::{Contended, Evidence};
 use super::finding::{Analysis, Finding, locks_of};
-use super::kind::{Advice, Confidence, Kind};
+use super::kind::{Confidence, Kind};
 use super::pasts::Past;
+use super::remarks::Advice;
 use super::view::View;
 use crate::locks::{HoldState, Lock, LockId, Quantiles, Record};
 

@@ -30,8 +30,9 @@
 
 use super::evidence::{ActiveHolder, Evidence, Queue};
 use super::finding::{Analysis, Finding, locks_of};
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
 use super::pasts::Past;
+use super::remarks::{Advice, Doubt};
 use super::view::View;
 use crate::locks::{Hold, HoldState, LockId};
 

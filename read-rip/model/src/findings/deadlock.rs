@@ -69,8 +69,9 @@ use read_rip_ring::{LockType, TaskKind};
 
 use super::evidence::{Blocker, Evidence, LockEdge, WaitCycle, WaitEdge, WorkerFact};
 use super::finding::{Analysis, Finding};
-use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
+use super::kind::{Confidence, Kind};
 use super::pollers::Pollers;
+use super::remarks::{Advice, Doubt, Premise};
 use super::task_waits;
 use super::view::View;
 use super::waits_for::{WaitsFor, grade_left_out};

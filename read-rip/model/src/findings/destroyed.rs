@@ -30,7 +30,8 @@ use foldhash::HashSet;
 use super::evidence::{DestroyedWhileHeld, Evidence};
 use super::finding::{Analysis, Finding};
 use super::history;
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
+use super::remarks::{Advice, Doubt};
 use super::view::View;
 use crate::locks::{HoldState, LockId, LockModel, Step, StepKind, ThreadId};
 

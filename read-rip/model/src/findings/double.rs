@@ -28,7 +28,8 @@ use foldhash::HashSet;
 use super::evidence::{Evidence, SecondAcquisition};
 use super::finding::{Analysis, Finding, locks_of};
 use super::history::{self, is_acquisition};
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
+use super::remarks::{Advice, Doubt};
 use super::view::View;
 use crate::locks::{HoldState, LockId, Ownership, ThreadId};
 

@@ -5,8 +5,9 @@
 use foldhash::HashSet;
 
 use super::evidence::Evidence;
-use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
+use super::kind::{Confidence, Kind};
 use super::mentions::Mentions;
+use super::remarks::{Advice, Doubt, Premise};
 use super::view::View;
 use crate::locks::{LockId, ThreadId};
 

@@ -39,7 +39,8 @@ use foldhash::HashMap;
 
 use super::evidence::{ApparentHolder, CrowdedLine, Evidence};
 use super::finding::{Analysis, Finding};
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
+use super::remarks::{Advice, Doubt};
 use super::view::View;
 use crate::locations::{Location, LocationId};
 use crate::locks::{StepKind, ThreadId, ThreadLocks};

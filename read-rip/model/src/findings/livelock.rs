@@ -38,7 +38,8 @@ use super::evidence::{BusyLoop, BusyLoops, Evidence, FailedTries, MutualFailure}
 use super::finding::{Analysis, Finding};
 use super::graph::{Edge, Graph};
 use super::history;
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
+use super::remarks::{Advice, Doubt};
 use super::view::View;
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId, ThreadLocks};

@@ -46,9 +46,10 @@ use super::evidence::{Evidence, OrderCycle, OrderEdge};
 use super::finding::{Analysis, Finding, Limit, locks_of};
 use super::graph::{Edge, Graph};
 use super::kin::Kin;
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
 use super::order_cycles::{Cycle, Search, is_one_after_the_other};
 use super::orders::{Occurrence, Orders};
+use super::remarks::{Advice, Doubt};
 use super::view::View;
 use crate::locks::{LockId, LockName};
 

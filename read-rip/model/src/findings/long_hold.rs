@@ -27,7 +27,8 @@
 use super::evidence::{Evidence, IdleHolder};
 use super::finding::{Analysis, Finding, locks_of};
 use super::idle_pool;
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
+use super::remarks::{Advice, Doubt};
 use super::task_waits;
 use super::view::View;
 use crate::locks::HoldState;

@@ -50,9 +50,10 @@ use super::evidence::{Asleep, Evidence, HolderSleep, StandingHolder, Standstill}
 use super::finding::{Analysis, Finding, locks_of};
 use super::idle_places::IdlePlaces;
 use super::idle_pool;
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
 use super::nobody_left::asleep;
 use super::pasts::Pasts;
+use super::remarks::{Advice, Doubt};
 use super::stall;
 use super::standstill::{self, Group, Root};
 use super::task_waits;

@@ -34,7 +34,8 @@ use foldhash::HashMap;
 use super::evidence::{Evidence, Orphan};
 use super::finding::{Analysis, Finding};
 use super::history::is_acquisition;
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
+use super::remarks::{Advice, Doubt};
 use super::view::View;
 use crate::locks::{Lock, LockId, LockModel, Step, StepKind};
 

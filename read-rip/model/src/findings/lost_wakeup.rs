@@ -42,8 +42,9 @@ use read_rip_ring::LockType;
 
 use super::evidence::{Asleep, Evidence, Unheard};
 use super::finding::{Analysis, Finding};
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
 use super::nobody_left::{is_explained, sleep_fact};
+use super::remarks::{Advice, Doubt};
 use super::task_waits::task_of;
 use super::view::{Length, View};
 use super::{Balance, Outcome};

@@ -41,7 +41,8 @@ use read_rip_ring::IncidentKind;
 
 use super::evidence::{Evidence, RefusedCall};
 use super::finding::{Analysis, Finding};
-use super::kind::{Advice, Confidence, Doubt, Kind, Refusal};
+use super::kind::{Confidence, Kind, Refusal};
+use super::remarks::{Advice, Doubt};
 use super::view::View;
 use crate::locks::{Doing, EndOfCondition, LockId, LockIncident, Seen, Signal, StepKind, ThreadLocks};
 use crate::threads::ThreadState;

@@ -9,7 +9,8 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `kind`, `named` | kinds, confidence, doubts and advice, with their stable names |
+//! | `kind`, `named` | kinds and confidence, with their stable names |
+//! | `remarks` | doubts, premises and advice, with their stable names and sentences |
 //! | `evidence`, `mentions` | what findings are based on, and which threads, locks and locations that mentions |
 //! | `finding`, `view` | what an analysis makes, and what it sees |
 //! | `history`, `gates`, `kin`, `nesting`, `graph`, `pasts`, `per_lock`, `replaced` | tools of several analyses |
@@ -57,6 +58,7 @@ mod own_order;
 mod pasts;
 mod per_lock;
 mod pollers;
+mod remarks;
 mod replaced;
 mod runtimes;
 mod stall;
@@ -82,8 +84,9 @@ pub use balance::{Balance, HeldAtEnd, Outcome};
 pub use evidence::*;
 pub use finding::{Analysis, Finding, Limit};
 pub use idle_pool::IdlePool;
-pub use kind::{Advice, Confidence, Doubt, Kind, Premise, Refusal};
+pub use kind::{Confidence, Kind, Refusal};
 pub use mentions::Mentions;
+pub use remarks::{Advice, Doubt, Premise};
 pub use runtimes::{Runtime, executor};
 pub use suppress::{BadRule, BadRuleReason, Suppression};
 pub use task_balance::TaskBalance;

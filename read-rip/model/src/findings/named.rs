@@ -39,7 +39,7 @@ pub(super) use named;
 
 #[cfg(test)]
 mod tests {
-    use crate::findings::{Advice, Confidence, Doubt, Kind};
+    use crate::findings::{Advice, Confidence, Doubt, Kind, Premise};
 
     #[test]
     fn names_are_unique_and_in_kebab_case() {
@@ -54,6 +54,7 @@ mod tests {
         check(Kind::ALL, Kind::name);
         check(Confidence::ALL, Confidence::name);
         check(Doubt::ALL, Doubt::name);
+        check(Premise::ALL, Premise::name);
         check(Advice::ALL, Advice::name);
     }
 }

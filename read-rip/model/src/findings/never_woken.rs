@@ -28,7 +28,8 @@ use read_rip_ring::TaskKind;
 
 use super::evidence::{Evidence, NeverWoken, SleeperFact};
 use super::finding::{Analysis, Finding};
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
+use super::remarks::{Advice, Doubt};
 use super::task_waits::{suspended, task_of};
 use super::view::View;
 use crate::locks::{LockId, Ownership, ThreadId};

@@ -28,7 +28,8 @@ use read_rip_ring::LockType;
 
 use super::evidence::{Abandoned, Asleep, Evidence, SleepFact};
 use super::finding::{Analysis, Finding};
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
+use super::remarks::{Advice, Doubt};
 use super::view::View;
 use crate::locks::{Awaited, LockModel, ThreadId, ThreadLocks, Wait};
 

@@ -32,7 +32,8 @@
 
 use super::evidence::{Evidence, Overtaken, OvertakenWait};
 use super::finding::{Analysis, Finding, locks_of};
-use super::kind::{Advice, Confidence, Kind};
+use super::kind::{Confidence, Kind};
+use super::remarks::Advice;
 use super::view::View;
 use crate::locks::{Hold, LockId, LockModel, StepKind, ThreadLocks, Wait};
 

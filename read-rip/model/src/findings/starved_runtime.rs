@@ -33,8 +33,9 @@ use read_rip_ring::{Runtime, TaskKind};
 
 use super::evidence::{BusyRuntime, Evidence, PollFact, ReadyTask, ReadyTasks};
 use super::finding::{Analysis, Finding, threads_of};
-use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
+use super::kind::{Confidence, Kind};
 use super::pollers::Pollers;
+use super::remarks::{Advice, Doubt, Premise};
 use super::task_waits::task_of;
 use super::view::{Length, View};
 use crate::locks::{TaskFacts, ThreadId};

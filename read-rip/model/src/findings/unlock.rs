@@ -30,7 +30,8 @@ use foldhash::{HashMap, HashSet};
 use super::evidence::{Evidence, StrayRelease};
 use super::finding::{Analysis, Finding};
 use super::history::{self, is_acquisition};
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
+use super::remarks::{Advice, Doubt};
 use super::view::View;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId};
 

@@ -28,8 +28,9 @@ use read_rip_ring::TaskKind;
 
 use super::evidence::{BusyRuntime, Evidence, Unpolled};
 use super::finding::{Analysis, Finding};
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Confidence, Kind};
 use super::pollers::Pollers;
+use super::remarks::{Advice, Doubt};
 use super::starved_runtime::{is_long_ready, ready_tasks};
 use super::task_waits::task_of;
 use super::view::View;

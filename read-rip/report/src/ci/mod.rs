@@ -10,7 +10,7 @@ pub use sarif::sarif;
 
 use read_rip_model::findings::{Confidence, Finding, Kind};
 
-use super::findings::{Paragraph, advice, doubt, paragraph};
+use super::findings::{Paragraph, paragraph};
 use super::names::LockNames;
 
 /// A process that was checked.
@@ -43,8 +43,8 @@ impl CaseFinding {
     pub fn of(finding: &Finding, names: &LockNames<'_>) -> CaseFinding {
         let Paragraph { summary, evidence } = paragraph(finding, names);
         let mut lines = evidence;
-        lines.extend(finding.doubts.iter().map(|&of| format!("doubt: {}", doubt(of))));
-        lines.extend(finding.advice.iter().map(|&of| format!("next: {}", advice(of))));
+        lines.extend(finding.doubts.iter().map(|of| format!("doubt: {}", of.text())));
+        lines.extend(finding.advice.iter().map(|of| format!("next: {}", of.text())));
         let mut locations: Vec<(String, u32)> = Vec::new();
         for &id in &finding.mentions.locations {
             let Some((file, line)) = &names.locations.get(id).source else { continue };

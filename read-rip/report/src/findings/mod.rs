@@ -14,7 +14,6 @@ mod cycles;
 mod holders;
 mod misuse;
 mod queues;
-mod remarks;
 mod roles;
 mod sentences;
 mod snippets;
@@ -32,7 +31,6 @@ use super::names::LockNames;
 use super::plain::plain_lines;
 use super::remarks::Checked;
 
-pub(super) use remarks::{advice, doubt, premise};
 pub(super) use sentences::paragraph;
 pub use snippets::Sources;
 pub(super) use words::Paragraph;
@@ -110,9 +108,9 @@ pub fn finding_text(finding: &Finding, names: &LockNames<'_>) -> FindingText {
     FindingText {
         summary,
         evidence,
-        doubts: finding.doubts.iter().map(|&of| doubt(of)).collect(),
-        premises: finding.premises.iter().map(|&of| premise(of)).collect(),
-        advice: finding.advice.iter().map(|&of| advice(of)).collect(),
+        doubts: finding.doubts.iter().map(|of| of.text()).collect(),
+        premises: finding.premises.iter().map(|of| of.text()).collect(),
+        advice: finding.advice.iter().map(|of| of.text()).collect(),
     }
 }
 
@@ -261,9 +259,9 @@ mod tests {
         );
         assert!(lines[1].starts_with(&edge), "{}", lines[1]);
         assert_eq!(lines[2], "    2 more threads are blocked by it");
-        let doubts = [Doubt::TimedWait, Doubt::MarkedByHand].map(doubt).join("; ");
+        let doubts = [Doubt::TimedWait, Doubt::MarkedByHand].map(Doubt::text).join("; ");
         assert_eq!(lines[3], format!("    doubt: {doubts}"));
-        assert_eq!(lines[4], format!("    assumed: {}", premise(Premise::OwnerReleases)));
+        assert_eq!(lines[4], format!("    assumed: {}", Premise::OwnerReleases.text()));
         assert!(lines[5].starts_with("    next: release the lock before the call"), "{}", lines[5]);
         assert_eq!((lines[6], lines.len()), ("", 7));
         Ok(())

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
 use super::writer::{Json, moment};
-use crate::findings::{Paragraph, advice, doubt, paragraph, premise};
+use crate::findings::{Paragraph, paragraph};
 use crate::machine::Looked;
 use crate::names::LockNames;
 use crate::remarks::Checked;
@@ -162,9 +162,9 @@ fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a S
         for_ns: finding.for_ns,
         threads_hurt: finding.threads_hurt,
         evidence: &finding.evidence,
-        doubts: finding.doubts.iter().map(|&of| Coded { code: of.name(), text: doubt(of) }).collect(),
-        premises: finding.premises.iter().map(|&of| Coded { code: of.name(), text: premise(of) }).collect(),
-        advice: finding.advice.iter().map(|&of| Coded { code: of.name(), text: advice(of) }).collect(),
+        doubts: finding.doubts.iter().map(|&of| Coded { code: of.name(), text: of.text() }).collect(),
+        premises: finding.premises.iter().map(|&of| Coded { code: of.name(), text: of.text() }).collect(),
+        advice: finding.advice.iter().map(|&of| Coded { code: of.name(), text: of.text() }).collect(),
         threads: finding.mentions.threads.iter().map(|&id| json_thread(id, names, snapshot)).collect(),
         locks: finding.mentions.locks.iter().map(|&id| json_lock(id, names)).collect(),
         locations: finding

@@ -1,0 +1,257 @@
+//! Doubts, premises and advice: their stable names, and what they say to people.
+//!
+//! A row is all that there is to add. It does not choose which of them apply: the analyses do.
+
+use super::named::named;
+
+/// Defines an enum like [`named`], with a sentence for each value. The sentence is its documentation too.
+macro_rules! remarks {
+    (
+        $(#[$about:meta])*
+        pub enum $Enum:ident {
+            $( $Value:ident = $name:literal: $text:literal, )*
+        }
+    ) => {
+        named! {
+            $(#[$about])*
+            pub enum $Enum {
+                $( #[doc = $text] $Value = $name, )*
+            }
+        }
+
+        impl $Enum {
+            /// What it says to people, as a fragment of a sentence.
+            pub fn text(self) -> &'static str {
+                match self {
+                    $( $Enum::$Value => $text, )*
+                }
+            }
+        }
+    };
+}
+
+remarks! {
+    /// What limits the confidence of a finding, as a fragment.
+    pub enum Doubt {
+        TimedWait = "timed-wait": "a wait has a time limit, so the cycle resolves itself",
+        MarkedByHand = "marked-by-hand": "a lock is marked by hand, and a release may have no mark",
+        MaybeUpgradable = "maybe-upgradable":
+            "the lock is marked by hand and may allow an upgrade from shared to exclusive",
+        MaybeRecursive = "maybe-recursive":
+            "the lock is marked by hand: it may be recursive, or a release may have no mark",
+        Copied = "copied": "this file is a copy: its process may have run on while it was made",
+        Foreign = "foreign": "the file belongs to another user than the process, and may be forged",
+        MaybeGate = "maybe-gate":
+            "the lock may be a gate: another thread may release it to let this one continue",
+        MaybeSent = "maybe-sent":
+            "the guard of a lock can be sent to another thread, which then releases the lock",
+        TwoHolders = "two-holders":
+            "two threads are recorded as holders of one lock, which is impossible: a release may have no mark",
+        DestructionNotSeen = "destruction-not-seen":
+            "the event of the destruction is not in the known histories, so only the thread's table says this",
+        UnmatchedReleases = "unmatched-releases":
+            "some releases were not matched to a holder: a lock that looks held may be free",
+        HandedOver = "handed-over":
+            "a lock has no guard, or was released by another thread than its owner: this lock, or one that was \
+             acquired or initialised at the same place",
+        QueueOrderUnknown = "queue-order-unknown": "the reader may have come before the writer",
+        QueueRuleUnknown = "queue-rule-unknown":
+            "readers of this lock may be allowed to overtake waiting writers",
+        AcquiredByOthers = "acquired-by-others":
+            "other threads have acquired the lock, perhaps since then: a release may have no mark",
+        SharedInChild = "shared-in-child":
+            "a thread of the child held the lock shared before, and may just have released it",
+        UnmarkedHolder = "unmarked-holder":
+            "the lock is marked by hand: a thread that does not mark it may hold it",
+        ChildHistoryIncomplete = "child-history-incomplete":
+            "the history of the child is incomplete: a thread of the child may hold the lock",
+        ForgottenGuard = "forgotten-guard":
+            "a guard may have been forgotten and the lock's memory freed, or a signal handler may have tried \
+             the lock",
+        UnmarkedAcquisition = "unmarked-acquisition":
+            "the lock may have been acquired without a mark, or before recording began",
+        HistoryIncomplete = "history-incomplete":
+            "the histories are incomplete: another thread may have acquired the lock and handed it over",
+        MaybeNeverConcurrent = "maybe-never-concurrent":
+            "this is harmless if these threads never run at the same time",
+        MaybeRobust = "maybe-robust":
+            "the holder's process has ended: if the lock is robust, the next thread that locks it gets \
+             EOWNERDEAD; or nobody uses the lock any more",
+        OneThread = "one-thread": "one thread did both: this is harmless if no other thread ever does the same",
+        OneAfterTheOther = "one-after-the-other":
+            "in this run, one of the threads did it before another one began: this is harmless if that is \
+             always so, as when a thread is started or joined in between",
+        NoProgressMarks = "no-progress-marks":
+            "the program marks no progress, so these threads may do useful work as well; rip_progress!() lets \
+             `check` tell a livelock from progress",
+        ProgressOverwritten = "progress-overwritten":
+            "marks of progress may have been overwritten by more frequent marks",
+        MovementUnknown = "movement-unknown":
+            "it is not known whether the lock went on changing hands, or its last holder kept it",
+        UnmarkedWork = "unmarked-work": "the thread may be busy in code without marks",
+        EndUnknown = "end-unknown": "when the process died is not recorded: the wait may have been short",
+        NoTimes = "no-times": "how long threads waited is not recorded (RIP_CLOCK=contended records it)",
+        ShortWindow = "short-window":
+            "nothing recorded when these waits began: they may be short (a longer --window says more)",
+        UnrecordedWaker = "unrecorded-waker": "a signal handler, a timer, or another process may wake them",
+        LockUnknown = "lock-unknown":
+            "plain marks do not identify a lock: several locks may be acquired at this line",
+        OtherBranch = "other-branch":
+            "something else may wake a task: a time limit, or another branch of a `select!` or a `join!`",
+        UntracedFuture = "untraced-future":
+            "a future waits or holds a lock that belongs to no recorded task, so any thread may poll it: spawn \
+             it with `librip::task::traced`",
+        UnrecordedWorker = "unrecorded-worker": "a thread that records nothing may poll these tasks",
+        WorkerHandedOver = "worker-handed-over":
+            "more threads have polled tasks of the executor than it has workers: one may have taken over a \
+             worker, as with tokio's `block_in_place`, and goes on",
+        EndMayMove = "end-may-move": "the end may have moved to another task since",
+        AnswererPresumed = "answerer-presumed":
+            "the request may have been in another message, or was handed on, and another task answers: the \
+             sender of an answer is unused until then",
+        UnrecordedParent = "unrecorded-parent":
+            "what polls the task, and is not recorded, may poll it without a wake, or drop it",
+        HolderUnrecorded = "holder-unrecorded":
+            "that nobody holds it is not certain: a guard may have been sent on, or there may be no permits \
+             until somebody adds some",
+    }
+}
+
+remarks! {
+    /// What a finding takes for granted although nothing enforces it, as a fragment.
+    pub enum Premise {
+        OwnerReleases = "owner-releases":
+            "no other thread releases what these threads acquired: nothing enforces it, and POSIX and \
+             `lock_api` demand it",
+        GuardStays = "guard-stays":
+            "a guard that borrows its lock stays in the task that acquired the lock; only a guard of a static \
+             can be sent to another one",
+        WorkersBlock = "workers-block":
+            "none of these polls has handed its worker over, as tokio's `block_in_place` does",
+        MemoryIntact = "memory-intact":
+            "the memory of these locks is as the C library left it: it says who owns them, and nothing \
+             recorded it",
+    }
+}
+
+remarks! {
+    /// What to do about a finding, as a fragment.
+    pub enum Advice {
+        OneOrder = "one-order":
+            "acquire these locks in one order everywhere, or release the first before waiting for the second",
+        NoNestedReads = "no-nested-reads":
+            "do not acquire a lock shared while holding it shared: a writer that comes in between blocks both; \
+             read once and pass the result on",
+        NoLocksInWait = "no-locks-in-wait":
+            "hold no other lock while waiting on a condition: release it before the wait, or acquire it before \
+             the condition's lock everywhere and wait without it",
+        NoLocksInJoin = "no-locks-in-join":
+            "hold no lock that a thread needs while waiting for the end of that thread",
+        NoWaitsInOnce = "no-waits-in-once":
+            "do in the initialiser nothing that waits for the initialisation: not the same call, and nothing \
+             for which the initialiser waits while its thread needs the initialisation",
+        ReleaseBeforeCall = "release-before-call":
+            "release the lock before the call that acquires it again, or pass the guard to that call",
+        EndTheProcess = "end-the-process": "only ending the process frees these threads",
+        CheckExits = "check-exits":
+            "check every exit of the function that acquired it: a return, a caught panic, a forgotten guard",
+        ExecAfterFork = "exec-after-fork":
+            "call exec directly after fork, or fork before there are threads; pthread_atfork can acquire the \
+             lock before the fork and release it on both sides",
+        KeepLockAlive = "keep-lock-alive":
+            "keep the lock alive until all guards are dropped: a thread that waits for it or releases it now \
+             touches memory that may be reused",
+        RepairRobust = "repair-robust":
+            "after EOWNERDEAD, repair what the lock protects and call pthread_mutex_consistent before the \
+             unlock",
+        CheckPosts = "check-posts": "look for a loop that posts more often than anybody waits",
+        LockBeforeWait = "lock-before-wait":
+            "lock the mutex before waiting on a condition with it: without it, a signal can get lost, and the \
+             mutex is unlocked that another thread holds",
+        CheckReleases = "check-releases":
+            "look for a second release on the same path, or for a path that releases without acquiring",
+        ReleaseOrRecursive = "release-or-recursive":
+            "release the lock before the call that acquires it again, or use a recursive lock and say so in \
+             its marks",
+        WaitOrBackOff = "wait-or-back-off":
+            "acquire both locks in one order and wait for the second, or back off for a random time",
+        CheckLoops = "check-loops":
+            "use read-rip -t to see what these threads repeat, and find out what each expects of the others",
+        ShortenHold = "shorten-hold":
+            "do less while holding this lock, or split what it protects: one thread at a time gets through \
+             here",
+        CheckSilentHolder = "check-silent-holder":
+            "find out what the holder waits for after its last mark (a join, a channel, a file, a socket), or \
+             on which path it left without releasing the lock (an early return, a forgotten guard)",
+        JoinUnlocked = "join-unlocked":
+            "release this lock before waiting for the end of a thread, or find out why that thread does not \
+             end: `read-rip stacks PID` shows where it is",
+        WaitUnlocked = "wait-unlocked":
+            "release this lock before waiting for that, or look for a path that left it locked (an early \
+             return, a forgotten guard); `read-rip stacks PID` shows how the holder got there",
+        GiveProcessor = "give-processor":
+            "find out what takes the processors: threads that spin while they wait take the holder's time; \
+             raise the holder's priority, or use a lock with priority inheritance",
+        LetRun = "let-run":
+            "let the holder run on: `kill -CONT PID` continues what a signal stopped, and a debugger lets go \
+             of what it has stopped when it detaches",
+        CheckSignal = "check-signal":
+            "find the thread that has to signal or post: it may wait for one of these locks, have ended, or \
+             have signalled before the wait began",
+        CheckBeforeWait = "check-before-wait":
+            "a condition variable keeps no signals: set what the thread waits for under its lock, before the \
+             signal, and let the thread check that under the same lock before it waits, in a loop",
+        ListenBeforeCheck = "listen-before-check":
+            "`notify_waiters` keeps nothing for those that come later: make the future of `notified` before \
+             you check what the task waits for, and await it after that; or use `notify_one`, or a `watch` \
+             channel, which keep it",
+        WakeBeforeDestroy = "wake-before-destroy":
+            "wake all threads that wait on it, and let them return, before it is destroyed: those that wait \
+             now are never woken, and glibc waits for them in pthread_cond_destroy",
+        ShowStacks = "show-stacks": "`read-rip stacks PID` shows what each thread does, and in which functions",
+        FindHolder = "find-holder":
+            "look for a holder that is not recorded: code without marks, another process, or a release that \
+             went unnoticed",
+        WorkWithoutLock = "work-without-lock":
+            "look at the code after its last mark for a slow call, a sleep, or missing input; do that without \
+             the lock",
+        FairLock = "fair-lock":
+            "use a fair lock (for a starved writer, one that prefers writers), or let the other threads pause \
+             between their turns",
+        ReduceContention = "reduce-contention":
+            "do less while holding it, acquire it shared where it is only read, or split what it protects",
+        AbortATask = "abort-a-task":
+            "to end a task (`abort`) drops its guards, and frees those that wait for it",
+        PollOrDrop = "poll-or-drop":
+            "do not await in one branch while another future of this task may hold the lock or stand in line \
+             for it: drop that future first, poll both with `join!`, or spawn it as a task of its own",
+        NoThreadLocksOverAwait = "no-thread-locks-over-await":
+            "hold no lock of threads (std, parking_lot) over an await: release it first, or use an async lock",
+        MoveBlockingWork = "move-blocking-work":
+            "let what blocks or computes for long run with `spawn_blocking` or on a thread of its own, and \
+             yield in long loops; for a pool, allow more threads or let its calls wait for less",
+        FindExecutor = "find-executor":
+            "find out who should poll these tasks: a `LocalSet` or a `FuturesUnordered` that is not awaited, a \
+             `block_on` that has returned, or an executor without threads",
+        ReleaseBeforeAwait = "release-before-await":
+            "release the lock before that await (drop its guard), or await with a time limit while holding it",
+        SplitEnds = "split-ends":
+            "who waits for room must not be the one for whom the receiver waits: send and receive in different \
+             tasks, or hold no lock while sending",
+        SendFirst = "send-first": "one of them has to send before it waits for a message of the other",
+        DropOwnSender = "drop-own-sender":
+            "drop the sender that the task has itself before it receives: the channel ends when all senders \
+             are gone",
+        AnswerFirst = "answer-first":
+            "await no answer while handling a request, or while holding a lock, that the other side may need \
+             to answer: spawn a task that awaits it, or release first",
+        KeepReceiving = "keep-receiving":
+            "drop the receiver when nobody receives any more: then those that send get an error",
+        KeepWaker = "keep-waker":
+            "a future that returns `Pending` has to keep a clone of the waker of its last poll, and wake it; \
+             do not drop what keeps it",
+        MarkTheLock = "mark-the-lock":
+            "mark the lock with rip_lock_wait!, rip_lock_acquired! and rip_lock_released!, or use a lock of \
+             librip::sync: then holders and deadlocks are known exactly",
+    }
+}
