@@ -6,6 +6,7 @@
 //!
 //! | module | answers |
 //! |---|---|
+//! | [`units`] | how are counts and lengths of time written? |
 //! | [`locations`] | which function and line is an address, and what does its mark mean? |
 //! | [`threads`] | which threads exist, and where do they pile up? |
 //! | [`locks`] | who holds and awaits each lock, and what does each thread and task do? |
@@ -17,3 +18,4 @@ pub mod locations;
 pub mod locks;
 pub mod log;
 pub mod threads;
+pub mod units;

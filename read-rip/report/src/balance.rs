@@ -12,12 +12,12 @@ use read_rip_files::Module;
 use read_rip_model::findings::{Balance, IdlePool, Outcome, TaskBalance};
 use read_rip_model::locks::{LockModel, LockName};
 
-use super::doing::{agree, doing};
+use super::doing::doing;
 use super::locks::round;
 use super::names::LockNames;
 use super::outcome::{Reason, reason};
 use super::remarks::{Checked, looked_at};
-use super::units::{counted, lasted};
+use super::units::{agree, counted, lasted};
 
 /// What a program brings along whose locks no pthread function takes, and what its locks are called.
 const OTHER_LOCKS: &[(&str, &str)] = &[

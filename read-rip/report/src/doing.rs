@@ -2,6 +2,8 @@
 
 use read_rip_model::locks::Doing;
 
+use crate::units::agree;
+
 /// What a number of threads do.
 pub(super) fn doing(what: Doing, count: usize) -> &'static str {
     match what {
@@ -27,9 +29,4 @@ pub(super) fn doing(what: Doing, count: usize) -> &'static str {
         Doing::Stopped => agree(count, "is stopped", "are stopped"),
         Doing::Unknown => agree(count, "is in an unknown state", "are in an unknown state"),
     }
-}
-
-/// The word that agrees with a number of things.
-pub(crate) fn agree<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
-    if count == 1 { one } else { several }
 }

@@ -21,11 +21,11 @@
 //! | `death` | why a process died, by its core file |
 //! | `activity`, `standing` | what threads do by the kernel and the memory, where they stand, and their stacks |
 //! | `remarks` | what a result does not show |
-//! | `plain` | such text as lines without colours |
-//! | `names`, `units` | what things are called, and how numbers are written |
+//! | `names` | what things are called |
+
+use read_rip_model::units;
 
 mod activity;
-mod awaited;
 mod balance;
 mod captures;
 pub mod ci;
@@ -42,16 +42,13 @@ mod machine;
 mod names;
 mod outcome;
 mod picture;
-mod plain;
 mod printable;
 pub mod remarks;
 mod standing;
 mod tasks;
 mod threads;
-mod units;
 
 pub use activity::ActivityWords;
-pub use awaited::awaited_words;
 pub use balance::{doing_now, recorded_nothing, tasks_now};
 pub use captures::capture;
 pub use death::death;
@@ -67,14 +64,15 @@ pub use locks::{locks, rate};
 pub use log::level_name;
 pub use log::{LogWriter, channel_level, entry_word, realtime_ns, spans, thread_of_slot};
 pub use machine::{Looked, brief, looked, stuck};
-pub use names::{LocationTexts, LockNames, ObjectName, SeenNames, location_texts, lock_type, who};
+pub use names::{
+    LocationTexts, LockNames, ObjectName, SeenNames, awaited_words, location_texts, lock_type, who,
+};
 pub use outcome::{not_judged, verdict};
 pub use picture::{LockKey, LockRow, Machine, Picture, ProcessRow, Severity, Texts, ThreadKey, ThreadRow};
-pub use plain::plain_lines;
-pub use printable::printable;
+pub use printable::{plain_lines, printable};
+pub use read_rip_model::units::{age, amount, counted, duration, hex};
 pub use remarks::{Checked, OneReading, count_of_findings};
 pub use standing::{StackFrames, process_name, stacks, standing_heading, standing_threads, standings};
 pub use tasks::{task, task_doing, task_doing_at, task_doing_since, task_group, task_groups, task_state};
 pub use threads::labels;
 pub use threads::{Shown, condensed, history, thread};
-pub use units::{age, amount, counted, duration, hex};

@@ -1,6 +1,6 @@
-//! Text of unknown origin, made safe for a terminal.
+//! Text of unknown origin, made safe for a terminal; and text that was made for a terminal, as plain lines.
 //!
-//! It escapes characters, and changes nothing else.
+//! It escapes characters and removes colours, and changes nothing else.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -28,6 +28,12 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         }
         out
     }))
+}
+
+/// The lines of a text, without colours.
+pub fn plain_lines(text: &[u8]) -> Vec<String> {
+    let text = anstream::adapter::strip_bytes(text).into_vec();
+    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
 }
 
 /// Whether a terminal shows this character and does nothing else.

@@ -18,7 +18,7 @@ use serde::{Serialize, Serializer};
 
 use super::list::{process_state, state_of_child};
 use super::names::location_texts;
-use super::units::{age, counted, is_zero};
+use super::units::{age, counted};
 use crate::printable;
 
 /// What is wrong with a module's file. Its path may come from a hostile ring.
@@ -61,6 +61,11 @@ pub struct Checked {
     pub longer_slot_words: Option<u32>,
     /// There were too many orders of acquisition to compare all of them.
     pub is_order_search_cut: bool,
+}
+
+/// Whether there is nothing to say: of a number that JSON leaves out then.
+pub(crate) fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
+    *count == T::default()
 }
 
 /// A warning, and what to do about it.

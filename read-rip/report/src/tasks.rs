@@ -10,8 +10,7 @@ use read_rip_model::locks::{
 };
 use read_rip_ring::{FUTURES_LEFT_OUT_MAX, FUTURES_MAX, TaskKind, task_number};
 
-use super::awaited::awaited_words;
-use super::names::{LockNames, lock_type};
+use super::names::{LockNames, awaited_words, lock_type};
 use super::units::{counted, lasted};
 
 /// What a group of tasks does and where; how many they are: `2 tasks`; and how long: `the longest for 3.0 s`.

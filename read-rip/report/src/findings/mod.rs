@@ -28,7 +28,7 @@ use read_rip_model::findings::{Confidence, Finding};
 
 use super::balance::balance;
 use super::names::LockNames;
-use super::plain::plain_lines;
+use super::printable::plain_lines;
 use super::remarks::Checked;
 
 pub(super) use sentences::paragraph;

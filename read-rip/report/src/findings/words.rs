@@ -9,8 +9,8 @@ use read_rip_model::locations::LocationId;
 use read_rip_model::locks::{HoldState, LockId, LockName, Quantiles, ThreadId};
 
 use crate::activity::ActivityWords;
-pub(super) use crate::doing::agree;
 use crate::names::{LockNames, Verbs};
+pub(super) use crate::units::agree;
 use crate::units::{counted, duration};
 use read_rip_ring::LockType;
 

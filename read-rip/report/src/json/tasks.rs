@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::location::{JsonLocation, json_location};
 use super::writer::{Json, moment};
 use crate::names::LockNames;
-use crate::units::is_zero;
+use crate::remarks::is_zero;
 
 #[derive(Serialize)]
 struct Task<'a> {

@@ -5,13 +5,13 @@ pub fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Whether there is nothing to say: of a number that JSON leaves out then.
-pub(super) fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
-    *count == T::default()
+/// The word that agrees with a number of things.
+pub fn agree<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
+    if count == 1 { one } else { several }
 }
 
 /// `2 threads`, `2 tasks`, or `1 task and 1 thread`.
-pub(super) fn threads_and_tasks(threads: u64, tasks: u64) -> String {
+pub fn threads_and_tasks(threads: u64, tasks: u64) -> String {
     match (tasks, threads) {
         (0, _) => counted(threads, "thread"),
         (_, 0) => counted(tasks, "task"),
@@ -52,11 +52,7 @@ pub fn age(duration_ns: u64) -> String {
 
 /// `for 3 ms`, `for at least 3 ms`, `for at most 5 ms` or `for at least 3 ms and at most 5 ms`; nothing if the length
 /// is not known. `at_most_ns` is known where the end of a process is not: then the other one is a lower bound.
-pub(super) fn lasted(
-    is_lower_bound: bool,
-    length_ns: Option<u64>,
-    at_most_ns: Option<u64>,
-) -> Option<String> {
+pub fn lasted(is_lower_bound: bool, length_ns: Option<u64>, at_most_ns: Option<u64>) -> Option<String> {
     let at_least = if is_lower_bound { "at least " } else { "" };
     let length = length_ns
         .filter(|&length_ns| length_ns > 0)
