@@ -9,10 +9,9 @@
 use std::io::{self, Write};
 
 use read_rip_files::Module;
-use read_rip_model::findings::{Balance, IdlePool, Outcome, TaskBalance};
+use read_rip_model::findings::{Balance, IdlePool, Outcome, TaskBalance, doing};
 use read_rip_model::locks::{LockModel, LockName};
 
-use super::doing::doing;
 use super::locks::round;
 use super::names::LockNames;
 use super::outcome::{Reason, reason};

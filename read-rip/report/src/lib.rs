@@ -12,7 +12,7 @@
 //! | `log` | events with values, and spans |
 //! | `captures` | what the program has kept |
 //! | `difference` | what has changed between two readings |
-//! | `findings/` | findings: all sentences about them are made there |
+//! | `findings/` | findings, with the sentences of their analyses and source lines |
 //! | `list`, `info` | rings, and what a ring says about itself |
 //! | `json/` | all of these as JSON |
 //! | `balance` | the end of `check`: what the threads do, and what the record cannot show |
@@ -31,7 +31,6 @@ mod captures;
 pub mod ci;
 mod death;
 mod difference;
-mod doing;
 mod findings;
 mod info;
 mod json;

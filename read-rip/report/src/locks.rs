@@ -13,6 +13,7 @@
 
 use std::io::{self, Write};
 
+use read_rip_model::findings::Verbs;
 use read_rip_model::locks::{
     HoldState, Holders, Lock, LockName, Ownership, Quantiles, Rate, Summary, Waiters,
 };
@@ -20,7 +21,7 @@ use read_rip_model::threads::ThreadState;
 use read_rip_ring::LockType;
 
 use super::activity::ActivityWords;
-use super::names::{LockNames, Verbs, lock_type};
+use super::names::{LockNames, lock_type};
 use super::units::{counted, duration, lasted};
 
 /// Of so many of the threads that wait at one place the view says where the kernel contradicts the record.

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use read_rip_model::findings::Finding;
 use serde::Serialize;
 
-use super::findings::{paragraph, style};
+use super::findings::style;
 use super::names::LockNames;
 use super::units::counted;
 use crate::printable;
@@ -81,7 +81,7 @@ impl Brief<'_> {
     fn of<'a>(findings: &'a [Finding], names: &LockNames<'_>) -> Option<Brief<'a>> {
         let worst = findings.first()?;
         let kind = format!("{} {}", worst.confidence.name(), worst.kind.name());
-        let mut summary = paragraph(worst, names).summary;
+        let mut summary = worst.paragraph(names).summary;
         if findings.len() > 1 {
             summary += &format!("; {}", counted(findings.len() as u64 - 1, "more finding"));
         }

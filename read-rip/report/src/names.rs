@@ -8,12 +8,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::Region;
+use read_rip_model::findings::{Names, members};
 use read_rip_model::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
-use read_rip_model::locks::{Awaited, Lock, LockModel, LockName, ThreadId};
+use read_rip_model::locks::{Awaited, Lock, LockId, LockModel, LockName, ThreadId};
 use read_rip_ring::{LockType, task_number};
 use read_rip_symbols::Frame;
 
-use super::units::threads_and_tasks;
+use super::activity::ActivityWords;
 use crate::printable;
 
 /// Where a mark is, as `file:line`. An address follows if several marks have the same `file:line`.
@@ -113,27 +114,6 @@ fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
-}
-
-/// What the holder of a lock does with it, in words.
-#[derive(Clone, Copy)]
-pub(super) struct Verbs {
-    /// The thread does it now.
-    pub(super) holds: &'static str,
-    /// Its participle.
-    pub(super) held: &'static str,
-    /// How it began.
-    pub(super) acquired: &'static str,
-}
-
-impl Verbs {
-    /// Those for a lock. A thread does not hold an initialisation but runs it.
-    pub(super) fn of(lock: &Lock) -> Verbs {
-        match lock.nature.lock_type {
-            LockType::Once => Verbs { holds: "runs", held: "run", acquired: "begun" },
-            _ => Verbs { holds: "holds", held: "held", acquired: "acquired" },
-        }
-    }
 }
 
 /// What kind of lock it is.
@@ -315,9 +295,34 @@ impl<'a> LockNames<'a> {
         }
     }
 
-    /// See [`threads_and_tasks`]. `all` is how many there are, of which these are known.
+    /// See [`findings::members`](members).
     pub fn members(&self, known: &[ThreadId], all: usize) -> String {
-        let tasks = known.iter().filter(|&&id| self.model.threads[id].task.is_some()).count();
-        threads_and_tasks(all.saturating_sub(tasks) as u64, tasks as u64)
+        members(self.model, known, all)
+    }
+}
+
+impl Names for LockNames<'_> {
+    fn model(&self) -> &LockModel {
+        self.model
+    }
+
+    fn thread(&self, id: ThreadId) -> String {
+        self.thread(id)
+    }
+
+    fn lock(&self, id: LockId) -> String {
+        self.lock(&self.model.locks[id])
+    }
+
+    fn location(&self, id: LocationId) -> String {
+        self.location(id)
+    }
+
+    fn doing(&self, thread: ThreadId) -> Option<String> {
+        ActivityWords::new(self)?.sentence(thread)
+    }
+
+    fn contradiction(&self, thread: ThreadId) -> Option<String> {
+        ActivityWords::new(self)?.contradiction(thread)
     }
 }

@@ -27,20 +27,40 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::{Asleep, Evidence, FullChannel};
-use super::finding::{Analysis, Finding};
-use super::kind::{Confidence, Kind};
+use read_rip_ring::task_number;
+use serde::Serialize;
+
+use super::Kind;
+use super::facts::{Asleep, SleepFact};
+use super::finding::{Analysis, Basis, Confidence, Finding};
+use super::mentions::Mentions;
 use super::nobody_left::sleep_fact;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
 use crate::locks::{LockId, ThreadId, Wait};
 use crate::threads::ThreadState;
+use crate::units::agree;
 
 /// See the file's description.
 pub(super) struct AbandonedChannel;
 
 /// At most this many waits are listed.
 const LISTED_MAX: usize = 5;
+
+/// Tasks that wait for room in a channel, whose receiver nobody uses any more.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FullChannel {
+    /// The channel.
+    pub lock: LockId,
+    /// The id of the task or thread that alone has received, and has ended.
+    pub receiver: u32,
+    /// How many wait.
+    pub waiting: usize,
+    /// The first of them, those that have waited longest first.
+    pub first: Vec<SleepFact>,
+}
 
 impl Analysis for AbandonedChannel {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -53,12 +73,7 @@ impl Analysis for AbandonedChannel {
         for ((lock, receiver), mut waits) in waiting {
             waits.sort_by_key(|wait| wait.since_ns);
             let first = waits.iter().take(LISTED_MAX).map(|wait| sleep_fact(view, wait, Asleep::Message));
-            let evidence = Evidence::FullChannel(FullChannel {
-                lock,
-                receiver,
-                waiting: waits.len(),
-                first: first.collect(),
-            });
+            let evidence = FullChannel { lock, receiver, waiting: waits.len(), first: first.collect() };
             let mut finding =
                 Finding::new(Kind::AbandonedChannel, Confidence::Suspected, evidence, Advice::KeepReceiving);
             finding.doubts.push(Doubt::EndMayMove);
@@ -77,4 +92,40 @@ fn abandoned_wait<'v>(view: &'v View<'_>, id: ThreadId) -> Option<(u32, &'v Wait
     let wait = thread.sleep.as_deref().filter(|wait| wait.is_steady && !wait.is_timed)?;
     let is_long = view.ago_ns(wait.since_ns).is_some_and(|for_ns| for_ns >= view.threshold_ns);
     peer.user.filter(|_| is_long).map(|user| (user, wait))
+}
+
+impl Basis for FullChannel {
+    fn mentions(&self, all: &mut Mentions) {
+        self.first.iter().for_each(|one| all.sleep(one));
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        for one in &self.first {
+            let (task, lock) = (all.words.thread(one.thread), all.words.short_lock(one.lock));
+            all.main(one.location, format!("{task} waits for room in {lock} here"));
+        }
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let longest = self.first.first().and_then(|first| first.for_ns);
+        let summary = format!(
+            "{} {} for room in a channel, and who received from it has ended{}",
+            words.threads(self.waiting),
+            agree(self.waiting, "waits", "wait"),
+            words.lasting(", for ", longest)
+        );
+        let line = |one: &SleepFact| {
+            let (thread, lock) = (words.thread(one.thread), words.lock(one.lock));
+            let (at, lasting) = (words.location(one.location), words.lasting(", for ", one.for_ns));
+            format!("{thread} waits for room in {lock} at {at}{lasting}")
+        };
+        let mut evidence: Vec<String> = self.first.iter().map(line).collect();
+        evidence.extend(words.and_more(self.waiting.saturating_sub(self.first.len())));
+        let who = match task_number(self.receiver) {
+            Some(number) => format!("task {number}"),
+            None => format!("thread {}", self.receiver),
+        };
+        evidence.push(format!("{who}, which alone had received, has ended"));
+        Paragraph { summary, evidence }
+    }
 }

@@ -25,14 +25,20 @@
 //!     41 of 60 known acquisitions by 5 threads came after a wait; waits: p50 80 ms, p90 200 ms; holds: p50 2 ms, ...
 //! ```
 
+use serde::Serialize;
+
+use super::Kind;
 use super::convoy;
-use super::evidence::{Contended, Evidence};
-use super::finding::{Analysis, Finding, locks_of};
-use super::kind::{Confidence, Kind};
+use super::facts::{HoldFact, LockHistory, Waiters};
+use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
+use super::mentions::Mentions;
 use super::pasts::Past;
 use super::remarks::Advice;
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
 use crate::locks::{HoldState, Lock, LockId, Quantiles, Record};
+use crate::units::agree;
 
 /// See the file's description.
 pub(super) struct Contention;
@@ -57,6 +63,23 @@ const EXPLANATIONS: &[Kind] = &[
     Kind::LongHold,
     Kind::Starvation,
 ];
+
+/// A lock at which threads lose time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Contended {
+    /// The lock.
+    pub lock: LockId,
+    /// The holder; the first if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<HoldFact>,
+    /// The threads that wait for it.
+    pub waiters: Waiters,
+    /// The known acquisitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<LockHistory>,
+    /// How many more contended locks no finding describes. Only the last finding counts them.
+    pub unlisted: usize,
+}
 
 impl Analysis for Contention {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -101,18 +124,52 @@ fn finding(view: &View<'_>, id: LockId, lock: &Lock, unlisted: usize) -> Finding
     let holder = lock.holders.iter().find(|hold| hold.state == HoldState::Held);
     let waiters = view.waiters(id);
     let threads_hurt = waiters.count;
-    let evidence = Evidence::Contended(Contended {
+    let evidence = Contended {
         lock: id,
         holder: holder.map(|hold| view.hold_fact(hold)),
         waiters,
         history: view.lock_history(id),
         unlisted,
-    });
+    };
     let mut finding =
         Finding::new(Kind::Contention, Confidence::Suspected, evidence, Advice::ReduceContention);
     finding.since_ns = view.first_wait_ns(id);
     finding.threads_hurt = threads_hurt;
     finding
+}
+
+impl Basis for Contended {
+    fn mentions(&self, all: &mut Mentions) {
+        all.locks.push(self.lock);
+        self.holder.iter().for_each(|hold| all.hold(hold));
+        all.waiters(&self.waiters);
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        self.holder.iter().for_each(|hold| all.hold(hold));
+        all.waiters(&self.waiters);
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let lock = words.lock(self.lock);
+        let summary = match self.waiters.count {
+            0 => format!("threads often wait for {lock}"),
+            1 => format!("threads often wait for {lock}, and 1 thread waits for it now"),
+            count => format!("{} wait for {lock}", words.threads(count)),
+        };
+        let mut evidence = Vec::new();
+        if let Some(hold) = &self.holder {
+            evidence.push(words.holder(hold));
+            evidence.extend(words.doing(hold.thread));
+        }
+        evidence.extend(words.waiters(&self.waiters));
+        evidence.extend(self.history.as_ref().map(|known| words.history(known)));
+        if self.unlisted > 0 {
+            let locks = agree(self.unlisted, "lock is", "locks are");
+            evidence.push(format!("{} more contended {locks} not listed", self.unlisted));
+        }
+        Paragraph { summary, evidence }
+    }
 }
 
 #[cfg(test)]

@@ -28,12 +28,18 @@
 //!     client 7[90] waits for it at get table.rs:91, for 2.0 s
 //! ```
 
-use super::evidence::{ActiveHolder, Evidence, Queue};
-use super::finding::{Analysis, Finding, locks_of};
-use super::kind::{Confidence, Kind};
+use serde::Serialize;
+
+use super::Kind;
+use super::facts::{HoldFact, LockHistory, Waiters};
+use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
+use super::mentions::Mentions;
 use super::pasts::Past;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words, lasting};
+use crate::locations::LocationId;
 use crate::locks::{Hold, HoldState, LockId};
 
 /// See the file's description.
@@ -45,6 +51,39 @@ const WAITERS_MIN: usize = 4;
 const WAITERS_MANY: usize = 16;
 /// A wait is long from here on, ns.
 const LONG_NS: u64 = 100_000_000;
+
+/// A lock for which most of the threads that use it wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Queue {
+    /// The lock.
+    pub lock: LockId,
+    /// The threads that wait for it.
+    pub waiters: Waiters,
+    /// How many threads are known to use it.
+    pub users: usize,
+    /// The holder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<ActiveHolder>,
+    /// The known acquisitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<LockHistory>,
+}
+
+/// A holder and what it does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ActiveHolder {
+    /// The hold.
+    pub hold: HoldFact,
+    /// How many words it recorded between two readings; `None` without two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words_recorded: Option<u64>,
+    /// The time between the two readings, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<u64>,
+    /// Where it was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
+}
 
 impl Analysis for Convoy {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -107,13 +146,8 @@ fn finding(view: &View<'_>, lock: LockId, holder: Option<&Hold>, users: usize) -
     };
     let waiters = view.waiters(lock);
     let threads_hurt = waiters.count;
-    let evidence = Evidence::Queue(Queue {
-        lock,
-        waiters,
-        users,
-        holder: holder.map(active),
-        history: view.lock_history(lock),
-    });
+    let evidence =
+        Queue { lock, waiters, users, holder: holder.map(active), history: view.lock_history(lock) };
     let mut finding = Finding::new(Kind::Convoy, Confidence::Suspected, evidence, Advice::ShortenHold);
     if view.now.is_end_unknown && holder.is_some() {
         // It changed hands before the last holder took it. How long that one then kept it was not recorded.
@@ -123,6 +157,56 @@ fn finding(view: &View<'_>, lock: LockId, holder: Option<&Hold>, users: usize) -
     finding.threads_hurt = threads_hurt;
     finding.since_ns = view.first_wait_ns(lock);
     finding
+}
+
+impl Basis for Queue {
+    fn mentions(&self, all: &mut Mentions) {
+        all.locks.push(self.lock);
+        if let Some(holder) = &self.holder {
+            all.hold(&holder.hold);
+            all.locations.extend(holder.last);
+        }
+        all.waiters(&self.waiters);
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        self.holder.iter().for_each(|holder| all.hold(&holder.hold));
+        all.waiters(&self.waiters);
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let (waiting, lock) = (self.waiters.count, words.lock(self.lock));
+        // How long the last holder kept it was not recorded: it may have been kept for ever.
+        let is_end_unknown = self.holder.is_some() && words.is_end_unknown();
+        let wait = match is_end_unknown {
+            true => "waited for it when the process died",
+            false => "wait for it, and it changes hands",
+        };
+        let summary = format!("{waiting} of the {} that use {lock} {wait}", words.threads(self.users));
+        let mut evidence = match &self.holder {
+            Some(holder) => vec![holder.line(words)],
+            None => vec!["no thread is known to hold it now".to_owned()],
+        };
+        evidence.extend(self.holder.as_ref().and_then(|holder| words.doing(holder.hold.thread)));
+        evidence.extend(words.waiters(&self.waiters));
+        evidence.extend(self.history.as_ref().map(|known| words.history(known)));
+        Paragraph { summary, evidence }
+    }
+}
+
+impl ActiveHolder {
+    fn line(&self, words: &Words<'_>) -> String {
+        let mut line = words.holder(&self.hold);
+        match self.words_recorded {
+            Some(0) => line += &lasting("; no mark for ", self.window_ns),
+            Some(count) => line += &format!("; it recorded {count} words between the readings"),
+            None => {}
+        }
+        if let Some(last) = self.last.filter(|&last| Some(last) != self.hold.location) {
+            line += &format!(", last at {}", words.location(last));
+        }
+        line
+    }
 }
 
 #[cfg(test)]

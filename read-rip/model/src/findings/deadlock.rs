@@ -66,16 +66,22 @@
 
 use foldhash::HashSet;
 use read_rip_ring::{LockType, TaskKind};
+use serde::Serialize;
 
-use super::evidence::{Blocker, Evidence, LockEdge, WaitCycle, WaitEdge, WorkerFact};
-use super::finding::{Analysis, Finding};
-use super::kind::{Confidence, Kind};
+use super::Kind;
+use super::facts::{HoldFact, JoinFact, WaitFact};
+use super::finding::{Analysis, Basis, Confidence, Finding};
+use super::mentions::Mentions;
 use super::pollers::Pollers;
 use super::remarks::{Advice, Doubt, Premise};
+use super::roles::Roles;
 use super::task_waits;
 use super::view::View;
 use super::waits_for::{WaitsFor, grade_left_out};
+use super::words::{Paragraph, Words, in_parentheses, limit, shared};
+use crate::locations::LocationId;
 use crate::locks::{LockId, TaskFacts, ThreadId};
+use crate::units::agree;
 
 /// See the file's description.
 pub(super) struct Deadlock;
@@ -87,6 +93,131 @@ const EDGES_MAX: usize = 50;
 
 /// A cycle: its level, the component that it is in, and its nodes.
 type Found = (Confidence, Vec<usize>, Vec<usize>);
+
+/// Threads that wait for one another in a cycle. One edge: a thread that waits for a lock that it holds itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitCycle {
+    /// How many threads are on the cycle.
+    pub threads: usize,
+    /// For how long all of them have waited; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+    /// Each thread of the cycle and what blocks it, in the order of the cycle. Of a long cycle the first ones.
+    pub edges: Vec<WaitEdge>,
+    /// How many threads outside the cycle can never continue either.
+    pub also_blocked: usize,
+}
+
+/// A thread of a cycle, and the next thread, which blocks it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum WaitEdge {
+    /// It waits for a lock.
+    Lock(LockEdge),
+    /// It waits for the end of the next thread.
+    Join {
+        /// The wait.
+        join: JoinFact,
+    },
+    /// It waits for a message of the next one, or for room that the next one can make.
+    Channel {
+        /// The wait.
+        channel: ChannelFact,
+    },
+    /// It is a task that no worker of its executor can poll.
+    Worker {
+        /// The edge.
+        worker: WorkerFact,
+    },
+}
+
+impl WaitEdge {
+    /// The thread or task that waits.
+    pub fn thread(&self) -> ThreadId {
+        match self {
+            WaitEdge::Lock(edge) => edge.wait.thread,
+            WaitEdge::Join { join } => join.thread,
+            WaitEdge::Channel { channel } => channel.thread,
+            WaitEdge::Worker { worker } => worker.task,
+        }
+    }
+
+    /// The wait for a lock, if it is one.
+    pub fn of_lock(&self) -> Option<&LockEdge> {
+        match self {
+            WaitEdge::Lock(edge) => Some(edge),
+            WaitEdge::Join { .. } | WaitEdge::Channel { .. } | WaitEdge::Worker { .. } => None,
+        }
+    }
+
+    /// The wait at a channel, if it is one.
+    pub fn of_channel(&self) -> Option<&ChannelFact> {
+        match self {
+            WaitEdge::Channel { channel } => Some(channel),
+            WaitEdge::Lock(_) | WaitEdge::Join { .. } | WaitEdge::Worker { .. } => None,
+        }
+    }
+}
+
+/// A thread of a cycle that waits for a lock, and the next thread, which blocks it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LockEdge {
+    /// The wait.
+    pub wait: WaitFact,
+    /// What blocks it.
+    #[serde(flatten)]
+    pub blocker: Blocker,
+}
+
+/// What blocks a wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blocker {
+    /// A thread holds the lock.
+    Holder(HoldFact),
+    /// This thread waits to acquire the lock exclusively, and later readers queue after it.
+    QueuedWriter(ThreadId),
+    /// Nobody holds the lock. The first in line is a future of this task, which the task does not poll.
+    LeftOut(WaitFact),
+}
+
+/// A thread or task that waits at a channel for who uses its other side.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ChannelFact {
+    /// The thread or task.
+    pub thread: ThreadId,
+    /// The channel.
+    pub lock: LockId,
+    /// Where it waits.
+    pub location: LocationId,
+    /// For how long; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+    /// The thread or task that alone has used the only end of the other side.
+    pub peer: ThreadId,
+    /// It waits for room, so that end receives. Otherwise it waits for a message, and that end sends.
+    #[serde(rename = "for_room")]
+    pub is_for_room: bool,
+    /// It waits for the answer to a request. Nobody has used that end: the peer alone receives what it
+    /// has sent since it made the channel.
+    #[serde(rename = "for_answer", skip_serializing_if = "std::ops::Not::not")]
+    pub is_for_answer: bool,
+}
+
+/// A task that has to be polled, and a thread that may poll it, but waits for a lock. All others that may do so, too.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WorkerFact {
+    /// The task that has to be polled.
+    pub task: ThreadId,
+    /// The thread.
+    pub worker: ThreadId,
+    /// The task that it polls, from whose poll it does not return; `None` if it waits outside of recorded tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub polled: Option<ThreadId>,
+    /// How many workers the executor has; `None` if no worker polls the task, but this thread alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<usize>,
+}
 
 impl Analysis for Deadlock {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -229,12 +360,12 @@ impl WaitsFor<'_> {
         premises.dedup();
         // A suspicion does not rest on it.
         premises.retain(|_| level > Confidence::Suspected);
-        let evidence = Evidence::WaitCycle(WaitCycle {
+        let evidence = WaitCycle {
             threads: threads.len(),
             for_ns: self.view.ago_ns(since_ns),
             edges,
             also_blocked: stuck.saturating_sub(threads.len()),
-        });
+        };
         let kind = if is_futurelock { Kind::Futurelock } else { Kind::Deadlock };
         let mut finding = Finding::new(kind, level, evidence, advice);
         (finding.doubts, finding.premises) = (doubts, premises);
@@ -291,6 +422,218 @@ impl WaitsFor<'_> {
     fn leads_to_queue(&self, cycle: &[usize], thread: ThreadId, lock: LockId) -> bool {
         let at = cycle.iter().position(|&node| node == thread);
         at.is_some_and(|at| cycle[(at + 1) % cycle.len()] == self.queue(lock))
+    }
+}
+
+impl Basis for WaitCycle {
+    fn mentions(&self, all: &mut Mentions) {
+        for edge in &self.edges {
+            match edge {
+                WaitEdge::Lock(LockEdge { wait, blocker }) => {
+                    all.wait(wait);
+                    match blocker {
+                        Blocker::Holder(hold) => all.hold(hold),
+                        Blocker::QueuedWriter(writer) => all.threads.push(*writer),
+                        Blocker::LeftOut(wait) => all.wait(wait),
+                    }
+                }
+                WaitEdge::Channel { channel } => {
+                    all.one(channel.thread, channel.lock, [channel.location]);
+                    all.threads.push(channel.peer);
+                }
+                WaitEdge::Join { join } => all.join(join),
+                WaitEdge::Worker { worker } => {
+                    all.threads.extend([worker.task, worker.worker]);
+                    all.threads.extend(worker.polled);
+                }
+            }
+        }
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        for edge in &self.edges {
+            match edge {
+                WaitEdge::Lock(LockEdge { wait, blocker }) => {
+                    all.wait(wait);
+                    match blocker {
+                        Blocker::Holder(hold) => all.hold(hold),
+                        Blocker::LeftOut(first) => {
+                            let thread = all.words.thread(first.thread);
+                            all.main(
+                                first.location,
+                                format!("another future of {thread} is first in line here"),
+                            );
+                        }
+                        Blocker::QueuedWriter(_) => {}
+                    }
+                }
+                WaitEdge::Channel { channel } => {
+                    let (thread, lock) =
+                        (all.words.thread(channel.thread), all.words.short_lock(channel.lock));
+                    let what = if channel.is_for_room { "room in" } else { "a message of" };
+                    all.main(channel.location, format!("{thread} waits for {what} {lock} here"));
+                }
+                // It has no line of its own: the next edge has that of the poll.
+                WaitEdge::Worker { .. } => {}
+                WaitEdge::Join { join } => all.join(join),
+            }
+        }
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let lasting = words.lasting(", for ", self.for_ns);
+        let summary = match &self.edges[..] {
+            [edge] if self.threads == 1 => format!("{}{lasting}", edge.alone(words)),
+            edges => {
+                let members: Vec<ThreadId> = edges.iter().map(WaitEdge::thread).collect();
+                format!("{} wait for one another{lasting}", words.members(&members, self.threads))
+            }
+        };
+        let mut evidence: Vec<String> = self.edges.iter().map(|edge| edge.line(words)).collect();
+        let unlisted = self.threads.saturating_sub(self.edges.len());
+        if unlisted > 0 {
+            evidence.push(format!("and so on: {} close the cycle", words.more_threads(unlisted)));
+        }
+        if self.also_blocked > 0 {
+            evidence.push(format!(
+                "{} {} blocked by {}",
+                words.more_threads(self.also_blocked),
+                agree(self.also_blocked, "is", "are"),
+                agree(self.threads, "it", "them")
+            ));
+        }
+        Paragraph { summary, evidence }
+    }
+}
+
+impl WaitEdge {
+    /// A thread that waits for itself.
+    fn alone(&self, words: &Words<'_>) -> String {
+        let thread = words.thread(self.thread());
+        match self {
+            WaitEdge::Lock(LockEdge { blocker: Blocker::LeftOut(_), .. }) => {
+                format!("{thread} waits for a lock that another future of its own is next to get")
+            }
+            WaitEdge::Lock(edge) if words.lock_of(edge.wait.lock).nature.is_refused => {
+                format!("the kernel has refused a mutex to {thread}, which sleeps for good")
+            }
+            WaitEdge::Lock(edge) if words.is_once(edge.wait.lock) => {
+                format!("{thread} waits for an initialisation that it runs itself")
+            }
+            WaitEdge::Lock(_) => format!("{thread} waits for a lock that it holds itself"),
+            WaitEdge::Join { .. } => format!("{thread} waits for its own end"),
+            WaitEdge::Channel { channel } if channel.is_for_room => {
+                format!("{thread} waits for room that only it makes")
+            }
+            WaitEdge::Channel { .. } => {
+                format!("{thread} waits for a message, and has the only sender itself")
+            }
+            WaitEdge::Worker { .. } => format!("{thread} waits for the worker that polls it"),
+        }
+    }
+
+    fn line(&self, words: &mut Words<'_>) -> String {
+        match self {
+            WaitEdge::Lock(edge) => edge.line(words),
+            WaitEdge::Join { join } => format!(
+                "{} waits for the end of {} at {}{}{}",
+                words.thread(join.thread),
+                words.thread(join.joined),
+                words.location(join.location),
+                limit(join.is_timed),
+                words.lasting(", for ", join.for_ns)
+            ),
+            WaitEdge::Channel { channel } => channel.line(words),
+            WaitEdge::Worker { worker } => worker.line(words),
+        }
+    }
+}
+
+impl LockEdge {
+    fn line(&self, words: &mut Words<'_>) -> String {
+        let LockEdge { wait, blocker } = self;
+        let (thread, location) = (words.thread(wait.thread), words.location(wait.location));
+        if words.lock_of(wait.lock).nature.is_refused {
+            let limit = if wait.is_timed { " until a time limit ends" } else { "" };
+            return format!(
+                "{thread} sleeps{limit} at {location}: to wait for the mutex, which has priority inheritance, would \
+                 be a deadlock, or its owner has ended"
+            );
+        }
+        let (lock, mode) = (words.lock(wait.lock), in_parentheses(wait.is_shared));
+        let other = |id: ThreadId, own: &str| match id == wait.thread {
+            true => own.to_owned(),
+            false => words.thread(id),
+        };
+        let blocked_by = match blocker {
+            Blocker::Holder(hold) => {
+                let (shared, lasting) = (shared(hold.is_shared), words.lasting(" for ", hold.for_ns));
+                let (held, acquired) = (words.verbs(hold.lock).held, words.acquired(hold));
+                format!("{held}{shared} by {}{lasting}{acquired}", other(hold.thread, "itself"))
+            }
+            Blocker::LeftOut(first) => {
+                let is_certain = words.lock_of(wait.lock).is_held_where_recorded();
+                let known = if is_certain { "holds" } else { "is known to hold" };
+                format!(
+                    "which nobody {known}: the first in line is another future of {}, which waits at {}{}, and is \
+                     not polled",
+                    other(first.thread, "it"),
+                    words.location(first.location),
+                    words.lasting(" for ", first.for_ns)
+                )
+            }
+            Blocker::QueuedWriter(writer) => {
+                format!("queued after {}, which waits to acquire it exclusively", words.thread(*writer))
+            }
+        };
+        if wait.is_relock {
+            return format!(
+                "{thread} waits on a condition at {location} and needs {lock} to return, {blocked_by}"
+            );
+        }
+        let (limit, but) = (limit(wait.is_timed), words.contradiction(wait.thread));
+        format!("{thread} waits for {lock}{mode} at {location}{limit}, {blocked_by}{but}")
+    }
+}
+
+impl ChannelFact {
+    fn line(&self, words: &mut Words<'_>) -> String {
+        let lock = words.lock(self.lock);
+        let peer = match self.peer == self.thread {
+            true => "it".to_owned(),
+            false => words.thread(self.peer),
+        };
+        let (what, whose) = match () {
+            () if self.is_for_answer => {
+                ("the answer at", format!("{peer} received the request, it is presumed"))
+            }
+            () if self.is_for_room => ("room in", format!("only {peer} has received from it")),
+            () => ("a message of", format!("it has one sender, which only {peer} has used")),
+        };
+        format!(
+            "{} waits for {what} {lock} at {}{}: {whose}",
+            words.thread(self.thread),
+            words.location(self.location),
+            words.lasting(", for ", self.for_ns)
+        )
+    }
+}
+
+impl WorkerFact {
+    fn line(&self, words: &Words<'_>) -> String {
+        let worker = words.thread(self.worker);
+        let by = match self.workers {
+            None => format!("{worker} polls it, which"),
+            Some(1) => format!("a worker of its executor polls it, and the only worker, {worker},"),
+            Some(all) => {
+                format!("a worker of its executor polls it, and all {all} workers are stuck; one, {worker},")
+            }
+        };
+        let why = match self.polled {
+            Some(polled) => format!("does not return from the poll of {}", words.thread(polled)),
+            None => "waits itself".to_owned(),
+        };
+        format!("{} goes on only if {by} {why}", words.thread(self.task))
     }
 }
 

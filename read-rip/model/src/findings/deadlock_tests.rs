@@ -1,6 +1,7 @@
 //! Tests of `deadlock`. They build scenes by hand, and run no program.
 
 use super::*;
+use crate::findings::Evidence;
 use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene};
 use crate::findings::waits_for::LAP_WORDS;
 use crate::findings::{Doubt, HoldFact, Premise};

@@ -26,17 +26,31 @@
 //! ```
 
 use foldhash::HashSet;
+use serde::Serialize;
 
-use super::evidence::{DestroyedWhileHeld, Evidence};
-use super::finding::{Analysis, Finding};
+use super::Kind;
+use super::facts::HoldFact;
+use super::finding::{Analysis, Basis, Confidence, Finding};
 use super::history;
-use super::kind::{Confidence, Kind};
+use super::mentions::Mentions;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
 use crate::locks::{HoldState, LockId, LockModel, Step, StepKind, ThreadId};
 
 /// See the file's description.
 pub(super) struct Destroyed;
+
+/// A lock that was destroyed while a thread held it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DestroyedWhileHeld {
+    /// The hold.
+    pub hold: HoldFact,
+    /// A new lock was initialised in its place, and nothing else destroyed it.
+    #[serde(rename = "initialised", skip_serializing_if = "std::ops::Not::not")]
+    pub is_initialised: bool,
+}
 
 impl Analysis for Destroyed {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -57,7 +71,6 @@ impl Analysis for Destroyed {
             };
             let is_initialised = initialised.contains(&hold.lock);
             let evidence = DestroyedWhileHeld { hold: view.hold_fact(hold), is_initialised };
-            let evidence = Evidence::DestroyedWhileHeld(evidence);
             let mut finding = Finding::new(Kind::DestroyedLock, confidence, evidence, Advice::KeepLockAlive);
             finding.doubts.extend(doubt);
             finding.since_ns = hold.since_ns;
@@ -82,6 +95,25 @@ fn initialised(model: &LockModel) -> HashSet<LockId> {
         }
     }
     found
+}
+
+impl Basis for DestroyedWhileHeld {
+    fn mentions(&self, all: &mut Mentions) {
+        all.hold(&self.hold);
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        all.hold(&self.hold);
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let what = if self.is_initialised { "initialised" } else { "destroyed" };
+        let (lock, thread) = (words.lock(self.hold.lock), words.thread(self.hold.thread));
+        Paragraph {
+            summary: format!("{lock} was {what} while {thread} held it"),
+            evidence: words.acquired_it(&self.hold).into_iter().collect(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -24,17 +24,35 @@
 //! ```
 
 use foldhash::HashSet;
+use serde::Serialize;
 
-use super::evidence::{Evidence, SecondAcquisition};
-use super::finding::{Analysis, Finding, locks_of};
+use super::Kind;
+use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
 use super::history::{self, is_acquisition};
-use super::kind::{Confidence, Kind};
+use super::mentions::Mentions;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
+use crate::locations::LocationId;
 use crate::locks::{HoldState, LockId, Ownership, ThreadId};
 
 /// See the file's description.
 pub(super) struct Double;
+
+/// A lock acquired by the thread that already held it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SecondAcquisition {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock.
+    pub lock: LockId,
+    /// Where the thread acquired it first.
+    pub first: LocationId,
+    /// Where the thread acquired it again; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second: Option<LocationId>,
+}
 
 impl Analysis for Double {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -54,9 +72,8 @@ impl Analysis for Double {
             }
             // Never proven: a thread that really acquires such a lock blocks, which is a deadlock, not this finding.
             let is_wrapped = model.locks[of.lock].nature.is_wrapped;
-            let evidence = Evidence::SecondAcquisition(of);
             let kind = Kind::DoubleLock;
-            let mut finding = Finding::new(kind, Confidence::Suspected, evidence, Advice::ReleaseOrRecursive);
+            let mut finding = Finding::new(kind, Confidence::Suspected, of, Advice::ReleaseOrRecursive);
             finding.doubts = vec![if is_wrapped { Doubt::ForgottenGuard } else { Doubt::MaybeRecursive }];
             found.push(finding);
         };
@@ -86,6 +103,36 @@ impl Analysis for Double {
                     add(SecondAcquisition { thread: id, lock, first, second });
                 }
             });
+        }
+    }
+}
+
+impl Basis for SecondAcquisition {
+    fn mentions(&self, all: &mut Mentions) {
+        all.one(self.thread, self.lock, self.second.into_iter().chain([self.first]));
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        let (thread, lock) = (all.words.thread(self.thread), all.words.short_lock(self.lock));
+        all.other(self.first, format!("{thread} acquires {lock} here"));
+        if let Some(location) = self.second {
+            all.main(location, "and again here".to_owned());
+        }
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let (thread, first) = (words.thread(self.thread), words.location(self.first));
+        let how = match self.second {
+            Some(location) => {
+                let location = words.location(location);
+                format!("{thread} acquired it at {location}, after acquiring it at {first}")
+            }
+            None => format!("{thread} holds it more than once, and acquired it first at {first}"),
+        };
+        let lock = words.lock(self.lock);
+        Paragraph {
+            summary: format!("{thread} acquired {lock} while already holding it"),
+            evidence: vec![how],
         }
     }
 }

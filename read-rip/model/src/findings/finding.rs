@@ -1,15 +1,29 @@
-//! A finding, and the trait of the analyses that make findings.
+//! A finding; the trait of the analyses that make findings, and that of what findings are based on.
 //!
 //! It analyses nothing itself.
 
 use foldhash::HashSet;
 
-use super::evidence::Evidence;
-use super::kind::{Confidence, Kind};
 use super::mentions::Mentions;
+use super::named::named;
 use super::remarks::{Advice, Doubt, Premise};
+use super::roles::{Role, Roles};
 use super::view::View;
+use super::words::{Names, Paragraph, Words};
+use super::{Evidence, Kind};
 use crate::locks::{LockId, ThreadId};
+
+named! {
+    /// How certain a finding is.
+    pub enum Confidence {
+        /// It may be so: the pattern has other explanations too.
+        Suspected = "suspected",
+        /// It can happen: what leads to it was recorded, the problem itself was not.
+        Potential = "potential",
+        /// It is so: what was recorded allows no other explanation.
+        Proven = "proven",
+    }
+}
 
 /// One thing that is wrong.
 #[derive(Clone, Debug)]
@@ -38,8 +52,14 @@ pub struct Finding {
 
 impl Finding {
     /// A finding without doubts that hurts the threads that it mentions.
-    pub(super) fn new(kind: Kind, confidence: Confidence, evidence: Evidence, advice: Advice) -> Finding {
-        let mentions = Mentions::of(&evidence);
+    pub(super) fn new(
+        kind: Kind,
+        confidence: Confidence,
+        evidence: impl Into<Evidence>,
+        advice: Advice,
+    ) -> Finding {
+        let evidence = evidence.into();
+        let mentions = Mentions::of(evidence.basis());
         Finding {
             kind,
             confidence,
@@ -53,6 +73,30 @@ impl Finding {
             mentions,
         }
     }
+
+    /// Its text, in these names.
+    pub fn paragraph(&self, names: &dyn Names) -> Paragraph {
+        self.evidence.basis().paragraph(&mut Words::new(names, &self.mentions.locks))
+    }
+
+    /// What its threads do at its source lines, in the order of its text.
+    pub fn roles(&self, names: &dyn Names) -> Vec<Role> {
+        let mut roles = Roles { words: Words::new(names, &self.mentions.locks), all: Vec::new() };
+        self.evidence.basis().roles(&mut roles);
+        roles.all
+    }
+}
+
+/// What a finding is based on. Each analysis has a type of its own for that, beside it.
+pub(super) trait Basis {
+    /// Adds the threads, locks and locations that it has, in the order of the paragraph.
+    fn mentions(&self, all: &mut Mentions);
+
+    /// Adds what its threads do at source lines.
+    fn roles(&self, all: &mut Roles<'_>);
+
+    /// Says it.
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph;
 }
 
 /// An analysis.

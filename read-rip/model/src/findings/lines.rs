@@ -36,15 +36,19 @@
 use std::collections::BTreeMap;
 
 use foldhash::HashMap;
+use serde::Serialize;
 
-use super::evidence::{ApparentHolder, CrowdedLine, Evidence};
-use super::finding::{Analysis, Finding};
-use super::kind::{Confidence, Kind};
+use super::Kind;
+use super::finding::{Analysis, Basis, Confidence, Finding};
+use super::mentions::Mentions;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
 use crate::locations::{Location, LocationId};
 use crate::locks::{StepKind, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;
+use crate::units::agree;
 
 /// See the file's description.
 pub(super) struct Lines;
@@ -64,7 +68,7 @@ type Address = (Option<usize>, u64);
 type LineNumber = usize;
 
 /// For each address of a line, a count: positive if the address is the first of a pair, negative if it is the second.
-type Roles = HashMap<Address, i64>;
+type Addresses = HashMap<Address, i64>;
 
 /// What a thread does when it passes a mark.
 #[derive(Clone, Copy, PartialEq)]
@@ -72,6 +76,41 @@ enum Meaning {
     Waits,
     Acquired,
     Other,
+}
+
+/// A source line at which most threads wait, as far as plain marks show.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CrowdedLine {
+    /// How many threads wait there.
+    pub waiting: usize,
+    /// How many threads the process has.
+    pub threads: usize,
+    /// One of those that wait.
+    pub example: ThreadId,
+    /// Where that one was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
+    /// How many threads seem to hold a lock of the same file.
+    pub holders: usize,
+    /// The first of these.
+    pub first_holders: Vec<ApparentHolder>,
+    /// All apparent holders wait at the line themselves, which looks like a deadlock.
+    pub all_holders_wait: bool,
+}
+
+/// A thread that seems to hold a lock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ApparentHolder {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Where it seems to have acquired the lock.
+    pub location: LocationId,
+    /// It waits at the crowded line itself.
+    #[serde(rename = "waits_too")]
+    pub is_waiting: bool,
+    /// Where it was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
 }
 
 impl Analysis for Lines {
@@ -124,14 +163,14 @@ struct Pattern<'a> {
     view: &'a View<'a>,
     lines: Numbered<'a>,
     /// For each line, its addresses; none if it acquires no lock.
-    roles: Vec<Roles>,
+    roles: Vec<Addresses>,
 }
 
 impl<'a> Pattern<'a> {
     /// Learns from all histories which addresses of a line are the first of a pair, and which the second.
     fn learn(view: &'a View<'a>) -> Pattern<'a> {
         let lines = Numbered::of(view.locations);
-        let mut roles = vec![Roles::default(); lines.all.len()];
+        let mut roles = vec![Addresses::default(); lines.all.len()];
         // How often the marks of each line came in pairs, and how often one stood alone.
         let (mut pairs, mut alone) = (vec![0_usize; lines.all.len()], vec![0_usize; lines.all.len()]);
         let mut marks: Vec<LocationId> = Vec::new();
@@ -166,7 +205,7 @@ impl<'a> Pattern<'a> {
 
     /// Whether no line acquires a lock.
     fn is_empty(&self) -> bool {
-        self.roles.iter().all(Roles::is_empty)
+        self.roles.iter().all(Addresses::is_empty)
     }
 
     /// The line of a location, if it is known.
@@ -273,7 +312,7 @@ fn finding(view: &View<'_>, waiters: &[ThreadId], all: usize, holders: &[(Thread
         last: view.now.threads[thread].last,
     };
     let example = waiters[0];
-    let evidence = Evidence::CrowdedLine(CrowdedLine {
+    let evidence = CrowdedLine {
         waiting: waiters.len(),
         threads: all,
         example,
@@ -281,16 +320,78 @@ fn finding(view: &View<'_>, waiters: &[ThreadId], all: usize, holders: &[(Thread
         holders: holders.len(),
         first_holders: holders.iter().take(LISTED_MAX).map(apparent).collect(),
         all_holders_wait: !holders.is_empty() && holders.iter().all(|&(thread, _)| is_waiting(thread)),
-    });
+    };
     let mut finding = Finding::new(Kind::LockLine, Confidence::Suspected, evidence, Advice::MarkTheLock);
     finding.doubts = vec![Doubt::LockUnknown];
     finding.threads_hurt = waiters.len();
     finding
 }
 
+impl Basis for CrowdedLine {
+    fn mentions(&self, all: &mut Mentions) {
+        all.thread(self.example, self.last);
+        for holder in &self.first_holders {
+            all.thread(holder.thread, [holder.location].into_iter().chain(holder.last));
+        }
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        if let Some(location) = self.last {
+            let thread = all.words.thread(self.example);
+            all.main(location, format!("{thread} was last here, in front of the lock"));
+        }
+        for holder in &self.first_holders {
+            let thread = all.words.thread(holder.thread);
+            all.other(holder.location, format!("{thread} seems to hold a lock since here"));
+        }
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let summary = format!(
+            "{} of {} {} at one line, as far as plain marks show",
+            self.waiting,
+            words.threads(self.threads),
+            agree(self.waiting, "waits", "wait")
+        );
+        let others = words.and_more(self.waiting - 1).map(|others| format!(" {others}")).unwrap_or_default();
+        let mut first = format!("{}{others}", words.thread(self.example));
+        if let Some(last) = self.last {
+            let was = agree(self.waiting, "was", "were");
+            first += &format!(" {was} last at {}, in front of the lock", words.location(last));
+        }
+        let mut evidence = vec![first];
+        evidence.extend(self.first_holders.iter().map(|holder| holder.line(words)));
+        let unlisted = self.holders.saturating_sub(self.first_holders.len());
+        if unlisted > 0 {
+            let (more, seem) = (words.more_threads(unlisted), agree(unlisted, "seems", "seem"));
+            evidence.push(format!("and {more} {seem} to hold one"));
+        }
+        if self.all_holders_wait {
+            let all = "all apparent holders wait for a lock themselves, which looks like a deadlock";
+            evidence.push(all.to_owned());
+        } else if self.holders == 0 {
+            evidence.push("the holder is not known: its marks are overwritten, or it made none".to_owned());
+        }
+        Paragraph { summary, evidence }
+    }
+}
+
+impl ApparentHolder {
+    fn line(&self, words: &Words<'_>) -> String {
+        let (thread, location) = (words.thread(self.thread), words.location(self.location));
+        let now = match self.last {
+            _ if self.is_waiting => ", and waits too".to_owned(),
+            Some(last) => format!(", last at {}", words.location(last)),
+            None => String::new(),
+        };
+        format!("{thread} seems to hold a lock of this file, acquired at {location}{now}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::Evidence;
     use crate::findings::testing::Scene;
 
     /// A scene, and three marks: before an acquisition, after it, and after the release.

@@ -33,14 +33,17 @@
 use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashSet};
+use serde::Serialize;
 
-use super::evidence::{BusyLoop, BusyLoops, Evidence, FailedTries, MutualFailure};
-use super::finding::{Analysis, Finding};
+use super::Kind;
+use super::finding::{Analysis, Basis, Confidence, Finding};
 use super::graph::{Edge, Graph};
 use super::history;
-use super::kind::{Confidence, Kind};
+use super::mentions::Mentions;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;
@@ -58,6 +61,55 @@ const LISTED_MAX: usize = 8;
 
 /// For each lock that a thread failed to acquire while it held another one: how often, and where first.
 type Failures = BTreeMap<LockId, (usize, LocationId)>;
+
+/// Threads that each fail to acquire what another of them holds, step back, and try again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MutualFailure {
+    /// How many threads.
+    pub threads: usize,
+    /// The first of them.
+    pub tries: Vec<FailedTries>,
+    /// The program marks progress, and none of these threads made any.
+    #[serde(rename = "progress_marked")]
+    pub is_progress_marked: bool,
+}
+
+/// A thread's tries to acquire a lock while it held another one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FailedTries {
+    /// The thread.
+    pub thread: ThreadId,
+    /// How many tries failed.
+    pub count: usize,
+    /// The lock.
+    pub lock: LockId,
+    /// Where the thread tries.
+    pub location: LocationId,
+    /// Another of the threads, which acquires this lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<ThreadId>,
+}
+
+/// Busy threads without any mark of progress.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BusyLoops {
+    /// How many threads.
+    pub threads: usize,
+    /// The first of them.
+    pub loops: Vec<BusyLoop>,
+}
+
+/// A thread that repeatedly passes the same few locations.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BusyLoop {
+    /// The thread.
+    pub thread: ThreadId,
+    /// How many marks of it are known.
+    pub marks: usize,
+    /// Where it was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
+}
 
 impl Analysis for Livelock {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -171,11 +223,11 @@ fn find_polite(view: &View<'_>, found: &mut Vec<Finding>) {
     for members in candidates.cycles(view.now) {
         let listed = members.iter().take(LISTED_MAX);
         let is_progress_marked = view.now.has_progress_sites;
-        let evidence = Evidence::MutualFailure(MutualFailure {
+        let evidence = MutualFailure {
             threads: members.len(),
             tries: listed.filter_map(|&thread| candidates.tries(thread, &members)).collect(),
             is_progress_marked,
-        });
+        };
         let confidence = if is_progress_marked { Confidence::Potential } else { Confidence::Suspected };
         let mut finding = Finding::new(Kind::Livelock, confidence, evidence, Advice::WaitOrBackOff);
         finding.doubts.extend((!is_progress_marked).then_some(Doubt::NoProgressMarks));
@@ -205,11 +257,65 @@ fn find_no_progress(view: &View<'_>, found: &mut Vec<Finding>) {
         let thread = &model.threads[id];
         BusyLoop { thread: id, marks: thread.steps.len(), last: thread.last }
     });
-    let evidence = Evidence::BusyLoops(BusyLoops { threads: members.len(), loops: listed.collect() });
+    let evidence = BusyLoops { threads: members.len(), loops: listed.collect() };
     let mut finding = Finding::new(Kind::Livelock, Confidence::Suspected, evidence, Advice::CheckLoops);
     finding.doubts = vec![Doubt::ProgressOverwritten];
     finding.threads_hurt = members.len();
     found.push(finding);
+}
+
+impl Basis for MutualFailure {
+    fn mentions(&self, all: &mut Mentions) {
+        for tries in &self.tries {
+            all.one(tries.thread, tries.lock, [tries.location]);
+            all.threads.extend(tries.other);
+        }
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        for tries in &self.tries {
+            let (thread, lock) = (all.words.thread(tries.thread), all.words.short_lock(tries.lock));
+            all.main(tries.location, format!("{thread} fails to acquire {lock} here"));
+        }
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let mut evidence = Vec::new();
+        for tries in &self.tries {
+            let (thread, lock) = (words.thread(tries.thread), words.lock(tries.lock));
+            let (count, location) = (tries.count, words.location(tries.location));
+            let other = tries.other.map(|other| format!(", which {} acquires", words.thread(other)));
+            let other = other.unwrap_or_default();
+            evidence.push(format!("{thread} failed {count} times to acquire {lock} at {location}{other}"));
+        }
+        evidence.extend(words.and_more(self.threads.saturating_sub(self.tries.len())));
+        let achieved = if self.is_progress_marked { "made progress" } else { "acquired a second lock" };
+        evidence.push(format!("none of them {achieved}, as far as their histories reach"));
+        let summary = format!("{} try, fail and step back repeatedly", words.threads(self.threads));
+        Paragraph { summary, evidence }
+    }
+}
+
+impl Basis for BusyLoops {
+    fn mentions(&self, all: &mut Mentions) {
+        self.loops.iter().for_each(|one| all.thread(one.thread, one.last));
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        self.loops.iter().for_each(|one| all.last(one.thread, one.last));
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let line = |one: &BusyLoop| {
+            let last = one.last.map(|last| format!(", last {}", words.location(last)));
+            let thread = words.thread(one.thread);
+            format!("{thread} passed {} marks at few locations{}", one.marks, last.unwrap_or_default())
+        };
+        let mut evidence: Vec<String> = self.loops.iter().map(line).collect();
+        evidence.extend(words.and_more(self.threads.saturating_sub(self.loops.len())));
+        let summary = format!("{} are busy, and no thread made progress", words.threads(self.threads));
+        Paragraph { summary, evidence }
+    }
 }
 
 #[cfg(test)]

@@ -42,16 +42,22 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::{Evidence, OrderCycle, OrderEdge};
-use super::finding::{Analysis, Finding, Limit, locks_of};
+use serde::Serialize;
+
+use super::Kind;
+use super::finding::{Analysis, Basis, Confidence, Finding, Limit, locks_of};
 use super::graph::{Edge, Graph};
 use super::kin::Kin;
-use super::kind::{Confidence, Kind};
+use super::mentions::Mentions;
 use super::order_cycles::{Cycle, Search, is_one_after_the_other};
 use super::orders::{Occurrence, Orders};
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
-use crate::locks::{LockId, LockName};
+use super::words::{Paragraph, Words, in_parentheses};
+use crate::locations::LocationId;
+use crate::locks::{LockId, LockName, ThreadId};
+use crate::units::agree;
 
 /// See the file's description.
 pub(super) struct LockOrder;
@@ -60,6 +66,40 @@ const FINDINGS_MAX: usize = 20;
 /// Steps of the search for cycles, in one component and in all.
 const SEARCH_STEPS: usize = 50_000;
 const SEARCH_STEPS_ALL: usize = 1_000_000;
+
+/// Threads that acquire locks in orders that form a cycle.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OrderCycle {
+    /// In the order of the cycle: each edge acquires the lock that the next one holds.
+    pub edges: Vec<OrderEdge>,
+    /// How many more sets of locks with the same names form such a cycle.
+    pub similar: usize,
+    /// How many more cycles no finding describes. Only the last finding counts them.
+    pub unlisted: usize,
+}
+
+/// A thread that acquired one lock while it held another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OrderEdge {
+    /// The thread.
+    pub thread: ThreadId,
+    /// What it held.
+    pub held: Acquisition,
+    /// What it acquired while it held that.
+    pub acquired: Acquisition,
+}
+
+/// A lock, and where and how it was acquired.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Acquisition {
+    /// The lock.
+    pub lock: LockId,
+    /// Where.
+    pub location: LocationId,
+    /// In shared mode.
+    #[serde(rename = "shared")]
+    pub is_shared: bool,
+}
 
 impl Analysis for LockOrder {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -121,12 +161,63 @@ fn finding(view: &View<'_>, cycle: Cycle, similar: usize, unlisted: usize) -> Fi
         .map(|Occurrence { thread, held, acquired, .. }| OrderEdge { thread, held, acquired })
         .collect();
     let threads_hurt = edges.len();
-    let evidence = Evidence::OrderCycle(OrderCycle { edges, similar, unlisted });
+    let evidence = OrderCycle { edges, similar, unlisted };
     let mut finding = Finding::new(Kind::LockOrder, confidence, evidence, Advice::OneOrder);
     finding.threads_hurt = threads_hurt;
     finding.doubts = vec![doubt];
     finding
 }
+
+impl Basis for OrderCycle {
+    fn mentions(&self, all: &mut Mentions) {
+        for OrderEdge { thread, held, acquired } in &self.edges {
+            all.one(*thread, acquired.lock, [acquired.location]);
+            all.one(*thread, held.lock, [held.location]);
+        }
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        for OrderEdge { thread, held, acquired } in &self.edges {
+            let thread = all.words.thread(*thread);
+            let [first, second] = [held, acquired].map(|of| all.words.short_lock(of.lock));
+            all.other(held.location, format!("{thread} acquires {first} here"));
+            all.main(acquired.location, format!("{thread} acquires {second} here"));
+        }
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let is_one = self.edges.windows(2).all(|edges| edges[0].thread == edges[1].thread);
+        let summary = match self.edges.len() {
+            2 if is_one => "a thread acquires two locks in opposite orders".to_owned(),
+            2 => "2 threads acquire two locks in opposite orders".to_owned(),
+            locks => format!("{} acquire {locks} locks in orders that form a cycle", words.threads(locks)),
+        };
+        let line = |OrderEdge { thread, held, acquired }: &OrderEdge| {
+            format!(
+                "{} acquired {}{} at {} while it held {}{}, acquired at {}",
+                words.thread(*thread),
+                words.lock(acquired.lock),
+                in_parentheses(acquired.is_shared),
+                words.location(acquired.location),
+                words.lock(held.lock),
+                in_parentheses(held.is_shared),
+                words.location(held.location)
+            )
+        };
+        let mut evidence: Vec<String> = self.edges.iter().map(line).collect();
+        if self.similar > 0 {
+            let (sets, form) = (agree(self.similar, "set", "sets"), agree(self.similar, "forms", "form"));
+            let similar = self.similar;
+            evidence.push(format!("{similar} more {sets} of locks with the same names {form} such a cycle"));
+        }
+        if self.unlisted > 0 {
+            let inversions = agree(self.unlisted, "inversion is", "inversions are");
+            evidence.push(format!("{} more {inversions} not listed", self.unlisted));
+        }
+        Paragraph { summary, evidence }
+    }
+}
+
 #[cfg(test)]
 #[path = "lock_order_tests.rs"]
 mod tests;

@@ -3,6 +3,7 @@
 use read_rip_ring::Position;
 
 use super::*;
+use crate::findings::Evidence;
 use crate::findings::Memo;
 use crate::findings::testing::{NOW, SECOND, Scene, finding_about};
 use crate::locks::{StepKind, Steps};

@@ -24,18 +24,42 @@
 //!     writer[12] acquired it at append journal.rs:50, and was last at append journal.rs:61
 //! ```
 
-use super::evidence::{Evidence, IdleHolder};
-use super::finding::{Analysis, Finding, locks_of};
+use serde::Serialize;
+
+use super::Kind;
+use super::facts::{HoldFact, SuspendedFact, Waiters};
+use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
 use super::idle_pool;
-use super::kind::{Confidence, Kind};
+use super::mentions::Mentions;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::task_waits;
 use super::view::View;
+use super::words::{Paragraph, Words, shared};
+use crate::locations::LocationId;
 use crate::locks::HoldState;
 use crate::threads::ThreadState;
+use crate::units::duration;
 
 /// See the file's description.
 pub(super) struct LongHold;
+
+/// A thread that holds a lock and does nothing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IdleHolder {
+    /// The hold.
+    pub hold: HoldFact,
+    /// For how long at least, ns: without a recorded time, the time between two readings.
+    pub at_least_ns: u64,
+    /// Where the thread was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
+    /// It is a task that is suspended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<SuspendedFact>,
+    /// The threads that wait for the lock.
+    pub waiters: Waiters,
+}
 
 impl Analysis for LongHold {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -63,13 +87,8 @@ impl Analysis for LongHold {
                 let Some(at_least_ns) = held_ns.filter(|_| !explained.contains(&hold.lock)) else { continue };
                 let (hold_fact, waiters) = (view.hold_fact(hold), view.waiters(hold.lock));
                 let (threads_hurt, suspended) = (waiters.count, task_waits::suspended(view, hold.thread));
-                let evidence = Evidence::IdleHolder(IdleHolder {
-                    hold: hold_fact,
-                    at_least_ns,
-                    last: thread.last,
-                    suspended,
-                    waiters,
-                });
+                let evidence =
+                    IdleHolder { hold: hold_fact, at_least_ns, last: thread.last, suspended, waiters };
                 let advice = match suspended {
                     Some(_) => Advice::ReleaseBeforeAwait,
                     None => Advice::WorkWithoutLock,
@@ -82,6 +101,41 @@ impl Analysis for LongHold {
                 found.push(finding);
             }
         }
+    }
+}
+
+impl Basis for IdleHolder {
+    fn mentions(&self, all: &mut Mentions) {
+        all.hold(&self.hold);
+        all.locations.extend(self.last);
+        all.waiters(&self.waiters);
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        all.hold(&self.hold);
+        all.last(self.hold.thread, self.last);
+        all.waiters(&self.waiters);
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let hold = &self.hold;
+        let at_least = if hold.for_ns.is_some() && !words.is_end_unknown() { "" } else { "at least " };
+        let summary = format!(
+            "{} has held {}{} for {at_least}{} and does nothing",
+            words.thread(hold.thread),
+            words.lock(hold.lock),
+            shared(hold.is_shared),
+            duration(self.at_least_ns)
+        );
+        let last = self.last.filter(|&last| Some(last) != hold.location && self.suspended.is_none());
+        let last = last.map(|last| format!(", and was last at {}", words.location(last)));
+        let acquired = words.acquired_it(hold);
+        let mut evidence: Vec<String> =
+            acquired.map(|acquired| acquired + &last.unwrap_or_default()).into_iter().collect();
+        evidence.extend(self.suspended.as_ref().map(|suspended| words.suspended(suspended)));
+        evidence.extend(words.doing(hold.thread));
+        evidence.extend(words.waiters(&self.waiters));
+        Paragraph { summary, evidence }
     }
 }
 

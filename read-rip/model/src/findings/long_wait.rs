@@ -45,21 +45,27 @@
 
 use foldhash::HashSet;
 use read_rip_ring::TaskKind;
+use serde::Serialize;
 
-use super::evidence::{Asleep, Evidence, HolderSleep, StandingHolder, Standstill};
-use super::finding::{Analysis, Finding, locks_of};
+use super::facts::{Asleep, HoldFact, JoinFact, LockHistory, SuspendedFact, Waiters};
+use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
 use super::idle_places::IdlePlaces;
 use super::idle_pool;
-use super::kind::{Confidence, Kind};
+use super::mentions::Mentions;
 use super::nobody_left::asleep;
 use super::pasts::Pasts;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::stall;
 use super::standstill::{self, Group, Root};
 use super::task_waits;
 use super::view::{Length, View};
+use super::words::{Paragraph, Words, lasting, limit};
+use super::{Evidence, Kind};
+use crate::locations::LocationId;
 use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
 use crate::threads::ThreadState;
+use crate::units::{agree, counted, lasted};
 
 /// See the file's description.
 pub(super) struct LongWait;
@@ -76,6 +82,83 @@ const CROWD_WAIT_NS: u64 = 100_000_000;
 const USUAL_PART: u64 = 16;
 /// At most this many findings: those that most threads suffer from.
 const FINDINGS_MAX: usize = 50;
+
+/// Threads that wait for a lock whose ownership stands still.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Standstill {
+    /// The lock.
+    pub lock: LockId,
+    /// The threads that wait for this very lock.
+    pub waiters: Waiters,
+    /// How many threads wait for it, or for locks that those threads hold, and so on.
+    pub blocked: usize,
+    /// For how many locks they wait.
+    pub locks: usize,
+    /// How many more threads wait on condition variables whose locks these threads have used.
+    pub on_conditions: usize,
+    /// For how long the first of all these threads has waited, ns. If the end of the process is not known: at least.
+    #[serde(rename = "longest_wait_ns", skip_serializing_if = "Option::is_none")]
+    pub longest_ns: Option<u64>,
+    /// For how long it has waited at most, ns.
+    #[serde(rename = "longest_wait_at_most_ns", skip_serializing_if = "Option::is_none")]
+    pub longest_at_most_ns: Option<u64>,
+    /// The holder; `None`: no recorded thread is known to hold the lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<StandingHolder>,
+    /// The known acquisitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<LockHistory>,
+    /// How many more groups of waiting threads no finding describes. Only the last finding counts them.
+    pub unlisted: usize,
+}
+
+/// A holder that keeps its lock, and what it does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StandingHolder {
+    /// The hold.
+    pub hold: HoldFact,
+    /// For how long at least it has held the lock, ns: since the first of the threads that wait for it began to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_at_least_ns: Option<u64>,
+    /// Whether it held the lock at both readings, and in between; `None` without two.
+    #[serde(rename = "held_throughout", skip_serializing_if = "Option::is_none")]
+    pub is_steady: Option<bool>,
+    /// How many words it recorded between two readings; `None` without two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words_recorded: Option<u64>,
+    /// The time between the two readings, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<u64>,
+    /// Where it was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
+    /// The condition variable, semaphore, barrier or channel on which it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sleep: Option<HolderSleep>,
+    /// The thread whose end it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join: Option<JoinFact>,
+    /// It is a task that is suspended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<Box<SuspendedFact>>,
+}
+
+/// A wait of a holder on a condition variable, semaphore, barrier or channel.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HolderSleep {
+    /// The lock that it has released for the condition variable; or the semaphore, barrier or channel.
+    pub lock: LockId,
+    /// On what it waits.
+    pub what: Asleep,
+    /// Where it waits.
+    pub location: LocationId,
+    /// The wait ends by itself after a time.
+    #[serde(rename = "timed")]
+    pub is_timed: bool,
+    /// For how long; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+}
 
 impl Analysis for LongWait {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -164,7 +247,7 @@ impl Judge<'_, '_> {
         let advice = self.advice(hold, holder, is_silent, &evidence);
         let sleeps = evidence.holder.as_ref().and_then(|holder| holder.sleep.as_ref());
         let is_nested_monitor = sleeps.is_some_and(|sleep| sleep.what == Asleep::Condition);
-        let mut finding = Finding::new(kind, Confidence::Suspected, Evidence::Standstill(evidence), advice);
+        let mut finding = Finding::new(kind, Confidence::Suspected, evidence, advice);
         // Whoever should signal may need the lock that the holder keeps meanwhile: a nested monitor.
         finding.advice.extend(is_nested_monitor.then_some(Advice::NoLocksInWait));
         finding.since_ns = first_ns;
@@ -355,6 +438,140 @@ impl Judge<'_, '_> {
         .into_iter()
         .flatten()
         .collect()
+    }
+}
+
+impl Basis for Standstill {
+    fn mentions(&self, all: &mut Mentions) {
+        all.locks.push(self.lock);
+        if let Some(holder) = &self.holder {
+            all.hold(&holder.hold);
+            all.locations.extend(holder.last);
+            holder.sleep.iter().for_each(|of| all.one(holder.hold.thread, of.lock, [of.location]));
+            holder.join.iter().for_each(|join| all.join(join));
+        }
+        all.waiters(&self.waiters);
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        if let Some(holder) = &self.holder {
+            let thread = holder.hold.thread;
+            all.hold(&holder.hold);
+            match (&holder.sleep, &holder.join) {
+                (Some(sleep), _) => all.asleep(thread, sleep.what, sleep.lock, sleep.location),
+                (None, Some(join)) => all.join(join),
+                (None, None) => all.last(thread, holder.last),
+            }
+        }
+        all.waiters(&self.waiters);
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let direct = self.waiters.count;
+        let lock = words.lock(self.lock);
+        let behind = self.blocked.saturating_sub(direct);
+        let and_behind = match behind {
+            0 => String::new(),
+            _ => format!(", and {} behind {}", words.more_threads(behind), agree(direct, "it", "them")),
+        };
+        let who = match &self.holder {
+            Some(holder) => {
+                let does = if words.is_once(self.lock) { "runs" } else { holder.keeps() };
+                format!(", which {} {does}", words.thread(holder.hold.thread))
+            }
+            None if words.lock_of(self.lock).is_from_memory => ", whose holder is not known".to_owned(),
+            None => ", which no recorded thread is known to hold".to_owned(),
+        };
+        // How long the first of the threads has waited.
+        let first = if direct == 1 { "" } else { "the longest " };
+        let longest = lasted(words.is_end_unknown(), self.longest_ns, self.longest_at_most_ns);
+        let longest = longest.map_or_else(String::new, |longest| format!(", {first}{longest}"));
+        let (threads, wait) = (words.threads(direct), agree(direct, "waits", "wait"));
+        let summary = format!("{threads} {wait} for {lock}{who}{longest}{and_behind}");
+        let mut evidence = Vec::new();
+        if let Some(holder) = &self.holder {
+            evidence.push(holder.line(words));
+            evidence.extend(holder.meanwhile(words));
+        }
+        evidence.extend(words.waiters(&self.waiters));
+        if behind > 0 {
+            let locks = self.locks.saturating_sub(1).max(1);
+            evidence.push(format!(
+                "{} {} for {} that {} to threads behind it",
+                words.more_threads(behind),
+                agree(behind, "waits", "wait"),
+                counted(locks as u64, "lock"),
+                agree(locks, "belongs", "belong"),
+            ));
+        }
+        if self.on_conditions > 0 {
+            evidence.push(format!(
+                "{} {} on condition variables whose locks these threads use, perhaps for them",
+                words.more_threads(self.on_conditions),
+                agree(self.on_conditions, "waits", "wait")
+            ));
+        }
+        evidence
+            .extend(self.history.as_ref().filter(|of| of.contended > 0).map(|known| words.history(known)));
+        if self.unlisted > 0 {
+            let are = agree(self.unlisted, "lock like this is", "locks like this are");
+            evidence.push(format!("{} more {are} not listed", self.unlisted));
+        }
+        Paragraph { summary, evidence }
+    }
+}
+
+impl StandingHolder {
+    /// What it does with its lock.
+    fn keeps(&self) -> &'static str {
+        match (self.is_steady, self.words_recorded) {
+            (Some(false), _) => "holds now",
+            (_, Some(0) | None) => "keeps",
+            (_, Some(_)) => "keeps while it works",
+        }
+    }
+
+    fn line(&self, words: &Words<'_>) -> String {
+        // The time of a hold is exact, if it has one, unless the end of the process is not known.
+        let bound = match self.hold.for_ns {
+            Some(_) => words.lasting(" for ", self.hold.for_ns),
+            None => lasting(" for at least ", self.held_at_least_ns),
+        };
+        let mut line = words.holder_for(&self.hold, &bound);
+        match self.words_recorded {
+            // Below, it is said how long a task is suspended.
+            Some(0) if self.suspended.is_some() => {}
+            Some(0) => line += &lasting("; it recorded nothing for ", self.window_ns),
+            Some(count) => line += &format!("; it recorded {count} words between the readings"),
+            None => {}
+        }
+        // The place of the acquisition is in the line already.
+        let is_shown = |last| Some(last) != self.hold.location && self.suspended.is_none();
+        if let Some(last) = self.last.filter(|&last| is_shown(last)) {
+            line += &format!(", last at {}", words.location(last));
+        }
+        line
+    }
+
+    /// What it does while the others wait.
+    fn meanwhile(&self, words: &mut Words<'_>) -> Option<String> {
+        if let Some(sleep) = &self.sleep {
+            let what = sleep.what.words(&words.lock(sleep.lock));
+            let (location, limit) = (words.location(sleep.location), limit(sleep.is_timed));
+            let lasting = words.lasting(", for ", sleep.for_ns);
+            return Some(format!("meanwhile it waits {what}, at {location}{limit}{lasting}"));
+        }
+        if let Some(join) = &self.join {
+            let (joined, location) = (words.thread(join.joined), words.location(join.location));
+            let (limit, lasting) = (limit(join.is_timed), words.lasting(", for ", join.for_ns));
+            return Some(format!(
+                "meanwhile it waits for the end of {joined}, at {location}{limit}{lasting}"
+            ));
+        }
+        match &self.suspended {
+            Some(suspended) => Some(words.suspended(suspended)),
+            None => words.doing(self.hold.thread),
+        }
     }
 }
 

@@ -30,17 +30,38 @@
 //! ```
 
 use foldhash::HashMap;
+use serde::Serialize;
 
-use super::evidence::{Evidence, Orphan};
-use super::finding::{Analysis, Finding};
+use super::Kind;
+use super::facts::{HoldFact, Waiters};
+use super::finding::{Analysis, Basis, Confidence, Finding};
 use super::history::is_acquisition;
-use super::kind::{Confidence, Kind};
+use super::mentions::Mentions;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
 use crate::locks::{Lock, LockId, LockModel, Step, StepKind};
+use crate::units::agree;
 
 /// See the file's description.
 pub(super) struct LostOwner;
+
+/// A lock of a forked child that is locked, and that no thread of the child holds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Orphan {
+    /// The child.
+    pub pid: u32,
+    /// The lock.
+    pub lock: LockId,
+    /// The threads that wait for it.
+    pub waiters: Waiters,
+    /// Whether a thread of the parent certainly held it at the fork.
+    pub locked_at_fork: bool,
+    /// The holder of the same lock in the parent now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<HoldFact>,
+}
 
 impl Analysis for LostOwner {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -65,13 +86,13 @@ impl Analysis for LostOwner {
             let parent = parents.get(&lock.address).and_then(|&parent| model.locks[parent].holders.first());
             let waiters = view.waiters(id);
             let threads_hurt = waiters.count;
-            let evidence = Evidence::Orphan(Orphan {
+            let evidence = Orphan {
                 pid: lock.pid,
                 lock: id,
                 waiters,
                 locked_at_fork: doubt.is_none(),
                 parent: parent.map(|hold| view.hold_fact(hold)),
-            });
+            };
             let mut finding = Finding::new(Kind::LostOwner, confidence, evidence, Advice::ExecAfterFork);
             finding.doubts.extend(doubt);
             finding.since_ns = view.first_wait_ns(id);
@@ -149,6 +170,40 @@ fn shows_a_hold(step: &Step) -> bool {
             | StepKind::Initialised
     );
     is_end || is_acquisition(step)
+}
+
+impl Basis for Orphan {
+    fn mentions(&self, all: &mut Mentions) {
+        all.locks.push(self.lock);
+        all.waiters(&self.waiters);
+        self.parent.iter().for_each(|hold| all.hold(hold));
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        all.waiters(&self.waiters);
+        self.parent.iter().for_each(|hold| all.hold(hold));
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let count = self.waiters.count;
+        let summary = format!(
+            "{} of the forked process {} {} for {}, which no thread there holds",
+            words.threads(count),
+            self.pid,
+            agree(count, "waits", "wait"),
+            words.lock(self.lock)
+        );
+        let mut evidence = words.waiters(&self.waiters);
+        if self.locked_at_fork {
+            let why = "a thread of the parent held it at the fork; that thread does not exist in the child";
+            evidence.push(why.to_owned());
+        }
+        if let Some(hold) = &self.parent {
+            let (thread, acquired) = (words.thread(hold.thread), words.acquired(hold));
+            evidence.push(format!("in the parent, {thread} holds it now{acquired}"));
+        }
+        Paragraph { summary, evidence }
+    }
 }
 
 #[cfg(test)]

@@ -39,23 +39,44 @@
 use std::collections::BTreeMap;
 
 use read_rip_ring::LockType;
+use serde::Serialize;
 
-use super::evidence::{Asleep, Evidence, Unheard};
-use super::finding::{Analysis, Finding};
-use super::kind::{Confidence, Kind};
+use super::Kind;
+use super::facts::{Asleep, SleepFact};
+use super::finding::{Analysis, Basis, Confidence, Finding};
+use super::mentions::Mentions;
 use super::nobody_left::{is_explained, sleep_fact};
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::task_waits::task_of;
 use super::view::{Length, View};
+use super::words::{Paragraph, Words};
 use super::{Balance, Outcome};
+use crate::locations::LocationId;
 use crate::locks::{Awaited, Doing, Signal, ThreadId, ThreadLocks, Wait};
 use crate::threads::ThreadState;
+use crate::units::{agree, counted};
 
 /// See the file's description.
 pub(super) struct LostWakeup;
 
 /// All threads must have waited for this long, ns.
 const LONG_NS: u64 = 1_000_000_000;
+
+/// Threads that wait on a condition variable after its last signal.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unheard {
+    /// How many threads wait on it.
+    pub waiting: usize,
+    /// The one of them that has waited longest.
+    pub first: SleepFact,
+    /// How many threads the process has. All of them wait.
+    pub threads: usize,
+    /// A thread that signalled the condition when nobody waited.
+    pub signaller: ThreadId,
+    /// Where it did that last.
+    pub signalled_at: LocationId,
+}
 
 impl Analysis for LostWakeup {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -120,13 +141,13 @@ fn unheard(view: &View<'_>, waiting: Waiting<'_>, all: usize, found: &mut Vec<Fi
             true => (Asleep::Notification, Advice::ListenBeforeCheck),
             false => (Asleep::Condition, Advice::CheckBeforeWait),
         };
-        let evidence = Evidence::Unheard(Unheard {
+        let evidence = Unheard {
             waiting: waits.len(),
             first: sleep_fact(view, first, what),
             threads: all,
             signaller,
             signalled_at: signal.location,
-        });
+        };
         let (kind, confidence) = (Kind::LostWakeup, Confidence::Suspected);
         let mut finding = Finding::new(kind, confidence, evidence, advice);
         finding.since_ns = first.since_ns;
@@ -165,9 +186,50 @@ fn is_stuck(view: &View<'_>, thread: &ThreadLocks) -> bool {
     }
 }
 
+impl Basis for Unheard {
+    fn mentions(&self, all: &mut Mentions) {
+        all.sleep(&self.first);
+        all.thread(self.signaller, [self.signalled_at]);
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        all.sleep(&self.first);
+        let thread = all.words.thread(self.signaller);
+        all.other(self.signalled_at, format!("{thread} signals it here, and nobody waits"));
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let is_notification = self.first.what == Asleep::Notification;
+        let (what, is_given, left) = match is_notification {
+            true => ("for a notification", "given", "nobody is left to give it"),
+            false => ("on a condition variable", "signalled", "no thread is left to signal it"),
+        };
+        let count = |count: usize| match is_notification {
+            true => counted(count as u64, "task"),
+            false => words.threads(count),
+        };
+        let (waiting, all) = (count(self.waiting), count(self.threads));
+        let summary = format!(
+            "{waiting} {} {what} that was {is_given} when nobody waited, and {left}{}",
+            agree(self.waiting, "waits", "wait"),
+            words.lasting(", for ", self.first.for_ns)
+        );
+        let mut evidence = vec![words.sleep(&self.first)];
+        evidence.extend(words.and_more(self.waiting - 1));
+        let (thread, location) = (words.thread(self.signaller), words.location(self.signalled_at));
+        evidence.push(match is_notification {
+            true => format!("{thread} notified all who waited at {location}, and nobody did"),
+            false => format!("{thread} signalled it last at {location}, and no thread waited"),
+        });
+        evidence.push(format!("all {all} of the process wait"));
+        Paragraph { summary, evidence }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::Evidence;
     use crate::findings::testing::{NOW, SECOND, Scene, finding_about, seen};
     use crate::locks::Seen;
 

@@ -38,22 +38,112 @@
 //! ```
 
 use read_rip_ring::IncidentKind;
+use serde::Serialize;
 
-use super::evidence::{Evidence, RefusedCall};
-use super::finding::{Analysis, Finding};
-use super::kind::{Confidence, Kind, Refusal};
+use super::Kind;
+use super::finding::{Analysis, Basis, Confidence, Finding};
+use super::mentions::Mentions;
+use super::named::named;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
-use crate::locks::{Doing, EndOfCondition, LockId, LockIncident, Seen, Signal, StepKind, ThreadLocks};
+use super::words::{Paragraph, Words};
+use crate::locations::LocationId;
+use crate::locks::{
+    Doing, EndOfCondition, LockId, LockIncident, Seen, Signal, StepKind, ThreadId, ThreadLocks,
+};
 use crate::threads::ThreadState;
+use crate::units::duration;
 
 /// See the file's description.
 pub(super) struct Misuse;
 
+/// A call on a lock that failed, or that is forbidden.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RefusedCall {
+    /// Why.
+    pub what: Refusal,
+    /// The thread that called first; `None`: its slot has another owner now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadId>,
+    /// The id of that thread.
+    pub tid: u32,
+    /// The lock of the first call.
+    pub lock: LockId,
+    /// Where the call is.
+    pub location: LocationId,
+    /// How often it failed there.
+    pub count: u32,
+    /// How long ago it failed first; `None`: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_ago_ns: Option<u64>,
+}
+
+named! {
+    /// Why a call on a lock failed, or is forbidden.
+    pub enum Refusal {
+        /// A lock was refused: its owner is the caller, or waits for the caller.
+        Relock = "relock",
+        /// An unlock was refused: the caller does not own the lock.
+        Unlock = "unlock-by-other",
+        /// A lock was not destroyed: it is in use.
+        Destroy = "destroy-in-use",
+        /// A robust lock was acquired whose owner has ended.
+        OwnerDied = "owner-died",
+        /// A robust lock was refused, because nobody repaired it.
+        NotRecoverable = "not-recoverable",
+        /// A lock was refused: it is held as often as it can be.
+        TooOften = "too-often",
+        /// A call was refused: the lock was destroyed.
+        Destroyed = "destroyed",
+        /// A unit was refused: the semaphore has as many as it can have.
+        SemaphoreFull = "semaphore-full",
+        /// A wait on a condition variable with a mutex that the caller did not hold.
+        WaitWithoutLock = "wait-without-lock",
+        /// A lock was initialised while a thread waited for it.
+        InitialisedInUse = "initialised-in-use",
+        /// A condition variable was destroyed while a thread waited on it.
+        DestroyedInUse = "destroyed-in-use",
+    }
+}
+
+impl From<IncidentKind> for Refusal {
+    fn from(kind: IncidentKind) -> Refusal {
+        match kind {
+            IncidentKind::Relock => Refusal::Relock,
+            IncidentKind::Unlock => Refusal::Unlock,
+            IncidentKind::Destroy => Refusal::Destroy,
+            IncidentKind::OwnerDied => Refusal::OwnerDied,
+            IncidentKind::NotRecoverable => Refusal::NotRecoverable,
+            IncidentKind::TooOften => Refusal::TooOften,
+            IncidentKind::Destroyed => Refusal::Destroyed,
+            IncidentKind::SemaphoreFull => Refusal::SemaphoreFull,
+            IncidentKind::WaitWithoutLock => Refusal::WaitWithoutLock,
+        }
+    }
+}
+
+impl Refusal {
+    /// The error that the C library returned; `None` if it returned none.
+    pub fn error(self) -> Option<&'static str> {
+        Some(match self {
+            Refusal::Relock => "EDEADLK",
+            Refusal::Unlock => "EPERM",
+            Refusal::Destroy => "EBUSY",
+            Refusal::OwnerDied => "EOWNERDEAD",
+            Refusal::NotRecoverable => "ENOTRECOVERABLE",
+            Refusal::TooOften => "EAGAIN",
+            Refusal::Destroyed => "EINVAL",
+            Refusal::SemaphoreFull => "EOVERFLOW",
+            Refusal::WaitWithoutLock | Refusal::InitialisedInUse | Refusal::DestroyedInUse => return None,
+        })
+    }
+}
+
 impl Analysis for Misuse {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         for incident in &view.now.incidents {
-            let evidence = Evidence::RefusedCall(RefusedCall {
+            let evidence = RefusedCall {
                 what: incident.kind.into(),
                 thread: incident.thread,
                 tid: incident.tid,
@@ -61,7 +151,7 @@ impl Analysis for Misuse {
                 location: incident.location,
                 count: incident.count,
                 first_ago_ns: view.ago_ns(incident.at_ns),
-            });
+            };
             let mut finding = Finding::new(Kind::Misuse, Confidence::Proven, evidence, advice(incident));
             // The call is over. Nobody suffers now, as far as this finding shows.
             finding.threads_hurt = 0;
@@ -87,7 +177,7 @@ fn initialised_in_use(view: &View<'_>, found: &mut Vec<Finding>) {
             if hurt == 0 {
                 continue;
             }
-            let evidence = Evidence::RefusedCall(RefusedCall {
+            let evidence = RefusedCall {
                 what: Refusal::InitialisedInUse,
                 thread: Some(id),
                 tid: thread.tid,
@@ -95,7 +185,7 @@ fn initialised_in_use(view: &View<'_>, found: &mut Vec<Finding>) {
                 location: step.location,
                 count: 1,
                 first_ago_ns: view.ago_ns(Some(at_ns)),
-            });
+            };
             let kind = Kind::Misuse;
             let mut finding = Finding::new(kind, Confidence::Proven, evidence, Advice::KeepLockAlive);
             finding.threads_hurt = hurt;
@@ -114,7 +204,7 @@ fn destroyed_in_use(view: &View<'_>, found: &mut Vec<Finding>) {
                 true => (Confidence::Proven, None),
                 false => (Confidence::Potential, Some(Doubt::EndUnknown)),
             };
-            let evidence = Evidence::RefusedCall(RefusedCall {
+            let evidence = RefusedCall {
                 what: Refusal::DestroyedInUse,
                 thread: Some(id),
                 tid: thread.tid,
@@ -122,7 +212,7 @@ fn destroyed_in_use(view: &View<'_>, found: &mut Vec<Finding>) {
                 location: end.location,
                 count: 1,
                 first_ago_ns: view.ago_ns(end.at_ns),
-            });
+            };
             let mut finding = Finding::new(Kind::Misuse, confidence, evidence, Advice::WakeBeforeDestroy);
             finding.threads_hurt = waiting.len();
             finding.doubts.extend(doubt);
@@ -164,9 +254,77 @@ fn advice(incident: &LockIncident) -> Advice {
     }
 }
 
+impl Basis for RefusedCall {
+    fn mentions(&self, all: &mut Mentions) {
+        all.threads.extend(self.thread);
+        all.locks.push(self.lock);
+        all.locations.push(self.location);
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        let (thread, lock) = (self.who(&all.words), all.words.short_lock(self.lock));
+        let label = match self.what.error() {
+            Some(error) => format!("{thread} gets {error} for {lock} here"),
+            None => format!("{thread} uses {lock} here"),
+        };
+        all.main(self.location, label);
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let (thread, lock) = (self.who(words), words.lock(self.lock));
+        let what = match self.what {
+            Refusal::Relock => {
+                format!("{thread} may not lock {lock}: it owns the lock, or the owner waits for it")
+            }
+            Refusal::Unlock => format!("{thread} may not unlock {lock}: it does not own the lock"),
+            Refusal::Destroy => format!("{thread} may not destroy {lock}: the lock is in use"),
+            Refusal::OwnerDied => {
+                format!("{thread} got {lock} from an owner that ended without unlocking it")
+            }
+            Refusal::NotRecoverable => {
+                format!("{thread} cannot lock {lock} any more: its owner ended, and nobody repaired it")
+            }
+            Refusal::TooOften => {
+                format!("{thread} cannot lock {lock} once more: it is held too many times")
+            }
+            Refusal::Destroyed => format!("{thread} used {lock} after it was destroyed"),
+            Refusal::SemaphoreFull => {
+                format!("{thread} cannot post {lock}: it has as many units as it can have")
+            }
+            Refusal::InitialisedInUse => {
+                format!("{thread} initialised {lock} while another thread waited for it")
+            }
+            Refusal::DestroyedInUse => {
+                format!(
+                    "{thread} destroyed a condition variable on which a thread waits, with the lock {lock}"
+                )
+            }
+            Refusal::WaitWithoutLock => {
+                format!("{thread} waited on a condition with {lock}, which it did not hold")
+            }
+        };
+        let error = self.what.error().map_or_else(String::new, |error| format!(" ({error})"));
+        let (times, first) = match self.count > 1 {
+            true => (format!(", {} times", self.count), "first "),
+            false => (String::new(), ""),
+        };
+        let ago =
+            self.first_ago_ns.map_or_else(String::new, |ago_ns| format!(", {first}{} ago", duration(ago_ns)));
+        let line = format!("at {}{times}{ago}", words.location(self.location));
+        Paragraph { summary: format!("{what}{error}"), evidence: vec![line] }
+    }
+}
+
+impl RefusedCall {
+    fn who(&self, words: &Words<'_>) -> String {
+        self.thread.map_or_else(|| format!("thread {}", self.tid), |thread| words.thread(thread))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::Evidence;
     use crate::findings::testing::{NOW, SECOND, Scene, seen};
 
     #[test]

@@ -1,18 +1,18 @@
 //! What is wrong with the locks and threads of a ring: one analysis a file.
 //!
-//! Analyses map values to values. They do no input or output, resolve no symbols and make no text. `report::findings`
-//! makes the sentences.
+//! Analyses map values to values. They do no input or output and resolve no symbols. Each says its sentence itself, in
+//! the names that it is given ([`Names`]): what threads, locks and places are called is a question of the output.
 //!
-//! Adding an analysis touches three places: its file, the lists ([`ANALYSES`] here, [`Kind`] and [`Evidence`] for
-//! what it finds), and a scene in its tests. The compiler then asks `report::findings` for its sentences. The order
-//! of [`ANALYSES`] matters in one way: an analysis does not report again what an earlier one has explained.
+//! A file has all of one analysis: the question, what it finds ([`Evidence`]), how, and the sentence. To add one, write
+//! its file with its tests, and add it to this file: its kinds to [`Kind`], and a row to [`ANALYSES`]. The order of
+//! the rows matters in one way: an analysis does not report again what an earlier one has explained.
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `kind`, `named` | kinds and confidence, with their stable names |
-//! | `remarks` | doubts, premises and advice, with their stable names and sentences |
-//! | `evidence`, `mentions` | what findings are based on, and which threads, locks and locations that mentions |
 //! | `finding`, `view` | what an analysis makes, and what it sees |
+//! | `facts` | what the evidence of several analyses has: holds, waits, the past of a lock |
+//! | `remarks`, `named` | doubts, premises and advice: a table each; stable names |
+//! | `mentions`, `roles`, `words` | what findings are about, labels for source lines, and the words of sentences |
 //! | `history`, `gates`, `kin`, `nesting`, `graph`, `pasts`, `per_lock`, `replaced` | tools of several analyses |
 //! | `orders`, `order_cycles` | the orders in which threads acquired locks, and the cycles in them |
 //! | `waits_for`, `task_waits` | the graph of waits, and what differs for tasks in it |
@@ -28,7 +28,7 @@ mod convoy;
 mod deadlock;
 mod destroyed;
 mod double;
-mod evidence;
+mod facts;
 mod finding;
 mod gates;
 mod graph;
@@ -37,7 +37,6 @@ mod history;
 mod idle_places;
 mod idle_pool;
 mod kin;
-mod kind;
 mod lines;
 mod livelock;
 mod lock_order;
@@ -60,6 +59,7 @@ mod per_lock;
 mod pollers;
 mod remarks;
 mod replaced;
+mod roles;
 mod runtimes;
 mod stall;
 mod standstill;
@@ -77,48 +77,174 @@ mod unpolled_task;
 mod unreleased;
 mod view;
 mod waits_for;
+mod words;
 #[cfg(test)]
 mod worker_tests;
 
+pub use abandoned_channel::FullChannel;
 pub use balance::{Balance, HeldAtEnd, Outcome};
-pub use evidence::*;
-pub use finding::{Analysis, Finding, Limit};
+pub use contention::Contended;
+pub use convoy::{ActiveHolder, Queue};
+pub use deadlock::{Blocker, ChannelFact, LockEdge, WaitCycle, WaitEdge, WorkerFact};
+pub use destroyed::DestroyedWhileHeld;
+pub use double::SecondAcquisition;
+pub use facts::{Asleep, HoldFact, JoinFact, LockHistory, SleepFact, SuspendedFact, WaitFact, Waiters};
+pub use finding::{Analysis, Confidence, Finding, Limit};
 pub use idle_pool::IdlePool;
-pub use kind::{Confidence, Kind, Refusal};
+pub use lines::{ApparentHolder, CrowdedLine};
+pub use livelock::{BusyLoop, BusyLoops, FailedTries, MutualFailure};
+pub use lock_order::{Acquisition, OrderCycle, OrderEdge};
+pub use long_hold::IdleHolder;
+pub use long_wait::{HolderSleep, StandingHolder, Standstill};
+pub use lost_owner::Orphan;
+pub use lost_wakeup::Unheard;
 pub use mentions::Mentions;
+pub use misuse::{Refusal, RefusedCall};
+pub use nested_read::NestedReads;
+pub use never_woken::{NeverWoken, SleeperFact};
+pub use nobody_left::Abandoned;
 pub use remarks::{Advice, Doubt, Premise};
+pub use roles::Role;
 pub use runtimes::{Runtime, executor};
+pub use stall::{Stall, StandingFact};
+pub use starvation::{Overtaken, OvertakenWait};
+pub use starved_runtime::{BusyRuntime, PollFact, ReadyTask, ReadyTasks};
 pub use suppress::{BadRule, BadRuleReason, Suppression};
 pub use task_balance::TaskBalance;
+pub use unlock::StrayRelease;
+pub use unpolled_task::Unpolled;
+pub use unreleased::DeadHolder;
 pub use view::{Memo, View};
+pub use words::{Names, Paragraph, Verbs, doing, members};
 
-/// All analyses, in the order in which they run.
-pub const ANALYSES: &[&dyn Analysis] = &[
-    &deadlock::Deadlock,
-    &starved_runtime::StarvedRuntime,
-    &unpolled_task::UnpolledTask,
-    &never_woken::NeverWokenTask,
-    &abandoned_channel::AbandonedChannel,
-    &unreleased::Unreleased,
-    &lost_owner::LostOwner,
-    &destroyed::Destroyed,
-    &misuse::Misuse,
-    &unlock::Unlock,
-    &double::Double,
-    &lock_order::LockOrder,
-    &own_order::OwnOrder,
-    &nested_read::NestedRead,
-    &livelock::Livelock,
-    &convoy::Convoy,
-    &starvation::Starvation,
-    &long_wait::LongWait,
-    &lost_wakeup::LostWakeup,
-    &nobody_left::NobodyLeft,
-    &long_hold::LongHold,
-    &contention::Contention,
-    &lines::Lines,
-    &stall::Stalled,
-];
+use finding::Basis;
+use named::named;
+use serde::Serialize;
+
+named! {
+    /// What is wrong. The name is what suppression files and scripts use.
+    pub enum Kind {
+        /// Threads wait for one another in a cycle.
+        Deadlock = "deadlock",
+        /// A task waits for what another future of its own holds, or is next to get, and does not poll that future.
+        Futurelock = "futurelock",
+        /// All workers of an executor are in polls that do not return, and tasks wait to be polled.
+        StarvedRuntime = "starved-runtime",
+        /// A poll of a task does not return.
+        LongPoll = "long-poll",
+        /// Tasks were woken, and nobody polls them.
+        UnpolledTask = "unpolled-task",
+        /// A task is suspended, and nobody has a waker of it.
+        NeverWoken = "never-woken",
+        /// Tasks wait for room in a channel, and who received from it has ended.
+        AbandonedChannel = "abandoned-channel",
+        /// A thread that no longer exists holds a lock.
+        Unreleased = "unreleased",
+        /// A thread of a forked child waits for a lock that was held in the parent at the fork.
+        LostOwner = "lost-owner",
+        /// A lock was destroyed while a thread held it.
+        DestroyedLock = "destroyed-lock",
+        /// A call on a lock failed, or is forbidden.
+        Misuse = "misuse",
+        /// A thread released a lock that no thread held.
+        UnlockWithoutLock = "unlock-without-lock",
+        /// A thread acquired a lock that it already held.
+        DoubleLock = "double-lock",
+        /// Threads acquire the same locks in different orders.
+        LockOrder = "lock-order",
+        /// A thread acquires a lock shared while it holds it shared, and a writer may come in between.
+        NestedRead = "nested-read",
+        /// Threads are busy and make no progress.
+        Livelock = "livelock",
+        /// Threads wait for a lock whose holder is ready to run and hardly gets a processor.
+        StarvedHolder = "starved-holder",
+        /// Threads wait for long for what a holder keeps, or nobody can give.
+        LongWait = "long-wait",
+        /// A thread waits on a condition variable that was signalled before it waited, and no thread is left to signal.
+        LostWakeup = "lost-wakeup",
+        /// No thread of a process moves, and threads wait for locks or for one another.
+        Stall = "stall",
+        /// Most threads that use a lock wait for it, and its holder keeps it.
+        PileUp = "pile-up",
+        /// Most threads that use a lock wait for it, and it changes hands.
+        Convoy = "convoy",
+        /// A thread holds a lock for long and does nothing.
+        LongHold = "long-hold",
+        /// A thread waits for a lock while others overtake it.
+        Starvation = "starvation",
+        /// Threads lose time at a lock.
+        Contention = "contention",
+        /// Most threads wait at one source line, as far as plain marks show.
+        LockLine = "lock-line",
+    }
+}
+
+impl Kind {
+    /// The kind of this name.
+    pub fn of_name(name: &str) -> Option<Kind> {
+        Kind::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+}
+
+/// Makes [`ANALYSES`] and [`Evidence`] of one list: each analysis, and the types of its evidence.
+macro_rules! analyses {
+    ($( $file:ident::$Analysis:ident => [$($Type:ident),*], )*) => {
+        /// All analyses, in the order in which they run.
+        pub const ANALYSES: &[&dyn Analysis] = &[$( &$file::$Analysis, )*];
+
+        /// What a finding is based on.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        #[expect(missing_docs, reason = "each type says it")]
+        pub enum Evidence {
+            $($( $Type($Type), )*)*
+        }
+
+        impl Evidence {
+            fn basis(&self) -> &dyn Basis {
+                match self {
+                    $($( Evidence::$Type(of) => of, )*)*
+                }
+            }
+        }
+
+        $($(
+            impl From<$Type> for Evidence {
+                fn from(of: $Type) -> Evidence {
+                    Evidence::$Type(of)
+                }
+            }
+        )*)*
+    };
+}
+
+analyses! {
+    deadlock::Deadlock => [WaitCycle],
+    starved_runtime::StarvedRuntime => [BusyRuntime],
+    unpolled_task::UnpolledTask => [Unpolled],
+    never_woken::NeverWokenTask => [NeverWoken],
+    abandoned_channel::AbandonedChannel => [FullChannel],
+    unreleased::Unreleased => [DeadHolder],
+    lost_owner::LostOwner => [Orphan],
+    destroyed::Destroyed => [DestroyedWhileHeld],
+    misuse::Misuse => [RefusedCall],
+    unlock::Unlock => [StrayRelease],
+    double::Double => [SecondAcquisition],
+    lock_order::LockOrder => [OrderCycle],
+    // Its evidence is that of `lock_order`.
+    own_order::OwnOrder => [],
+    nested_read::NestedRead => [NestedReads],
+    livelock::Livelock => [MutualFailure, BusyLoops],
+    convoy::Convoy => [Queue],
+    starvation::Starvation => [Overtaken],
+    long_wait::LongWait => [Standstill],
+    lost_wakeup::LostWakeup => [Unheard],
+    nobody_left::NobodyLeft => [Abandoned],
+    long_hold::LongHold => [IdleHolder],
+    contention::Contention => [Contended],
+    lines::Lines => [CrowdedLine],
+    stall::Stalled => [Stall],
+}
 
 /// Runs all analyses. The worst finding is first: the most certain, and of those the one that hurts most threads.
 pub fn run(view: &View<'_>) -> Vec<Finding> {

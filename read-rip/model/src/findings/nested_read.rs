@@ -25,13 +25,16 @@
 //! ```
 
 use foldhash::{HashMap, HashSet};
+use serde::Serialize;
 
-use super::evidence::{Evidence, NestedReads};
-use super::finding::{Analysis, Finding, locks_of};
+use super::Kind;
+use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
 use super::history::{self, is_acquisition};
-use super::kind::{Confidence, Kind};
+use super::mentions::Mentions;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, ThreadId};
 
@@ -40,6 +43,23 @@ pub(super) struct NestedRead;
 
 /// A writer of a lock, and where it acquired the lock or waits for it.
 type Writer = (ThreadId, LocationId);
+
+/// A lock that a thread acquired shared while it held it shared, and a writer of the lock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NestedReads {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock.
+    pub lock: LockId,
+    /// Where the thread acquired it first.
+    pub first: LocationId,
+    /// Where the thread acquired it again.
+    pub second: LocationId,
+    /// A thread that acquires the lock exclusively.
+    pub writer: ThreadId,
+    /// Where the writer acquired the lock, or waits for it.
+    pub written: LocationId,
+}
 
 impl Analysis for NestedRead {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -65,14 +85,14 @@ impl Analysis for NestedRead {
                 if !seen.insert((first.location, step.location)) {
                     return;
                 }
-                let evidence = Evidence::NestedReads(NestedReads {
+                let evidence = NestedReads {
                     thread: id,
                     lock,
                     first: first.location,
                     second: step.location,
                     writer,
                     written,
-                });
+                };
                 let kind = Kind::NestedRead;
                 let mut finding = Finding::new(kind, Confidence::Suspected, evidence, Advice::NoNestedReads);
                 finding.doubts = vec![Doubt::MaybeNeverConcurrent];
@@ -106,6 +126,39 @@ fn writers(model: &LockModel) -> HashMap<LockId, Vec<Writer>> {
         }
     }
     writers
+}
+
+impl Basis for NestedReads {
+    fn mentions(&self, all: &mut Mentions) {
+        all.one(self.thread, self.lock, [self.second, self.first]);
+        all.thread(self.writer, [self.written]);
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        let (thread, lock) = (all.words.thread(self.thread), all.words.short_lock(self.lock));
+        let writer = all.words.thread(self.writer);
+        all.other(self.first, format!("{thread} acquires {lock} shared here"));
+        all.main(self.second, "and again here".to_owned());
+        all.other(self.written, format!("{writer} acquires it exclusively here"));
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let (thread, writer) = (words.thread(self.thread), words.thread(self.writer));
+        let [first, second, written] =
+            [self.first, self.second, self.written].map(|location| words.location(location));
+        let lock = words.lock(self.lock);
+        Paragraph {
+            summary: format!(
+                "{thread} acquired {lock} shared while it held it shared, and {writer} writes to it"
+            ),
+            evidence: vec![
+                format!("{thread} acquired it at {second}, after acquiring it at {first}"),
+                format!(
+                    "{writer} acquires it exclusively at {written}: if it waits in between, both wait for ever"
+                ),
+            ],
+        }
+    }
 }
 
 #[cfg(test)]

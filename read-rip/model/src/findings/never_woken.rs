@@ -25,20 +25,49 @@
 //! ```
 
 use read_rip_ring::TaskKind;
+use serde::Serialize;
 
-use super::evidence::{Evidence, NeverWoken, SleeperFact};
-use super::finding::{Analysis, Finding};
-use super::kind::{Confidence, Kind};
+use super::Kind;
+use super::facts::SuspendedFact;
+use super::finding::{Analysis, Basis, Confidence, Finding};
+use super::mentions::Mentions;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
+use super::starved_runtime::and_more;
 use super::task_waits::{suspended, task_of};
 use super::view::View;
+use super::words::{Paragraph, Words};
 use crate::locks::{LockId, Ownership, ThreadId};
+use crate::units::{agree, counted};
 
 /// See the file's description.
 pub(super) struct NeverWokenTask;
 
 /// At most this many tasks are listed.
 const LISTED_MAX: usize = 5;
+
+/// Tasks that are suspended, and that nobody can wake.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NeverWoken {
+    /// How many.
+    pub count: usize,
+    /// How many others wait for locks that they hold.
+    pub waiting: usize,
+    /// The first of them, those that have slept longest first.
+    pub first: Vec<SleeperFact>,
+}
+
+/// A task that nobody can wake.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SleeperFact {
+    /// The task.
+    pub task: ThreadId,
+    /// Where, and for how long.
+    #[serde(flatten)]
+    pub suspended: SuspendedFact,
+    /// A lock that it holds and for which others wait.
+    pub lock: LockId,
+}
 
 impl Analysis for NeverWokenTask {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -65,10 +94,47 @@ fn finding(view: &View<'_>, mut sleepers: Vec<SleeperFact>) -> Option<Finding> {
     let waiting = sleepers.iter().map(|one| view.waits(one.lock).count()).sum();
     let count = sleepers.len();
     sleepers.truncate(LISTED_MAX);
-    let evidence = Evidence::NeverWoken(NeverWoken { count, waiting, first: sleepers });
+    let evidence = NeverWoken { count, waiting, first: sleepers };
     let mut finding = Finding::new(Kind::NeverWoken, Confidence::Suspected, evidence, Advice::KeepWaker);
     finding.doubts = vec![Doubt::UnrecordedParent];
     finding.threads_hurt = count + waiting;
     finding.since_ns = since_ns;
     Some(finding)
+}
+
+impl Basis for NeverWoken {
+    fn mentions(&self, all: &mut Mentions) {
+        for one in &self.first {
+            all.one(one.task, one.lock, one.suspended.location);
+        }
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        for one in &self.first {
+            let Some(location) = one.suspended.location else { continue };
+            let task = all.words.thread(one.task);
+            all.main(location, format!("{task} was last here, and nobody can wake it"));
+        }
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let (tasks, are) = (counted(self.count as u64, "task"), agree(self.count, "is", "are"));
+        let summary =
+            format!("{tasks} {are} suspended, and nobody can wake {}", agree(self.count, "it", "them"));
+        let line = |SleeperFact { task, suspended, lock }: &SleeperFact| {
+            let (task, lock) = (words.thread(*task), words.lock(*lock));
+            let at = match suspended.location {
+                Some(location) if suspended.is_await => {
+                    format!("is suspended at {}", words.location(location))
+                }
+                Some(location) => format!("was last at {}", words.location(location)),
+                None => "sleeps".to_owned(),
+            };
+            let lasting = words.lasting_at_most(", for", suspended.is_at_most, suspended.for_ns);
+            format!("{task} holds {lock}, for which others wait, and {at}{lasting}")
+        };
+        let mut evidence: Vec<String> = self.first.iter().map(line).collect();
+        evidence.extend(and_more(self.count, self.first.len(), "more task"));
+        Paragraph { summary, evidence }
+    }
 }

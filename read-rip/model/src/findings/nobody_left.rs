@@ -25,12 +25,16 @@
 //! ```
 
 use read_rip_ring::LockType;
+use serde::Serialize;
 
-use super::evidence::{Abandoned, Asleep, Evidence, SleepFact};
-use super::finding::{Analysis, Finding};
-use super::kind::{Confidence, Kind};
+use super::Kind;
+use super::facts::{Asleep, SleepFact};
+use super::finding::{Analysis, Basis, Confidence, Finding};
+use super::mentions::Mentions;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
 use crate::locks::{Awaited, LockModel, ThreadId, ThreadLocks, Wait};
 
 /// See the file's description.
@@ -55,6 +59,28 @@ const EXPLANATIONS: &[Kind] = &[
 /// Whether a finding explains why threads wait.
 pub(super) fn is_explained(found: &[Finding]) -> bool {
     found.iter().any(|finding| EXPLANATIONS.contains(&finding.kind))
+}
+
+/// A process all of whose threads wait, so that no thread is left to wake another one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Abandoned {
+    /// How many threads.
+    pub threads: usize,
+    /// How many of them wait for locks.
+    pub on_locks: usize,
+    /// How many wait on condition variables.
+    pub on_conditions: usize,
+    /// How many wait for units of semaphores.
+    pub on_semaphores: usize,
+    /// How many wait at barriers.
+    pub on_barriers: usize,
+    /// How many wait for messages, or to be woken by another thread.
+    pub on_messages: usize,
+    /// For how long all of them have waited, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+    /// The first of them, those that have waited longest first.
+    pub first: Vec<SleepFact>,
 }
 
 impl Analysis for NobodyLeft {
@@ -115,7 +141,7 @@ fn finding(view: &View<'_>, mut waits: Vec<(ThreadId, &Wait)>, last_ns: u64) -> 
     let what = |thread: ThreadId| asleep(view.now, &view.now.threads[thread]);
     let count = |wanted: Asleep| waits.iter().filter(|&&(thread, _)| what(thread) == wanted).count();
     let fact = |&(thread, wait): &(ThreadId, &Wait)| sleep_fact(view, wait, what(thread));
-    let evidence = Evidence::Abandoned(Abandoned {
+    let evidence = Abandoned {
         threads: waits.len(),
         on_locks: count(Asleep::Lock),
         on_conditions: count(Asleep::Condition),
@@ -124,12 +150,30 @@ fn finding(view: &View<'_>, mut waits: Vec<(ThreadId, &Wait)>, last_ns: u64) -> 
         on_messages: count(Asleep::Message) + count(Asleep::Wake) + count(Asleep::Notification),
         for_ns: view.ago_ns(Some(last_ns)),
         first: waits.iter().take(LISTED_MAX).map(fact).collect(),
-    });
+    };
     let mut finding = Finding::new(Kind::LongWait, Confidence::Suspected, evidence, Advice::CheckSignal);
     finding.since_ns = Some(last_ns);
     finding.threads_hurt = waits.len();
     finding.doubts = vec![Doubt::UnrecordedWaker];
     finding
+}
+
+impl Basis for Abandoned {
+    fn mentions(&self, all: &mut Mentions) {
+        self.first.iter().for_each(|one| all.sleep(one));
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        self.first.iter().for_each(|one| all.sleep(one));
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let (all, lasting) = (words.threads(self.threads), words.lasting(", for ", self.for_ns));
+        let summary = format!("all {all} wait, and none is left to wake another one{lasting}");
+        let mut evidence: Vec<String> = self.first.iter().map(|one| words.sleep(one)).collect();
+        evidence.extend(words.and_more(self.threads.saturating_sub(self.first.len())));
+        Paragraph { summary, evidence }
+    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use foldhash::HashMap;
 
-use super::evidence::Acquisition;
 use super::gates::{self, Gates};
 use super::history::{self, Held};
 use super::kin::Kin;
+use super::lock_order::Acquisition;
 use super::nesting::{Mode, NOTHING, Nesting, Node};
 use super::replaced::replaced;
 use super::view::View;

@@ -30,10 +30,10 @@ use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashSet};
 
-use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
-use super::finding::{Analysis, Finding, locks_of};
+use super::Kind;
+use super::finding::{Analysis, Confidence, Finding, locks_of};
 use super::history::{self, Held};
-use super::kind::{Confidence, Kind};
+use super::lock_order::{Acquisition, OrderCycle, OrderEdge};
 use super::remarks::{Advice, Doubt};
 use super::replaced::replaced;
 use super::view::View;
@@ -91,9 +91,7 @@ impl Analysis for OwnOrder {
         for (at, (mut cycle, pairs)) in groups.into_values().take(FINDINGS_MAX).enumerate() {
             cycle.similar = pairs.len() - 1;
             cycle.unlisted = if at + 1 == FINDINGS_MAX { all - FINDINGS_MAX } else { 0 };
-            let evidence = Evidence::OrderCycle(cycle);
-            let mut finding =
-                Finding::new(Kind::LockOrder, Confidence::Suspected, evidence, Advice::OneOrder);
+            let mut finding = Finding::new(Kind::LockOrder, Confidence::Suspected, cycle, Advice::OneOrder);
             finding.doubts = vec![Doubt::OneThread];
             found.push(finding);
         }
@@ -178,6 +176,7 @@ fn excludes(one: &Occurrence, other: &Occurrence) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::Evidence;
     use crate::findings::testing::{Scene, finding_about};
 
     /// A thread, and three locks.

@@ -33,23 +33,59 @@
 //! ```
 
 use foldhash::HashMap;
+use serde::Serialize;
 
-use super::evidence::{Evidence, Stall, StandingFact};
-use super::finding::{Analysis, Finding};
+use super::Kind;
+use super::finding::{Analysis, Basis, Confidence, Finding};
 use super::idle_places::IdlePlaces;
 use super::idle_pool::pools;
-use super::kind::{Confidence, Kind};
+use super::mentions::Mentions;
 use super::nobody_left::is_explained;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words, doing, lasting};
 use crate::locations::LocationId;
 use crate::locks::{Doing, Seen, ThreadId};
+use crate::units::agree;
 
 /// See the file's description.
 pub(super) struct Stalled;
 
 /// At most this many groups of threads are listed.
 const LISTED_MAX: usize = 6;
+
+/// A process in which no thread moves, and threads wait for locks or for one another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stall {
+    /// How many threads the process has.
+    pub threads: usize,
+    /// How many of them wait for locks.
+    pub on_locks: usize,
+    /// How many wait for the end of a thread, or for an initialisation.
+    pub on_threads: usize,
+    /// How many wait for what only another thread can bring, as a signal on a condition variable.
+    pub inside: usize,
+    /// For how long none of them moved, ns: the time between the two readings; `None`: the process is dead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<u64>,
+    /// Threads that do the same at the same place, those that wait for locks first. Of many groups the first ones.
+    pub first: Vec<StandingFact>,
+}
+
+/// Threads that do the same at the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct StandingFact {
+    /// One of them.
+    pub thread: ThreadId,
+    /// How many they are.
+    pub count: usize,
+    /// What they do.
+    pub doing: Doing,
+    /// Where they stand in the program; `None`: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<LocationId>,
+}
 
 impl Analysis for Stalled {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -101,23 +137,64 @@ fn finding(view: &View<'_>, threads: &Threads) -> Finding {
     first.sort_by_key(|fact| (fact.doing, std::cmp::Reverse(fact.count), fact.thread));
     first.truncate(LISTED_MAX);
     let count = |doing| threads.iter().filter(|(_, seen)| seen.doing == doing).count();
-    let evidence = Evidence::Stall(Stall {
+    let evidence = Stall {
         threads: threads.len(),
         on_locks: count(Doing::WaitsForLock),
         on_threads: count(Doing::WaitsForThread),
         inside: count(Doing::WaitsInside),
         window_ns: view.now.window_ns,
         first,
-    });
+    };
     let mut finding = Finding::new(Kind::Stall, Confidence::Suspected, evidence, Advice::ShowStacks);
     finding.doubts = vec![Doubt::UnrecordedWaker];
     finding.threads_hurt = threads.len();
     finding
 }
 
+impl Basis for Stall {
+    fn mentions(&self, all: &mut Mentions) {
+        self.first.iter().for_each(|fact| all.thread(fact.thread, fact.location));
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        for fact in &self.first {
+            let Some(location) = fact.location else { continue };
+            let thread = all.words.thread(fact.thread);
+            all.main(location, format!("{thread} {} here", doing(fact.doing, 1)));
+        }
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let kinds = [
+            (self.on_locks, Doing::WaitsForLock),
+            (self.on_threads, Doing::WaitsForThread),
+            (self.inside, Doing::WaitsInside),
+        ];
+        let kinds = kinds.into_iter().filter(|&(count, _)| count > 0);
+        let parts: Vec<String> =
+            kinds.map(|(count, kind)| format!("{count} {}", doing(kind, count))).collect();
+        let lasting = lasting(", for at least ", self.window_ns);
+        let (threads, parts) = (words.threads(self.threads), parts.join(", "));
+        let line = |fact: &StandingFact| {
+            let place =
+                fact.location.map_or_else(String::new, |place| format!(" at {}", words.location(place)));
+            let others = match fact.count - 1 {
+                0 => String::new(),
+                others => format!("; so {} {}", agree(others, "does", "do"), words.more_threads(others)),
+            };
+            format!("{} {}{place}{others}", words.thread(fact.thread), doing(fact.doing, 1))
+        };
+        Paragraph {
+            summary: format!("no thread moves{lasting}; of {threads}, {parts}"),
+            evidence: self.first.iter().map(line).collect(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::Evidence;
     use crate::findings::testing::{Scene, seen};
 
     /// Threads that stand still at these places, and do this.

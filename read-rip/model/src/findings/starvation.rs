@@ -30,12 +30,18 @@
 //!     writer[12] waits for it at update table.rs:30, for 20 s; threads that came later acquired it at least 48 times
 //! ```
 
-use super::evidence::{Evidence, Overtaken, OvertakenWait};
-use super::finding::{Analysis, Finding, locks_of};
-use super::kind::{Confidence, Kind};
+use serde::Serialize;
+
+use super::Kind;
+use super::facts::WaitFact;
+use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
+use super::mentions::Mentions;
 use super::remarks::Advice;
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
 use crate::locks::{Hold, LockId, LockModel, StepKind, ThreadLocks, Wait};
+use crate::units::agree;
 
 /// See the file's description.
 pub(super) struct Starvation;
@@ -46,6 +52,26 @@ const OVERTAKES_MIN: usize = 16;
 const WAIT_MIN_NS: u64 = 100_000_000;
 /// At most this many threads are listed.
 const LISTED_MAX: usize = 5;
+
+/// Threads that wait for a lock while others overtake them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Overtaken {
+    /// The lock.
+    pub lock: LockId,
+    /// How many threads.
+    pub threads: usize,
+    /// The first of them: those that were overtaken most often.
+    pub first: Vec<OvertakenWait>,
+}
+
+/// A wait, and how often other threads overtook it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OvertakenWait {
+    /// The wait.
+    pub wait: WaitFact,
+    /// How often at least a thread that came later acquired the lock.
+    pub overtakes: usize,
+}
 
 impl Analysis for Starvation {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -153,17 +179,50 @@ fn recent_from(thread: &ThreadLocks) -> Option<u64> {
 
 fn finding(view: &View<'_>, lock: LockId, starved: &[(&Wait, usize)]) -> Finding {
     let listed = starved.iter().take(LISTED_MAX);
-    let evidence = Evidence::Overtaken(Overtaken {
+    let evidence = Overtaken {
         lock,
         threads: starved.len(),
         first: listed
             .map(|&(wait, overtakes)| OvertakenWait { wait: view.wait_fact(wait), overtakes })
             .collect(),
-    });
+    };
     let mut finding = Finding::new(Kind::Starvation, Confidence::Suspected, evidence, Advice::FairLock);
     finding.since_ns = starved.iter().filter_map(|(wait, _)| wait.since_ns).min();
     finding.threads_hurt = starved.len();
     finding
+}
+
+impl Basis for Overtaken {
+    fn mentions(&self, all: &mut Mentions) {
+        all.locks.push(self.lock);
+        self.first.iter().for_each(|one| all.wait(&one.wait));
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        self.first.iter().take(1).for_each(|one| all.wait(&one.wait));
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let count = self.threads;
+        let summary = format!(
+            "{} {} for {} while others overtake {}",
+            words.threads(count),
+            agree(count, "waits", "wait"),
+            words.lock(self.lock),
+            agree(count, "it", "them")
+        );
+        let line = |OvertakenWait { wait, overtakes }: &OvertakenWait| {
+            format!(
+                "{} waits for it at {}{}; threads that came later acquired it at least {overtakes} times",
+                words.thread(wait.thread),
+                words.location(wait.location),
+                words.lasting(", for ", wait.for_ns)
+            )
+        };
+        let mut evidence: Vec<String> = self.first.iter().map(line).collect();
+        evidence.extend(words.and_more(count.saturating_sub(self.first.len())));
+        Paragraph { summary, evidence }
+    }
 }
 
 #[cfg(test)]

@@ -30,15 +30,20 @@
 
 use foldhash::{HashMap, HashSet};
 use read_rip_ring::{Runtime, TaskKind};
+use serde::Serialize;
 
-use super::evidence::{BusyRuntime, Evidence, PollFact, ReadyTask, ReadyTasks};
-use super::finding::{Analysis, Finding, threads_of};
-use super::kind::{Confidence, Kind};
+use super::Kind;
+use super::finding::{Analysis, Basis, Confidence, Finding, threads_of};
+use super::mentions::Mentions;
 use super::pollers::Pollers;
 use super::remarks::{Advice, Doubt, Premise};
+use super::roles::Roles;
 use super::task_waits::task_of;
 use super::view::{Length, View};
+use super::words::{Names, Paragraph, Words};
+use crate::locations::LocationId;
 use crate::locks::{TaskFacts, ThreadId};
+use crate::units::{agree, counted};
 
 /// See the file's description.
 pub(super) struct StarvedRuntime;
@@ -65,6 +70,79 @@ enum Of {
     Polls(Pollers),
     /// Calls on the pool of this executor of a process.
     Calls(u32, Runtime),
+}
+
+/// Polls that do not return, while tasks wait to be polled by the same threads.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BusyRuntime {
+    /// The number of the executor; `None` if these are the polls of a thread that is no worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<u32>,
+    /// That thread, which alone polls these tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only_thread: Option<ThreadId>,
+    /// How many of its workers are in such polls, or how many calls run on its pool for calls that block.
+    pub workers: usize,
+    /// How many workers it has.
+    pub of_workers: usize,
+    /// Whether it is its pool for calls that block.
+    #[serde(rename = "blocking")]
+    pub is_blocking: bool,
+    /// The polls, the longest first. Of many the first ones.
+    pub polls: Vec<PollFact>,
+    /// The tasks that were woken or made since, and wait to be polled.
+    pub ready: ReadyTasks,
+}
+
+/// A poll that does not return.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PollFact {
+    /// The task.
+    pub task: ThreadId,
+    /// The thread that polls it; `None` if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadId>,
+    /// Where the task was last, by its marks; `None` if it has made none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<LocationId>,
+    /// Where the program made the task; `None` if that is not known, or the location is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made_at: Option<LocationId>,
+    /// For how long; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+    /// The length may be too long: the clock was read before the poll.
+    #[serde(rename = "at_most")]
+    pub is_at_most: bool,
+}
+
+impl PollFact {
+    /// Where the task was last, or where it was made.
+    pub fn place(&self) -> Option<LocationId> {
+        self.location.or(self.made_at)
+    }
+}
+
+/// Tasks that were woken, or made, and were not polled since.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReadyTasks {
+    /// How many.
+    pub count: usize,
+    /// The first of them, those that have waited longest first.
+    pub first: Vec<ReadyTask>,
+}
+
+/// A task that was woken, or made, and was not polled since.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ReadyTask {
+    /// The task.
+    pub task: ThreadId,
+    /// It was never polled.
+    #[serde(rename = "new")]
+    pub is_new: bool,
+    /// For how long it has waited; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
 }
 
 impl Analysis for StarvedRuntime {
@@ -172,7 +250,7 @@ fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Task
         Of::Polls(Pollers::Workers(_, runtime)) | Of::Calls(_, runtime) => (Some(runtime.number), None),
         Of::Polls(Pollers::Thread(thread)) => (None, Some(thread)),
     };
-    let evidence = Evidence::BusyRuntime(BusyRuntime {
+    let evidence = BusyRuntime {
         runtime,
         only_thread,
         workers: if is_blocking { tasks.polled.len() } else { threads },
@@ -183,7 +261,7 @@ fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Task
         is_blocking,
         polls,
         ready,
-    });
+    };
     let kind = if are_all { Kind::StarvedRuntime } else { Kind::LongPoll };
     let confidence = if is_proven { Confidence::Proven } else { Confidence::Suspected };
     let mut finding = Finding::new(kind, confidence, evidence, advice);
@@ -238,4 +316,102 @@ pub(super) fn ready_tasks(view: &View<'_>, tasks: Vec<ThreadId>) -> ReadyTasks {
     first.sort_by_key(|one| (std::cmp::Reverse(one.for_ns), one.task));
     first.truncate(LISTED_MAX);
     ReadyTasks { count, first }
+}
+
+impl Basis for BusyRuntime {
+    fn mentions(&self, all: &mut Mentions) {
+        for poll in &self.polls {
+            all.thread(poll.task, poll.place());
+            all.threads.extend(poll.thread);
+        }
+        all.threads.extend(self.ready.first.iter().map(|ready| ready.task));
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        for poll in &self.polls {
+            let task = all.words.thread(poll.task);
+            if let Some(at) = poll.location {
+                all.main(at, format!("{task} was last here, in its poll"));
+            }
+            if let Some(at) = poll.made_at {
+                all.main(at, format!("{task} was made here"));
+            }
+        }
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let (workers, waiting) = (self.workers, counted(self.ready.count as u64, "task"));
+        let wait = agree(self.ready.count, "waits", "wait");
+        let and_wait = if self.ready.count > 0 { format!(", and {waiting} {wait}") } else { String::new() };
+        let summary = match self.only_thread {
+            _ if self.is_blocking => format!(
+                "{waiting} {wait} for a thread of the pool for calls that block, and {} {} it",
+                counted(workers as u64, "call"),
+                agree(workers, "occupies", "occupy")
+            ),
+            Some(thread) => format!(
+                "{} is in a poll that has not returned{and_wait} that it alone polls",
+                words.thread(thread)
+            ),
+            None if workers < self.of_workers => {
+                let are = agree(workers, "is in a poll that has", "are in polls that have");
+                let all = counted(self.of_workers as u64, "worker");
+                format!("{workers} of {all} {are} not returned{and_wait}")
+            }
+            None if workers == 1 => {
+                format!("the only worker of an executor is in a poll that has not returned{and_wait}")
+            }
+            None => {
+                format!("all {workers} workers of an executor are in polls that have not returned{and_wait}")
+            }
+        };
+        let mut evidence: Vec<String> =
+            self.polls.iter().map(|poll| poll.words(words, self.is_blocking)).collect();
+        evidence.extend(and_more(workers, self.polls.len(), "more poll"));
+        evidence.extend(self.ready.lines(words));
+        Paragraph { summary, evidence }
+    }
+}
+
+impl PollFact {
+    /// What is known of the poll, as a sentence.
+    pub fn line(&self, names: &dyn Names) -> String {
+        self.words(&Words::new(names, &[]), false)
+    }
+
+    fn words(&self, words: &Words<'_>, is_call: bool) -> String {
+        let task = words.thread(self.task);
+        let lasting = words.lasting_at_most(" for", self.is_at_most, self.for_ns);
+        let by = match (self.thread, is_call) {
+            (Some(thread), true) => format!("{} has run {task}{lasting}", words.thread(thread)),
+            (Some(thread), false) => format!("{} has polled {task}{lasting}", words.thread(thread)),
+            (None, _) => format!("{task} has run{lasting}"),
+        };
+        let last = self.location.map(|location| format!(", last at {}", words.location(location)));
+        let last = last.or_else(|| self.made_at.map(|made| format!(", made at {}", words.location(made))));
+        // The record of a wait says more than the kernel.
+        let doing = words
+            .awaited(self.task)
+            .or_else(|| self.thread.and_then(|thread| words.doing(thread)))
+            .map(|doing| format!("; {doing}"));
+        format!("{by}{}{}", last.unwrap_or_default(), doing.unwrap_or_default())
+    }
+}
+
+impl ReadyTasks {
+    /// A line for each of the first, and one for all others.
+    pub(super) fn lines(&self, words: &Words<'_>) -> Vec<String> {
+        let line = |one: &ReadyTask| {
+            let what = if one.is_new { "was made and never polled" } else { "was woken and is not polled" };
+            format!("{} {what}{}", words.thread(one.task), words.lasting(", for ", one.for_ns))
+        };
+        let more = and_more(self.count, self.first.len(), "more task");
+        self.first.iter().map(line).chain(more).collect()
+    }
+}
+
+/// `and 2 more tasks`, if not all are listed.
+pub(super) fn and_more(all: usize, listed: usize, thing: &str) -> Option<String> {
+    let unlisted = all.saturating_sub(listed);
+    (unlisted > 0).then(|| format!("and {}", counted(unlisted as u64, thing)))
 }

@@ -18,8 +18,8 @@ use std::fmt;
 
 use regex::Regex;
 
+use super::Kind;
 use super::finding::Finding;
-use super::kind::Kind;
 use super::view::View;
 use crate::locations::Location;
 use crate::locks::LockName;

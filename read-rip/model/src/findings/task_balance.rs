@@ -3,8 +3,7 @@
 
 use serde::Serialize;
 
-use super::evidence::PollFact;
-use super::starved_runtime;
+use super::starved_runtime::{self, PollFact};
 use super::task_waits::task_of;
 use super::view::View;
 use crate::locks::{Hold, Peer, TaskDoes, TaskWait, ThreadId, ThreadLocks, task_does};

@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 
 use read_rip_ring::LockType;
 
-use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
+use super::lock_order::{Acquisition, OrderCycle, OrderEdge};
 use super::{Advice, Analysis, Confidence, Finding, Kind, Memo, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
@@ -426,6 +426,6 @@ pub(super) fn finding_about(kind: Kind, locks: &[LockId]) -> Finding {
         held: Acquisition { lock, location: 0, is_shared: false },
         acquired: Acquisition { lock, location: 0, is_shared: false },
     });
-    let evidence = Evidence::OrderCycle(OrderCycle { edges: edges.collect(), similar: 0, unlisted: 0 });
+    let evidence = OrderCycle { edges: edges.collect(), similar: 0, unlisted: 0 };
     Finding::new(kind, Confidence::Proven, evidence, Advice::OneOrder)
 }

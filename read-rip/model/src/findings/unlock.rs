@@ -26,17 +26,34 @@
 //! ```
 
 use foldhash::{HashMap, HashSet};
+use serde::Serialize;
 
-use super::evidence::{Evidence, StrayRelease};
-use super::finding::{Analysis, Finding};
+use super::Kind;
+use super::finding::{Analysis, Basis, Confidence, Finding};
 use super::history::{self, is_acquisition};
-use super::kind::{Confidence, Kind};
+use super::mentions::Mentions;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
+use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId};
 
 /// See the file's description.
 pub(super) struct Unlock;
+
+/// A release of a lock that the thread did not hold.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StrayRelease {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock.
+    pub lock: LockId,
+    /// Where the thread released it.
+    pub location: LocationId,
+    /// The thread released the same lock before.
+    pub released_before: bool,
+}
 
 impl Analysis for Unlock {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -51,12 +68,12 @@ impl Analysis for Unlock {
             if !owners.has_no_other(lock, thread) || !seen.insert((thread, lock)) {
                 return;
             }
-            let evidence = Evidence::StrayRelease(StrayRelease {
+            let evidence = StrayRelease {
                 thread,
                 lock,
                 location: step.location,
                 released_before: stray.released_before,
-            });
+            };
             let kind = Kind::UnlockWithoutLock;
             let mut finding = Finding::new(kind, Confidence::Suspected, evidence, Advice::CheckReleases);
             finding.since_ns = step.time_ns;
@@ -102,6 +119,33 @@ impl Owners {
 
     fn is_complete(&self, model: &LockModel, pid: u32) -> bool {
         self.is_complete.get(&pid) == Some(&true) && model.slots_reused == 0
+    }
+}
+
+impl Basis for StrayRelease {
+    fn mentions(&self, all: &mut Mentions) {
+        all.one(self.thread, self.lock, [self.location]);
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        let (thread, lock) = (all.words.thread(self.thread), all.words.short_lock(self.lock));
+        all.main(self.location, format!("{thread} releases {lock} here"));
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let (thread, location) = (words.thread(self.thread), words.location(self.location));
+        let lock = words.lock(self.lock);
+        let (what, why) = match self.released_before {
+            true => (
+                format!("{lock} twice, and no acquisition in between is recorded"),
+                ", after having released it before",
+            ),
+            false => (format!("{lock}, and no acquisition of it is recorded"), " without having acquired it"),
+        };
+        Paragraph {
+            summary: format!("{thread} released {what}"),
+            evidence: vec![format!("{thread} released it at {location}{why}")],
+        }
     }
 }
 

@@ -25,19 +25,34 @@
 //! ```
 
 use read_rip_ring::TaskKind;
+use serde::Serialize;
 
-use super::evidence::{BusyRuntime, Evidence, Unpolled};
-use super::finding::{Analysis, Finding};
-use super::kind::{Confidence, Kind};
+use super::finding::{Analysis, Basis, Confidence, Finding};
+use super::mentions::Mentions;
 use super::pollers::Pollers;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
+use super::starved_runtime::{BusyRuntime, ReadyTasks};
 use super::starved_runtime::{is_long_ready, ready_tasks};
 use super::task_waits::task_of;
 use super::view::View;
+use super::words::{Paragraph, Words};
+use super::{Evidence, Kind};
 use crate::locks::ThreadId;
+use crate::units::{agree, counted};
 
 /// See the file's description.
 pub(super) struct UnpolledTask;
+
+/// Tasks that were woken, and that nobody polls.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unpolled {
+    /// The tasks.
+    pub ready: ReadyTasks,
+    /// The task that polls the first of them, if it is part of another task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outer: Option<ThreadId>,
+}
 
 impl Analysis for UnpolledTask {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -73,12 +88,38 @@ impl Analysis for UnpolledTask {
             task_of(thread)?.ready_ns(thread.claimed_ns)
         });
         let hurt = ready.count;
-        let evidence = Evidence::Unpolled(Unpolled { ready, outer });
+        let evidence = Unpolled { ready, outer };
         let mut finding =
             Finding::new(Kind::UnpolledTask, Confidence::Suspected, evidence, Advice::FindExecutor);
         finding.doubts.push(Doubt::UnrecordedWorker);
         finding.threads_hurt = hurt;
         finding.since_ns = since_ns;
         found.push(finding);
+    }
+}
+
+impl Basis for Unpolled {
+    fn mentions(&self, all: &mut Mentions) {
+        all.threads.extend(self.ready.first.iter().map(|ready| ready.task));
+        all.threads.extend(self.outer);
+    }
+
+    /// Where a task is that is not polled says nothing.
+    fn roles(&self, _: &mut Roles<'_>) {}
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let count = self.ready.count;
+        let summary = format!(
+            "{} {} ready to run, and nobody polls {}",
+            counted(count as u64, "task"),
+            agree(count, "is", "are"),
+            agree(count, "it", "them")
+        );
+        let mut evidence = self.ready.lines(words);
+        if let (Some(outer), Some(first)) = (self.outer, self.ready.first.first()) {
+            let (first, outer) = (words.thread(first.task), words.thread(outer));
+            evidence.push(format!("{first} is a part of {outer}, which polls it"));
+        }
+        Paragraph { summary, evidence }
     }
 }

@@ -28,18 +28,35 @@
 //! ```
 
 use foldhash::HashMap;
+use serde::Serialize;
 
-use super::evidence::{DeadHolder, Evidence};
-use super::finding::{Analysis, Finding};
+use super::Kind;
+use super::facts::{HoldFact, Waiters};
+use super::finding::{Analysis, Basis, Confidence, Finding};
 use super::history::{self, HandedOver};
-use super::kind::{Confidence, Kind};
+use super::mentions::Mentions;
 use super::remarks::{Advice, Doubt};
+use super::roles::Roles;
 use super::view::View;
+use super::words::{Paragraph, Words};
 use crate::locks::{Hold, HoldState, LockId, Ownership, StepKind, ThreadId};
 use crate::threads::ThreadState;
+use crate::units::agree;
 
 /// See the file's description.
 pub(super) struct Unreleased;
+
+/// A lock held by a thread that no longer exists.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeadHolder {
+    /// The hold.
+    pub hold: HoldFact,
+    /// The thread has exited; otherwise it disappeared without exiting.
+    #[serde(rename = "exited")]
+    pub has_exited: bool,
+    /// The threads that wait for the lock.
+    pub waiters: Waiters,
+}
 
 impl Analysis for Unreleased {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
@@ -63,11 +80,11 @@ impl Analysis for Unreleased {
             let doubt = doubt.or(maybe_robust.then_some(Doubt::MaybeRobust));
             let confidence = if doubt.is_some() { Confidence::Suspected } else { Confidence::Proven };
             let threads_hurt = waiters.count;
-            let evidence = Evidence::DeadHolder(DeadHolder {
+            let evidence = DeadHolder {
                 hold: view.hold_fact(hold),
                 has_exited: holder.state == ThreadState::Exited,
                 waiters,
-            });
+            };
             let mut finding = Finding::new(Kind::Unreleased, confidence, evidence, Advice::CheckExits);
             finding.doubts.extend(doubt);
             finding.premises.extend(view.premises(hold.lock).filter(|_| confidence > Confidence::Suspected));
@@ -170,6 +187,30 @@ fn doubt_of_owner(view: &View<'_>, hold: &Hold, handed_over: &HandedOver) -> Opt
         Some(Doubt::MarkedByHand)
     } else {
         (nature.ownership == Ownership::Anyone).then_some(Doubt::MaybeSent)
+    }
+}
+
+impl Basis for DeadHolder {
+    fn mentions(&self, all: &mut Mentions) {
+        all.hold(&self.hold);
+        all.waiters(&self.waiters);
+    }
+
+    fn roles(&self, all: &mut Roles<'_>) {
+        all.hold(&self.hold);
+        all.waiters(&self.waiters);
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let fate = if self.has_exited { "has exited" } else { "disappeared without exiting" };
+        let waiting = match self.waiters.count {
+            0 => "no thread waits for it".to_owned(),
+            count => format!("{} {} for it", words.threads(count), agree(count, "waits", "wait")),
+        };
+        let summary = format!("{} is held by a thread that {fate}; {waiting}", words.lock(self.hold.lock));
+        let mut evidence = vec![words.holder(&self.hold)];
+        evidence.extend(words.waiters(&self.waiters));
+        Paragraph { summary, evidence }
     }
 }
 

@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use foldhash::HashSet;
 use read_rip_ring::Runtime;
 
-use super::evidence::{HoldFact, JoinFact, LockHistory, WaitFact, Waiters};
+use super::facts::{HoldFact, JoinFact, LockHistory, WaitFact, Waiters};
 use super::group::Group;
 use super::history::{self, HandedOver};
 use super::pasts::Pasts;

@@ -4,10 +4,10 @@
 
 use read_rip_ring::SequenceBits;
 
-use super::evidence::ChannelFact;
+use super::deadlock::ChannelFact;
+use super::finding::Confidence;
 use super::graph::{Edge, Graph};
 use super::history::HandedOver;
-use super::kind::Confidence;
 use super::pollers::{self, Blocked, Pollers};
 use super::remarks::Doubt;
 use super::task_waits::{self, Wakers};

@@ -4,14 +4,14 @@
 use read_rip_ring::TaskKind;
 
 use super::deadlock::Deadlock;
-use super::evidence::{Evidence, WaitEdge};
+use super::finding::Confidence;
 use super::finding::Finding;
-use super::kind::{Confidence, Kind};
 use super::remarks::{Advice, Doubt, Premise};
 use super::starved_runtime::StarvedRuntime;
 use super::task_tests::one;
 use super::testing::{NOW, SECOND, Scene};
 use super::unpolled_task::UnpolledTask;
+use super::{Evidence, Kind, WaitEdge};
 use crate::locks::ThreadId;
 
 /// A task holds a lock of threads over an await, and both workers of its executor wait for that lock in polls.

@@ -8,9 +8,8 @@ mod sarif;
 pub use junit::junit;
 pub use sarif::sarif;
 
-use read_rip_model::findings::{Confidence, Finding, Kind};
+use read_rip_model::findings::{Confidence, Finding, Kind, Paragraph};
 
-use super::findings::{Paragraph, paragraph};
 use super::names::LockNames;
 
 /// A process that was checked.
@@ -41,7 +40,7 @@ pub struct CaseFinding {
 impl CaseFinding {
     /// Keeps what the files say about a finding.
     pub fn of(finding: &Finding, names: &LockNames<'_>) -> CaseFinding {
-        let Paragraph { summary, evidence } = paragraph(finding, names);
+        let Paragraph { summary, evidence } = finding.paragraph(names);
         let mut lines = evidence;
         lines.extend(finding.doubts.iter().map(|of| format!("doubt: {}", of.text())));
         lines.extend(finding.advice.iter().map(|of| format!("next: {}", of.text())));

@@ -10,30 +10,19 @@
 //!     next: acquire these locks in one order everywhere
 //! ```
 
-mod cycles;
-mod holders;
-mod misuse;
-mod queues;
-mod roles;
-mod sentences;
 mod snippets;
-mod tasks;
-mod waits;
-mod words;
 
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use read_rip_model::findings::{Confidence, Finding};
+use read_rip_model::findings::{Confidence, Finding, Paragraph};
 
 use super::balance::balance;
 use super::names::LockNames;
 use super::printable::plain_lines;
 use super::remarks::Checked;
 
-pub(super) use sentences::paragraph;
 pub use snippets::Sources;
-pub(super) use words::Paragraph;
 
 /// Writes all findings, with the source lines that are at hand; then what else there is to say of the threads, and what
 /// the record cannot show.
@@ -83,7 +72,7 @@ fn write_balance(
     is_without_findings: bool,
     names: &LockNames<'_>,
 ) -> io::Result<()> {
-    let polls = tasks::polls(names, &checked.balance.tasks.saturated);
+    let polls: Vec<String> = checked.balance.tasks.saturated.iter().map(|poll| poll.line(names)).collect();
     balance(out, checked, is_without_findings, &polls, names)
 }
 
@@ -104,7 +93,7 @@ pub struct FindingText {
 
 /// The sentences of a finding.
 pub fn finding_text(finding: &Finding, names: &LockNames<'_>) -> FindingText {
-    let Paragraph { summary, evidence } = paragraph(finding, names);
+    let Paragraph { summary, evidence } = finding.paragraph(names);
     FindingText {
         summary,
         evidence,

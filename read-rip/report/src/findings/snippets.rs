@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use read_rip_model::findings::Finding;
+use read_rip_model::findings::{Finding, Role};
 use read_rip_model::locations::LocationId;
 
-use super::roles::{Role, roles};
 use crate::names::LockNames;
 use crate::printable::printable;
 
@@ -35,7 +34,7 @@ pub(super) fn snippets(finding: &Finding, names: &LockNames<'_>, sources: &Sourc
     if sources.0.is_empty() {
         return String::new();
     }
-    let mut roles = roles(finding, names);
+    let mut roles = finding.roles(names);
     roles.truncate(LINES_MAX);
     // Files in the order of their first role.
     let mut files: Vec<FileRoles<'_>> = Vec::new();

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use read_rip_model::findings::{Confidence, Evidence, Finding, Kind, PollFact};
+use read_rip_model::findings::{Confidence, Evidence, Finding, Kind, Paragraph, PollFact};
 use read_rip_model::locks::{LockId, ThreadId};
 use read_rip_ring::Snapshot;
 use serde::Serialize;
@@ -14,7 +14,6 @@ use serde::Serialize;
 use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
 use super::writer::{Json, moment};
-use crate::findings::{Paragraph, paragraph};
 use crate::machine::Looked;
 use crate::names::LockNames;
 use crate::remarks::Checked;
@@ -154,7 +153,7 @@ fn json_lock<'a>(id: LockId, names: &LockNames<'a>) -> JsonLock<'a> {
 }
 
 fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonFinding<'a> {
-    let Paragraph { summary, evidence } = paragraph(finding, names);
+    let Paragraph { summary, evidence } = finding.paragraph(names);
     JsonFinding {
         kind: finding.kind,
         confidence: finding.confidence,

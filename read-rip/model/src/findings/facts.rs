@@ -1,4 +1,7 @@
-//! What several kinds of evidence have: holds, waits, and the past of a lock.
+//! What the evidence of several analyses has: holds, waits, and the past of a lock.
+//!
+//! It contains no text and draws no conclusions. `--json` writes these types as they are, with the names of their
+//! fields, and so it does with the evidence of each analysis.
 
 use serde::Serialize;
 
@@ -25,6 +28,7 @@ pub struct HoldFact {
     #[serde(rename = "inherited", skip_serializing_if = "std::ops::Not::not")]
     pub is_inherited: bool,
 }
+
 /// A thread that waits for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WaitFact {
@@ -47,6 +51,7 @@ pub struct WaitFact {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
 }
+
 /// The threads that wait for a lock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Waiters {
@@ -55,6 +60,7 @@ pub struct Waiters {
     /// The first of them, those that have waited longest first.
     pub first: Vec<WaitFact>,
 }
+
 /// A thread that waits for the end of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct JoinFact {
@@ -71,28 +77,7 @@ pub struct JoinFact {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
 }
-/// A thread or task that waits at a channel for who uses its other side.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct ChannelFact {
-    /// The thread or task.
-    pub thread: ThreadId,
-    /// The channel.
-    pub lock: LockId,
-    /// Where it waits.
-    pub location: LocationId,
-    /// For how long; `None`: not recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub for_ns: Option<u64>,
-    /// The thread or task that alone has used the only end of the other side.
-    pub peer: ThreadId,
-    /// It waits for room, so that end receives. Otherwise it waits for a message, and that end sends.
-    #[serde(rename = "for_room")]
-    pub is_for_room: bool,
-    /// It waits for the answer to a request. Nobody has used that end: the peer alone receives what it
-    /// has sent since it made the channel.
-    #[serde(rename = "for_answer", skip_serializing_if = "std::ops::Not::not")]
-    pub is_for_answer: bool,
-}
+
 /// A task that is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SuspendedFact {
@@ -109,6 +94,7 @@ pub struct SuspendedFact {
     #[serde(rename = "at_most")]
     pub is_at_most: bool,
 }
+
 /// A thread that waits, and on what.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SleepFact {
@@ -125,6 +111,7 @@ pub struct SleepFact {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
 }
+
 /// On what a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -146,6 +133,7 @@ pub enum Asleep {
     /// The end of a thread.
     Thread,
 }
+
 /// What is known of the past of a lock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LockHistory {
