@@ -30,15 +30,11 @@ use std::collections::BTreeMap;
 use read_rip_ring::task_number;
 use serde::Serialize;
 
-use super::Kind;
-use super::facts::{Asleep, SleepFact};
-use super::finding::{Analysis, Basis, Confidence, Finding};
-use super::mentions::Mentions;
 use super::nobody_left::sleep_fact;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words};
+use super::{
+    Advice, Analysis, Asleep, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, SleepFact,
+    View, Words,
+};
 use crate::locks::{LockId, ThreadId, Wait};
 use crate::threads::ThreadState;
 use crate::units::agree;

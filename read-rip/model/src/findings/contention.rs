@@ -27,16 +27,12 @@
 
 use serde::Serialize;
 
-use super::Kind;
-use super::convoy;
-use super::facts::{HoldFact, LockHistory, Waiters};
-use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
-use super::mentions::Mentions;
+use super::finding::locks_of;
 use super::pasts::Past;
-use super::remarks::Advice;
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words};
+use super::{
+    Advice, Analysis, Basis, Confidence, Finding, HoldFact, Kind, LockHistory, Mentions, Paragraph, Roles,
+    View, Waiters, Words, convoy,
+};
 use crate::locks::{HoldState, Lock, LockId, Quantiles, Record};
 use crate::units::agree;
 

@@ -30,15 +30,13 @@
 
 use serde::Serialize;
 
-use super::Kind;
-use super::facts::{HoldFact, LockHistory, Waiters};
-use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
-use super::mentions::Mentions;
+use super::finding::locks_of;
 use super::pasts::Past;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words, lasting};
+use super::words::lasting;
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, LockHistory, Mentions, Paragraph,
+    Roles, View, Waiters, Words,
+};
 use crate::locations::LocationId;
 use crate::locks::{Hold, HoldState, LockId};
 

@@ -68,17 +68,13 @@ use foldhash::HashSet;
 use read_rip_ring::{LockType, TaskKind};
 use serde::Serialize;
 
-use super::Kind;
-use super::facts::{HoldFact, JoinFact, WaitFact};
-use super::finding::{Analysis, Basis, Confidence, Finding};
-use super::mentions::Mentions;
 use super::pollers::Pollers;
-use super::remarks::{Advice, Doubt, Premise};
-use super::roles::Roles;
-use super::task_waits;
-use super::view::View;
 use super::waits_for::{WaitsFor, grade_left_out};
-use super::words::{Paragraph, Words, in_parentheses, limit, shared};
+use super::words::{in_parentheses, limit, shared};
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, JoinFact, Kind, Mentions, Paragraph,
+    Premise, Roles, View, WaitFact, Words, task_waits,
+};
 use crate::locations::LocationId;
 use crate::locks::{LockId, TaskFacts, ThreadId};
 use crate::units::agree;

@@ -28,15 +28,10 @@
 use foldhash::HashSet;
 use serde::Serialize;
 
-use super::Kind;
-use super::facts::HoldFact;
-use super::finding::{Analysis, Basis, Confidence, Finding};
-use super::history;
-use super::mentions::Mentions;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words};
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Mentions, Paragraph, Roles, View,
+    Words, history,
+};
 use crate::locks::{HoldState, LockId, LockModel, Step, StepKind, ThreadId};
 
 /// See the file's description.

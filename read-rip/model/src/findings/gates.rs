@@ -12,9 +12,9 @@
 
 use foldhash::{HashMap, HashSet};
 
+use super::View;
 use super::history::HandedOver;
 use super::nesting::Mode;
-use super::view::View;
 use crate::locks::{LockId, StepKind, ThreadLocks};
 
 /// What is known of all gates.

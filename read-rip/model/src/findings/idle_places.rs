@@ -6,7 +6,7 @@
 
 use foldhash::HashSet;
 
-use super::view::View;
+use super::View;
 use crate::locks::{Doing, Seen, ThreadId};
 use crate::threads::ThreadState;
 

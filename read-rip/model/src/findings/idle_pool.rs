@@ -25,8 +25,8 @@
 
 use foldhash::HashMap;
 
+use super::View;
 use super::standstill::{Group, Root, groups};
-use super::view::View;
 use crate::locations::{Location, LocationId};
 use crate::locks::{HoldState, LockId, Step, StepKind, ThreadId};
 

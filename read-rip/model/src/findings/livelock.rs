@@ -35,15 +35,11 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
-use super::Kind;
-use super::finding::{Analysis, Basis, Confidence, Finding};
 use super::graph::{Edge, Graph};
-use super::history;
-use super::mentions::Mentions;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words};
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words,
+    history,
+};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;

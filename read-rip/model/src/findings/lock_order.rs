@@ -44,17 +44,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Kind;
-use super::finding::{Analysis, Basis, Confidence, Finding, Limit, locks_of};
+use super::finding::locks_of;
 use super::graph::{Edge, Graph};
 use super::kin::Kin;
-use super::mentions::Mentions;
 use super::order_cycles::{Cycle, Search, is_one_after_the_other};
 use super::orders::{Occurrence, Orders};
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words, in_parentheses};
+use super::words::in_parentheses;
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Limit, Mentions, Paragraph, Roles, View, Words,
+};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockName, ThreadId};
 use crate::units::agree;

@@ -26,16 +26,12 @@
 
 use serde::Serialize;
 
-use super::Kind;
-use super::facts::{HoldFact, SuspendedFact, Waiters};
-use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
-use super::idle_pool;
-use super::mentions::Mentions;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::task_waits;
-use super::view::View;
-use super::words::{Paragraph, Words, shared};
+use super::finding::locks_of;
+use super::words::shared;
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Mentions, Paragraph, Roles,
+    SuspendedFact, View, Waiters, Words, idle_pool, task_waits,
+};
 use crate::locations::LocationId;
 use crate::locks::HoldState;
 use crate::threads::ThreadState;

@@ -47,21 +47,18 @@ use foldhash::HashSet;
 use read_rip_ring::TaskKind;
 use serde::Serialize;
 
-use super::facts::{Asleep, HoldFact, JoinFact, LockHistory, SuspendedFact, Waiters};
-use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
+use super::finding::locks_of;
 use super::idle_places::IdlePlaces;
-use super::idle_pool;
-use super::mentions::Mentions;
 use super::nobody_left::asleep;
 use super::pasts::Pasts;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::stall;
 use super::standstill::{self, Group, Root};
-use super::task_waits;
-use super::view::{Length, View};
-use super::words::{Paragraph, Words, lasting, limit};
-use super::{Evidence, Kind};
+use super::view::Length;
+use super::words::{lasting, limit};
+use super::{
+    Advice, Analysis, Asleep, Basis, Confidence, Doubt, Evidence, Finding, HoldFact, JoinFact, Kind,
+    LockHistory, Mentions, Paragraph, Roles, SuspendedFact, View, Waiters, Words, idle_pool, stall,
+    task_waits,
+};
 use crate::locations::LocationId;
 use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
 use crate::threads::ThreadState;

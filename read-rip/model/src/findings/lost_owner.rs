@@ -32,15 +32,11 @@
 use foldhash::HashMap;
 use serde::Serialize;
 
-use super::Kind;
-use super::facts::{HoldFact, Waiters};
-use super::finding::{Analysis, Basis, Confidence, Finding};
 use super::history::is_acquisition;
-use super::mentions::Mentions;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words};
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Mentions, Paragraph, Roles, View,
+    Waiters, Words,
+};
 use crate::locks::{Lock, LockId, LockModel, Step, StepKind};
 use crate::units::agree;
 

@@ -41,17 +41,13 @@ use std::collections::BTreeMap;
 use read_rip_ring::LockType;
 use serde::Serialize;
 
-use super::Kind;
-use super::facts::{Asleep, SleepFact};
-use super::finding::{Analysis, Basis, Confidence, Finding};
-use super::mentions::Mentions;
 use super::nobody_left::{is_explained, sleep_fact};
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
 use super::task_waits::task_of;
-use super::view::{Length, View};
-use super::words::{Paragraph, Words};
-use super::{Balance, Outcome};
+use super::view::Length;
+use super::{
+    Advice, Analysis, Asleep, Balance, Basis, Confidence, Doubt, Finding, Kind, Mentions, Outcome, Paragraph,
+    Roles, SleepFact, View, Words,
+};
 use crate::locations::LocationId;
 use crate::locks::{Awaited, Doing, Signal, ThreadId, ThreadLocks, Wait};
 use crate::threads::ThreadState;

@@ -40,14 +40,10 @@
 use read_rip_ring::IncidentKind;
 use serde::Serialize;
 
-use super::Kind;
-use super::finding::{Analysis, Basis, Confidence, Finding};
-use super::mentions::Mentions;
 use super::named::named;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words};
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words,
+};
 use crate::locations::LocationId;
 use crate::locks::{
     Doing, EndOfCondition, LockId, LockIncident, Seen, Signal, StepKind, ThreadId, ThreadLocks,

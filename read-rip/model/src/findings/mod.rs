@@ -119,7 +119,9 @@ pub use words::{Names, Paragraph, Verbs, doing, members};
 
 use finding::Basis;
 use named::named;
+use roles::Roles;
 use serde::Serialize;
+use words::Words;
 
 named! {
     /// What is wrong. The name is what suppression files and scripts use.

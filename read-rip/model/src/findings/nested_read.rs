@@ -27,14 +27,11 @@
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
-use super::Kind;
-use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
+use super::finding::locks_of;
 use super::history::{self, is_acquisition};
-use super::mentions::Mentions;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words};
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words,
+};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, ThreadId};
 

@@ -27,16 +27,12 @@
 use read_rip_ring::TaskKind;
 use serde::Serialize;
 
-use super::Kind;
-use super::facts::SuspendedFact;
-use super::finding::{Analysis, Basis, Confidence, Finding};
-use super::mentions::Mentions;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
 use super::starved_runtime::and_more;
 use super::task_waits::{suspended, task_of};
-use super::view::View;
-use super::words::{Paragraph, Words};
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, SuspendedFact,
+    View, Words,
+};
 use crate::locks::{LockId, Ownership, ThreadId};
 use crate::units::{agree, counted};
 

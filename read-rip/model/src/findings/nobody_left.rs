@@ -27,14 +27,10 @@
 use read_rip_ring::LockType;
 use serde::Serialize;
 
-use super::Kind;
-use super::facts::{Asleep, SleepFact};
-use super::finding::{Analysis, Basis, Confidence, Finding};
-use super::mentions::Mentions;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words};
+use super::{
+    Advice, Analysis, Asleep, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, SleepFact,
+    View, Words,
+};
 use crate::locks::{Awaited, LockModel, ThreadId, ThreadLocks, Wait};
 
 /// See the file's description.

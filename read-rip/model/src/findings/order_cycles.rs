@@ -2,11 +2,11 @@
 
 use foldhash::{HashMap, HashSet};
 
+use super::View;
 use super::graph::Graph;
 use super::kin::Kin;
 use super::nesting::Nesting;
 use super::orders::{Edges, Occurrence};
-use super::view::View;
 use crate::locks::LockId;
 
 /// To compare this many gates, or to look at this many edges, costs the search a step.

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use foldhash::HashMap;
 
+use super::View;
 use super::gates::{self, Gates};
 use super::history::{self, Held};
 use super::kin::Kin;
 use super::lock_order::Acquisition;
 use super::nesting::{Mode, NOTHING, Nesting, Node};
 use super::replaced::replaced;
-use super::view::View;
 use crate::locks::{LockId, Step, StepKind, ThreadId};
 
 /// At most this many occurrences of an edge are kept; they differ in thread, modes or gates.

@@ -30,13 +30,11 @@ use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashSet};
 
-use super::Kind;
-use super::finding::{Analysis, Confidence, Finding, locks_of};
+use super::finding::locks_of;
 use super::history::{self, Held};
 use super::lock_order::{Acquisition, OrderCycle, OrderEdge};
-use super::remarks::{Advice, Doubt};
 use super::replaced::replaced;
-use super::view::View;
+use super::{Advice, Analysis, Confidence, Doubt, Finding, Kind, View};
 use crate::locks::{LockId, LockName, Step, StepKind, ThreadLocks};
 
 /// See the file's description.

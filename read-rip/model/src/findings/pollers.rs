@@ -14,8 +14,8 @@
 use foldhash::{HashMap, HashSet};
 use read_rip_ring::{Runtime, TaskKind};
 
+use super::View;
 use super::task_waits::task_of;
-use super::view::View;
 use crate::locks::ThreadId;
 
 /// The threads of which any one may poll a task.

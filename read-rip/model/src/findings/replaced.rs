@@ -2,8 +2,8 @@
 
 use foldhash::{HashMap, HashSet};
 
+use super::View;
 use super::per_lock::PerLock;
-use super::view::View;
 use crate::locks::{LockId, StepKind};
 
 /// The locks at whose address there was more than one lock: a lock was destroyed there, or initialised again. Which of

@@ -35,16 +35,13 @@
 use foldhash::HashMap;
 use serde::Serialize;
 
-use super::Kind;
-use super::finding::{Analysis, Basis, Confidence, Finding};
 use super::idle_places::IdlePlaces;
 use super::idle_pool::pools;
-use super::mentions::Mentions;
 use super::nobody_left::is_explained;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words, doing, lasting};
+use super::words::lasting;
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words, doing,
+};
 use crate::locations::LocationId;
 use crate::locks::{Doing, Seen, ThreadId};
 use crate::units::agree;

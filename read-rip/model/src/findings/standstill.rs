@@ -12,7 +12,7 @@
 pub(super) use super::group::{Group, Root};
 use foldhash::HashMap;
 
-use super::view::View;
+use super::View;
 use crate::locks::{Hold, HoldState, LockId, ThreadId, Wait};
 use crate::threads::ThreadState;
 

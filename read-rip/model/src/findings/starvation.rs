@@ -32,14 +32,10 @@
 
 use serde::Serialize;
 
-use super::Kind;
-use super::facts::WaitFact;
-use super::finding::{Analysis, Basis, Confidence, Finding, locks_of};
-use super::mentions::Mentions;
-use super::remarks::Advice;
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words};
+use super::finding::locks_of;
+use super::{
+    Advice, Analysis, Basis, Confidence, Finding, Kind, Mentions, Paragraph, Roles, View, WaitFact, Words,
+};
 use crate::locks::{Hold, LockId, LockModel, StepKind, ThreadLocks, Wait};
 use crate::units::agree;
 

@@ -32,15 +32,14 @@ use foldhash::{HashMap, HashSet};
 use read_rip_ring::{Runtime, TaskKind};
 use serde::Serialize;
 
-use super::Kind;
-use super::finding::{Analysis, Basis, Confidence, Finding, threads_of};
-use super::mentions::Mentions;
+use super::finding::threads_of;
 use super::pollers::Pollers;
-use super::remarks::{Advice, Doubt, Premise};
-use super::roles::Roles;
 use super::task_waits::task_of;
-use super::view::{Length, View};
-use super::words::{Names, Paragraph, Words};
+use super::view::Length;
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Names, Paragraph, Premise, Roles,
+    View, Words,
+};
 use crate::locations::LocationId;
 use crate::locks::{TaskFacts, ThreadId};
 use crate::units::{agree, counted};

@@ -18,9 +18,7 @@ use std::fmt;
 
 use regex::Regex;
 
-use super::Kind;
-use super::finding::Finding;
-use super::view::View;
+use super::{Finding, Kind, View};
 use crate::locations::Location;
 use crate::locks::LockName;
 

@@ -3,9 +3,9 @@
 
 use serde::Serialize;
 
+use super::View;
 use super::starved_runtime::{self, PollFact};
 use super::task_waits::task_of;
-use super::view::View;
 use crate::locks::{Hold, Peer, TaskDoes, TaskWait, ThreadId, ThreadLocks, task_does};
 use crate::threads::ThreadState;
 

@@ -4,14 +4,11 @@ use read_rip_ring::TaskKind;
 
 use super::abandoned_channel::AbandonedChannel;
 use super::deadlock::Deadlock;
-use super::finding::Confidence;
-use super::finding::Finding;
 use super::long_hold::LongHold;
 use super::long_wait::LongWait;
 use super::never_woken::NeverWokenTask;
-use super::remarks::{Advice, Doubt, Premise};
 use super::testing::{NOW, SECOND, Scene};
-use super::{Blocker, Evidence, Kind, WaitEdge};
+use super::{Advice, Blocker, Confidence, Doubt, Evidence, Finding, Kind, Premise, WaitEdge};
 use crate::locks::{Ownership, TaskFacts, TaskFuture, TaskJoin, ThreadId, Wait};
 use crate::threads::ThreadState;
 

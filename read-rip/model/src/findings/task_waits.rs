@@ -22,8 +22,7 @@
 //! of these threads waits for a lock, the task waits for all of them to return, or for one: an edge to each poll is a
 //! premise of a deadlock only if all of them are part of it, which `deadlock` checks.
 
-use super::facts::SuspendedFact;
-use super::view::View;
+use super::{SuspendedFact, View};
 use crate::locks::{
     Lock, LockId, TaskFacts, TaskPlace, TaskWait, ThreadId, ThreadLocks, Wait, task_place, task_since,
 };

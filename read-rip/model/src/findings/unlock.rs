@@ -28,14 +28,10 @@
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
-use super::Kind;
-use super::finding::{Analysis, Basis, Confidence, Finding};
 use super::history::{self, is_acquisition};
-use super::mentions::Mentions;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
-use super::view::View;
-use super::words::{Paragraph, Words};
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words,
+};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId};
 

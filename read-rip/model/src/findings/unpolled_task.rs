@@ -27,17 +27,14 @@
 use read_rip_ring::TaskKind;
 use serde::Serialize;
 
-use super::finding::{Analysis, Basis, Confidence, Finding};
-use super::mentions::Mentions;
 use super::pollers::Pollers;
-use super::remarks::{Advice, Doubt};
-use super::roles::Roles;
 use super::starved_runtime::{BusyRuntime, ReadyTasks};
 use super::starved_runtime::{is_long_ready, ready_tasks};
 use super::task_waits::task_of;
-use super::view::View;
-use super::words::{Paragraph, Words};
-use super::{Evidence, Kind};
+use super::{
+    Advice, Analysis, Basis, Confidence, Doubt, Evidence, Finding, Kind, Mentions, Paragraph, Roles, View,
+    Words,
+};
 use crate::locks::ThreadId;
 use crate::units::{agree, counted};
 

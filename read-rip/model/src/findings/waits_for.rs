@@ -5,13 +5,11 @@
 use read_rip_ring::SequenceBits;
 
 use super::deadlock::ChannelFact;
-use super::finding::Confidence;
 use super::graph::{Edge, Graph};
 use super::history::HandedOver;
 use super::pollers::{self, Blocked, Pollers};
-use super::remarks::Doubt;
 use super::task_waits::{self, Wakers};
-use super::view::View;
+use super::{Confidence, Doubt, View};
 use crate::locks::{Hold, HoldState, Join, Lock, LockId, Ownership, ThreadId, Wait};
 use crate::threads::ThreadState;
 

@@ -4,14 +4,11 @@
 use read_rip_ring::TaskKind;
 
 use super::deadlock::Deadlock;
-use super::finding::Confidence;
-use super::finding::Finding;
-use super::remarks::{Advice, Doubt, Premise};
 use super::starved_runtime::StarvedRuntime;
 use super::task_tests::one;
 use super::testing::{NOW, SECOND, Scene};
 use super::unpolled_task::UnpolledTask;
-use super::{Evidence, Kind, WaitEdge};
+use super::{Advice, Confidence, Doubt, Evidence, Finding, Kind, Premise, WaitEdge};
 use crate::locks::ThreadId;
 
 /// A task holds a lock of threads over an await, and both workers of its executor wait for that lock in polls.
