@@ -23,12 +23,13 @@
 //! A thread that is stuck under a lock which only threads of its kind acquire, at one place, looks the same. A pool
 //! with a second place that takes the lock, for instance to close the queue, is reported once a thread waits there.
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use super::View;
 use super::standstill::{Group, Root, groups};
 use crate::locations::{Location, LocationId};
-use crate::locks::{HoldState, LockId, Step, StepKind, ThreadId};
+use crate::locks::{Doing, HoldState, LockId, Seen, Step, StepKind, ThreadId};
+use crate::threads::ThreadState;
 
 /// A place in the source, for comparisons.
 pub(super) type Place<'v> = (&'v str, Option<(&'v str, u32)>, Option<u64>);
@@ -140,6 +141,39 @@ pub(super) fn pools(view: &View<'_>) -> Vec<IdlePool> {
 /// A name without its digits.
 fn stem(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|letter| !letter.is_ascii_digit())
+}
+
+/// The functions in which threads wait for what others bring, or what comes from outside.
+///
+/// In many pools one thread at a time waits for work, and the others wait for their turn at a lock: in the function in
+/// which the first one waits for work. Only the stacks of threads that recorded nothing are known.
+pub(super) struct IdlePlaces<'v> {
+    functions: HashSet<&'v str>,
+}
+
+impl<'v> IdlePlaces<'v> {
+    pub(super) fn of(view: &'v View<'_>) -> IdlePlaces<'v> {
+        let present = view.now.threads.iter().filter(|thread| thread.state == ThreadState::Present);
+        let waits_for_work = |seen: &Seen| matches!(seen.doing, Doing::WaitsInside | Doing::WaitsOutside);
+        let seen = present.filter_map(|thread| thread.seen).filter(waits_for_work);
+        IdlePlaces { functions: seen.filter_map(|seen| function(view, &seen)).collect() }
+    }
+
+    /// Whether a thread stands in such a function. Nothing is claimed of a thread that stands in no known function: it
+    /// may.
+    pub(super) fn has(&self, view: &View<'_>, seen: &Seen) -> bool {
+        function(view, seen).is_none_or(|function| self.functions.contains(function))
+    }
+
+    /// Whether all of these threads do.
+    pub(super) fn has_all(&self, view: &View<'_>, threads: &[ThreadId]) -> bool {
+        threads.iter().all(|&id| view.now.threads[id].seen.is_some_and(|seen| self.has(view, &seen)))
+    }
+}
+
+/// The function in which a thread stands.
+fn function<'v>(view: &View<'v>, seen: &Seen) -> Option<&'v str> {
+    seen.place.map(|place| &*view.locations[place].full_function)
 }
 
 /// An idle pool, or what looks like one.

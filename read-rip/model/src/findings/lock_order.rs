@@ -42,23 +42,27 @@
 
 use std::collections::BTreeMap;
 
+use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::finding::locks_of;
+use super::gates::{self, Gates};
 use super::graph::{Edge, Graph};
+use super::history::{self, Held};
 use super::kin::Kin;
-use super::order_cycles::{Cycle, Search, is_one_after_the_other};
-use super::orders::{Occurrence, Orders};
+use super::nesting::{Mode, NOTHING, Nesting, Node};
+use super::replaced::replaced;
 use super::words::in_parentheses;
 use super::{
     Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Limit, Mentions, Paragraph, Roles, View, Words,
 };
 use crate::locations::LocationId;
-use crate::locks::{LockId, LockName, ThreadId};
+use crate::locks::{LockId, LockName, Step, StepKind, ThreadId};
 use crate::units::agree;
 
 /// See the file's description.
 pub(super) struct LockOrder;
+
 /// At most this many findings are made.
 const FINDINGS_MAX: usize = 20;
 /// Steps of the search for cycles, in one component and in all.
@@ -141,14 +145,16 @@ impl Analysis for LockOrder {
         is_cut.then_some(Limit::LockOrders)
     }
 }
+
 /// The name of the group that a lock is reported with: the name of the lock, or the location of its acquisition.
-fn group_name(view: &View<'_>, lock: LockId) -> String {
+pub(super) fn group_name(view: &View<'_>, lock: LockId) -> String {
     match &view.now.locks[lock].name {
         LockName::Given(name) | LockName::Symbol(name) => name.clone(),
         LockName::Location(location) => format!("\0{location}"),
         LockName::None => format!("\0\0{lock}"),
     }
 }
+
 fn finding(view: &View<'_>, cycle: Cycle, similar: usize, unlisted: usize) -> Finding {
     let (confidence, doubt) = match is_one_after_the_other(view, &cycle) {
         true => (Confidence::Suspected, Doubt::OneAfterTheOther),
@@ -164,6 +170,417 @@ fn finding(view: &View<'_>, cycle: Cycle, similar: usize, unlisted: usize) -> Fi
     finding.threads_hurt = threads_hurt;
     finding.doubts = vec![doubt];
     finding
+}
+
+/// At most this many occurrences of an edge are kept; they differ in thread, modes or gates.
+const OCCURRENCES_MAX: usize = 16;
+/// At most this many of them are of one thread in the same modes; they differ in whom it had created and joined before.
+const STRETCHES_MAX: usize = 4;
+/// At most this many occurrences of all edges are kept. If there are more, those from the outer ones of many held locks
+/// are left out.
+const OCCURRENCES_ALL: usize = 100_000;
+/// Lists of held locks, in addition to one for each step of a history.
+const NODES_SPARE: usize = 1 << 16;
+
+/// A thread that acquired one lock while it held another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Occurrence {
+    thread: ThreadId,
+    held: Acquisition,
+    acquired: Acquisition,
+    /// All that it held.
+    gates: Node,
+    /// The sequence of the first time that it acquired the lock that it held.
+    first: u64,
+    /// The sequence of the last time that it acquired the other one.
+    last: u64,
+    /// How many of the locks that it held it acquired after `held`.
+    inner: usize,
+}
+
+/// The occurrences of each edge. Ordered, so that the output is the same each time.
+type Edges = BTreeMap<(LockId, LockId), Vec<Occurrence>>;
+
+/// The orders in which threads acquired locks, as far as they can be part of a cycle.
+struct Orders {
+    edges: Edges,
+    nesting: Nesting,
+    /// A limit was reached: some orders are left out.
+    is_cut: bool,
+}
+
+impl Orders {
+    /// Looks at the threads twice. A thread that acquires N locks one inside the other makes N*N/2 edges, and mostly
+    /// none of them is in a cycle. So the first look finds the locks that are in cycles, and only the second collects
+    /// edges.
+    fn of(view: &View<'_>, kin: &Kin<'_>) -> Orders {
+        let steps = view.now.threads.iter().map(|thread| thread.steps.len()).sum::<usize>();
+        let mut nesting = Nesting::new(NODES_SPARE + steps);
+        let mut is_cut = false;
+        let (replaced, gates) = (replaced(view), Gates::new(view));
+        let mut nested = Vec::new();
+        for id in (0..view.now.threads.len()).filter(|&id| view.is_nesting(id)) {
+            let mut is_nested = false;
+            acquisitions(view, &gates, id, |acquired, held, passed, _| {
+                match nesting.node(modes(held, passed)) {
+                    Some(node) => {
+                        is_nested |= node != NOTHING;
+                        if !replaced.contains(&acquired.lock) {
+                            nesting.acquired(node, acquired.lock);
+                        }
+                    }
+                    None => is_cut = true,
+                }
+            });
+            if is_nested {
+                nested.push(id);
+            }
+        }
+        let mut edges = CyclicEdges::of(&nesting.cyclic_locks(view.now.locks.len()), kin);
+        for id in nested {
+            acquisitions(view, &gates, id, |acquired, held, passed, sequence| {
+                if let Some(node) = nesting.node(modes(held, passed)) {
+                    edges.add(id, (acquired, sequence), held, node);
+                }
+            });
+        }
+        Orders { nesting, is_cut: is_cut || edges.is_cut(), edges: edges.edges }
+    }
+}
+
+/// What a thread holds, or passed, that keeps others out.
+fn modes(held: &[Held], passed: &[Mode]) -> impl Iterator<Item = Mode> {
+    let held = held.iter().filter(|held| !held.is_in_condition_wait);
+    held.map(|held| (held.lock, held.is_shared)).chain(passed.iter().copied())
+}
+
+/// Visits each acquisition of a thread that gives its locks an order, with what the thread held and which gates it had
+/// passed.
+fn acquisitions(
+    view: &View<'_>,
+    gates: &Gates<'_>,
+    id: ThreadId,
+    mut visit: impl FnMut(Acquisition, &[Held], &[Mode], u64),
+) {
+    let thread = &view.now.threads[id];
+    if !history::is_complete(thread) {
+        return;
+    }
+    let passages = gates.passages(thread);
+    let mut visit = |acquired: Acquisition, held: &[Held], sequence: u64| {
+        // A thread that holds the lock already adds no order when it acquires it again.
+        if modes(held, &[]).any(|(lock, _)| lock == acquired.lock) || gates.is_handed_over(acquired.lock) {
+            return;
+        }
+        let mut passed: Vec<Mode> = gates::passed(&passages, sequence).collect();
+        let (handed_over, own): (Vec<Held>, Vec<Held>) =
+            held.iter().partition(|held| gates.is_handed_over(held.lock));
+        if handed_over.is_empty() {
+            visit(acquired, held, &passed, sequence);
+        } else {
+            passed.extend(modes(&handed_over, &[]));
+            visit(acquired, &own, &passed, sequence);
+        }
+    };
+    let blocks = |step: &Step| history::is_acquisition(step) && !step.is_try;
+    let held = history::replay(thread, |step, held| {
+        let Some(lock) = step.lock.filter(|_| !held.is_empty()) else { return };
+        let (is_shared, location) = (step.is_shared, step.location);
+        if blocks(step) {
+            visit(Acquisition { lock, location, is_shared }, held, step.sequence);
+        } else if step.kind == StepKind::ConditionWoken {
+            // The end of a condition wait acquires the lock again.
+            let others: Vec<Held> = held.iter().filter(|held| held.lock != lock).copied().collect();
+            visit(Acquisition { lock, location, is_shared: false }, &others, step.sequence);
+        }
+    });
+    let Some(wait) = view.wait(id).filter(|wait| !wait.is_timed) else { return };
+    // The table is exact about the present. Releases by other threads are not in this thread's history.
+    let is_held = |held: &&Held| thread.holds.iter().any(|hold| hold.lock == held.lock);
+    let mut held: Vec<Held> =
+        held.iter().filter(is_held).filter(|held| held.lock != wait.lock).copied().collect();
+    for hold in &thread.holds {
+        if hold.lock != wait.lock
+            && !held.iter().any(|held| held.lock == hold.lock)
+            && let Some(location) = hold.location
+        {
+            let (lock, is_shared) = (hold.lock, hold.is_shared);
+            let (times, is_in_condition_wait, since, is_older) = (1, false, 0, true);
+            held.push(Held { lock, is_shared, location, times, is_in_condition_wait, since, is_older });
+        }
+    }
+    let acquired = Acquisition { lock: wait.lock, location: wait.location, is_shared: wait.is_shared };
+    visit(acquired, &held, u64::MAX);
+}
+
+/// Collects the edges between locks of one group of cyclic locks.
+struct CyclicEdges<'a> {
+    kin: &'a Kin<'a>,
+    edges: Edges,
+    occurrences: usize,
+    /// The group of each cyclic lock.
+    groups: HashMap<LockId, usize>,
+    /// An edge leads from each of this many innermost held locks.
+    reach: usize,
+    is_full: bool,
+}
+
+impl<'a> CyclicEdges<'a> {
+    fn of(groups: &[Vec<LockId>], kin: &'a Kin<'a>) -> CyclicEdges<'a> {
+        let mut group_of = HashMap::default();
+        for (group, locks) in groups.iter().enumerate() {
+            group_of.extend(locks.iter().map(|&lock| (lock, group)));
+        }
+        let (edges, reach) = (Edges::new(), usize::MAX);
+        CyclicEdges { kin, edges, occurrences: 0, groups: group_of, reach, is_full: false }
+    }
+
+    fn is_cut(&self) -> bool {
+        self.is_full || self.reach < usize::MAX
+    }
+
+    /// Adds the edges from all that a thread holds to what it acquires.
+    fn add(&mut self, thread: ThreadId, (acquired, last): (Acquisition, u64), held: &[Held], gates: Node) {
+        let Some(&group) = self.groups.get(&acquired.lock) else { return };
+        let innermost = held.iter().rev().filter(|held| !held.is_in_condition_wait).enumerate();
+        for (inner, from) in innermost.take(self.reach) {
+            if self.groups.get(&from.lock) != Some(&group) {
+                continue;
+            }
+            self.is_full = self.occurrences >= OCCURRENCES_ALL && self.reach == 1;
+            if self.is_full {
+                return;
+            }
+            let held = Acquisition { lock: from.lock, location: from.location, is_shared: from.is_shared };
+            let new = Occurrence { thread, held, acquired, gates, first: from.since, last, inner };
+            let occurrences = self.edges.entry((from.lock, acquired.lock)).or_default();
+            if let Some(at) = place_of(occurrences, &new, self.kin) {
+                let known = &mut occurrences[at];
+                known.last = known.last.max(last);
+                known.first = known.first.min(from.since);
+            } else if occurrences.len() < OCCURRENCES_MAX {
+                occurrences.push(new);
+                self.occurrences += 1;
+            }
+        }
+        while self.occurrences > OCCURRENCES_ALL && self.reach > 1 {
+            self.shorten();
+        }
+    }
+
+    /// Leaves out the outer half of the locks from which edges lead.
+    fn shorten(&mut self) {
+        let occurrences = || self.edges.values().flatten();
+        let longest = occurrences().map(|occurrence| occurrence.inner + 1).max().unwrap_or(1);
+        self.reach = (longest / 2).max(1);
+        let reach = self.reach;
+        self.edges.values_mut().for_each(|of_edge| of_edge.retain(|occurrence| occurrence.inner < reach));
+        self.edges.retain(|_, of_edge| !of_edge.is_empty());
+        self.occurrences = self.edges.values().map(Vec::len).sum();
+    }
+}
+
+/// Which of the known occurrences of an edge a new one is like: of the same thread, in the same modes, and between the
+/// same creations and joins of threads. If there are many such stretches of time, the last one takes the others in.
+fn place_of(known: &[Occurrence], new: &Occurrence, kin: &Kin<'_>) -> Option<usize> {
+    let alike = || known.iter().enumerate().filter(|(_, known)| known.is_alike(new));
+    let stretch = |of: &Occurrence| (kin.stretch(of.thread, of.first), kin.stretch(of.thread, of.last));
+    let same = alike().find(|(_, known)| stretch(known) == stretch(new));
+    same.or_else(|| alike().nth(STRETCHES_MAX - 1)).map(|(at, _)| at)
+}
+
+impl Occurrence {
+    /// Whether the same thread did the same, maybe elsewhere in the source.
+    fn is_alike(&self, other: &Occurrence) -> bool {
+        let modes = |occurrence: &Occurrence| (occurrence.held.is_shared, occurrence.acquired.is_shared);
+        self.thread == other.thread && modes(self) == modes(other) && self.gates == other.gates
+    }
+}
+
+/// To compare this many gates, or to look at this many edges, costs the search a step.
+const LOOKS_A_STEP: usize = 64;
+/// The longest cycle that is searched for.
+const LENGTH_MAX: usize = 50;
+/// The occurrences of the edges of a cycle.
+type Cycle = Vec<Occurrence>;
+
+/// Whether two parts of a cycle cannot happen at the same time: one thread did its part before it created the other
+/// thread, or after it had joined it.
+fn is_ordered(kin: &Kin<'_>, cycle: &[Occurrence]) -> bool {
+    let is_before = |one: &Occurrence, other: &Occurrence| {
+        kin.is_before_creation(one.thread, one.last, other.thread)
+            || kin.is_after_join(other.thread, other.first, one.thread)
+    };
+    cycle.iter().any(|one| cycle.iter().any(|other| one.thread != other.thread && is_before(one, other)))
+}
+
+/// Whether one thread did its part of a cycle before another one recorded anything, the last time that it did it.
+fn is_one_after_the_other(view: &View<'_>, cycle: &[Occurrence]) -> bool {
+    let is_before = |one: &Occurrence, other: &Occurrence| {
+        let (first, then) = (&view.now.threads[one.thread], &view.now.threads[other.thread]);
+        let has_exited = first.exited_ns.is_some_and(|exited_ns| exited_ns < then.claimed_ns);
+        let is_main = first.is_first && first.tid == first.pid;
+        let is_earlier = is_main && first.pid == then.pid && one.last < then.first_slot_count;
+        has_exited || is_earlier
+    };
+    cycle.iter().any(|one| cycle.iter().any(|other| one.thread != other.thread && is_before(one, other)))
+}
+
+/// Searches a component for cycles of growing length.
+struct Search<'a> {
+    view: &'a View<'a>,
+    kin: &'a Kin<'a>,
+    edges: &'a Edges,
+    graph: &'a Graph,
+    nesting: &'a Nesting,
+    steps: usize,
+    /// The search ended before it was complete.
+    is_cut: bool,
+    path: Vec<&'a Occurrence>,
+    /// The gates of all occurrences on the path: how many hold each shared, and how many exclusively.
+    gates: HashMap<LockId, (usize, usize)>,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        view: &'a View<'a>,
+        kin: &'a Kin<'a>,
+        (edges, graph, nesting): (&'a Edges, &'a Graph, &'a Nesting),
+        steps: usize,
+    ) -> Search<'a> {
+        Search {
+            view,
+            kin,
+            edges,
+            graph,
+            nesting,
+            steps,
+            is_cut: false,
+            path: Vec::new(),
+            gates: HashMap::default(),
+        }
+    }
+
+    /// All shortest cycles, each once, as the occurrences of their edges.
+    fn cycles(&mut self, component: &[LockId]) -> Vec<Cycle> {
+        let members: HashSet<LockId> = component.iter().copied().collect();
+        let mut cycles = Vec::new();
+        for length in 2..=component.len().min(LENGTH_MAX) {
+            for &start in component {
+                if let Some(cycle) = self.cycle(start, length, &members) {
+                    cycles.push(cycle);
+                }
+            }
+            if !cycles.is_empty() || self.steps == 0 {
+                break;
+            }
+        }
+        self.is_cut = self.steps == 0 || (cycles.is_empty() && component.len() > LENGTH_MAX);
+        cycles
+    }
+
+    /// A cycle whose least lock is `start`, if there is one of threads that ran at the same time. Depth first; the
+    /// stack has the edges that are still to be tried.
+    fn cycle(&mut self, start: LockId, length: usize, members: &HashSet<LockId>) -> Option<Cycle> {
+        self.path.clear();
+        self.gates.clear();
+        let mut one_after_the_other = None;
+        let mut stack = vec![self.next(start, start, length, members)];
+        while let Some(untried) = stack.last_mut() {
+            let Some(occurrence) = untried.pop() else {
+                stack.pop();
+                self.pop();
+                continue;
+            };
+            self.spend(1);
+            if self.steps == 0 {
+                break;
+            }
+            if !self.fits(occurrence) {
+                continue;
+            }
+            let to = occurrence.acquired.lock;
+            if to != start {
+                self.push(occurrence);
+                let untried = self.next(to, start, length, members);
+                stack.push(untried);
+            } else if self.path.first().is_none_or(|first| excludes(occurrence, first)) {
+                let cycle: Cycle = self.path.iter().copied().chain([occurrence]).copied().collect();
+                if is_ordered(self.kin, &cycle) {
+                    continue;
+                }
+                if !is_one_after_the_other(self.view, &cycle) {
+                    return Some(cycle);
+                }
+                one_after_the_other.get_or_insert(cycle);
+            }
+        }
+        one_after_the_other
+    }
+
+    /// The edges from a lock that can be next on a path: back to its start if the path is long enough, else further.
+    fn next(
+        &mut self,
+        from: LockId,
+        start: LockId,
+        length: usize,
+        members: &HashSet<LockId>,
+    ) -> Vec<&'a Occurrence> {
+        if self.path.len() + 1 == length {
+            return self.edges.get(&(from, start)).into_iter().flatten().collect();
+        }
+        let targets = self.graph.targets(from);
+        self.spend(targets.len() / LOOKS_A_STEP);
+        let next = targets.iter().copied().filter(|&to| to > start && members.contains(&to));
+        next.flat_map(|to| &self.edges[&(from, to)]).collect()
+    }
+
+    fn spend(&mut self, steps: usize) {
+        self.steps = self.steps.saturating_sub(steps);
+    }
+
+    fn push(&mut self, occurrence: &'a Occurrence) {
+        self.path.push(occurrence);
+        self.count_gates(occurrence, |count| *count += 1);
+    }
+
+    fn pop(&mut self) {
+        if let Some(last) = self.path.pop() {
+            self.count_gates(last, |count| *count -= 1);
+        }
+    }
+
+    fn count_gates(&mut self, occurrence: &Occurrence, change: impl Fn(&mut usize)) {
+        let mut gates = 0;
+        for (gate, is_shared) in self.nesting.held(occurrence.gates) {
+            let (shared, exclusive) = self.gates.entry(gate).or_default();
+            change(if is_shared { shared } else { exclusive });
+            gates += 1;
+        }
+        self.spend(gates / LOOKS_A_STEP);
+    }
+
+    /// Whether an occurrence can happen at the same time as those on the path, and follows the last of them.
+    fn fits(&mut self, next: &Occurrence) -> bool {
+        if self.path.iter().any(|other| other.thread == next.thread)
+            || self.path.last().is_some_and(|last| !excludes(last, next))
+        {
+            return false;
+        }
+        let mut looks = 0;
+        let shares_gate = self.nesting.held(next.gates).any(|(gate, is_shared)| {
+            looks += 1;
+            let (shared, exclusive) = self.gates.get(&gate).copied().unwrap_or_default();
+            exclusive > 0 || (shared > 0 && !is_shared)
+        });
+        self.spend(looks / LOOKS_A_STEP);
+        !shares_gate
+    }
+}
+
+/// Whether `holder` holds what `waiter` acquires in a mode that keeps it out.
+fn excludes(waiter: &Occurrence, holder: &Occurrence) -> bool {
+    !(waiter.acquired.is_shared && holder.held.is_shared)
 }
 
 impl Basis for OrderCycle {

@@ -4,7 +4,6 @@ use read_rip_ring::Position;
 
 use super::*;
 use crate::findings::Evidence;
-use crate::findings::Memo;
 use crate::findings::testing::{NOW, SECOND, Scene, finding_about};
 use crate::locks::{StepKind, Steps};
 
@@ -201,15 +200,8 @@ fn nested(locks: usize, orders: usize) -> Scene {
 #[test]
 fn a_thousand_locks_held_at_once_make_no_edge_if_there_is_one_order() {
     let scene = nested(1000, 1);
-    let locations: Vec<_> = scene.locations.iter().collect();
-    let view = View {
-        now: &scene.model,
-        before: None,
-        locations: &locations,
-        threshold_ns: 1,
-        memo: Memo::default(),
-    };
-    let Orders { edges, nesting, is_cut } = Orders::of(&view, &Kin::of(view.now));
+    let orders = scene.with_view(|view| Orders::of(view, &Kin::of(view.now)));
+    let Orders { edges, nesting, is_cut } = orders;
     assert!(edges.is_empty() && !is_cut);
     assert_eq!(nesting.len(), 1000, "each list of held locks adds one lock to another list");
 }
@@ -218,19 +210,10 @@ fn a_thousand_locks_held_at_once_make_no_edge_if_there_is_one_order() {
 fn too_many_opposite_orders_are_compared_in_part_and_that_is_said() {
     let mut found = Vec::new();
     let scene = nested(1000, 2);
-    let locations: Vec<_> = scene.locations.iter().collect();
-    let view = View {
-        now: &scene.model,
-        before: None,
-        locations: &locations,
-        threshold_ns: 1,
-        memo: Memo::default(),
-    };
-    let limit = LockOrder.run_bounded(&view, &mut found);
+    let limit = scene.with_view(|view| LockOrder.run_bounded(view, &mut found));
     assert_eq!((found.len(), limit), (FINDINGS_MAX, Some(Limit::LockOrders)));
     let few = nested(100, 2);
-    let view = View { now: &few.model, memo: Memo::default(), ..view };
-    assert_eq!(LockOrder.run_bounded(&view, &mut Vec::new()), None);
+    assert_eq!(few.with_view(|view| LockOrder.run_bounded(view, &mut Vec::new())), None);
 }
 
 /// Two threads that acquire two locks in opposite orders.

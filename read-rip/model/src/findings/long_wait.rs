@@ -48,7 +48,7 @@ use read_rip_ring::TaskKind;
 use serde::Serialize;
 
 use super::finding::locks_of;
-use super::idle_places::IdlePlaces;
+use super::idle_pool::IdlePlaces;
 use super::nobody_left::asleep;
 use super::pasts::Pasts;
 use super::standstill::{self, Group, Root};

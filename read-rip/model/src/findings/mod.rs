@@ -14,9 +14,8 @@
 //! | `remarks`, `named` | doubts, premises and advice: a table each; stable names |
 //! | `mentions`, `roles`, `words` | what findings are about, labels for source lines, and the words of sentences |
 //! | `history`, `gates`, `kin`, `nesting`, `graph`, `pasts`, `per_lock`, `replaced` | tools of several analyses |
-//! | `orders`, `order_cycles` | the orders in which threads acquired locks, and the cycles in them |
 //! | `waits_for`, `task_waits` | the graph of waits, and what differs for tasks in it |
-//! | `group`, `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
+//! | `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
 //! | all others | an analysis each |
@@ -32,9 +31,7 @@ mod facts;
 mod finding;
 mod gates;
 mod graph;
-mod group;
 mod history;
-mod idle_places;
 mod idle_pool;
 mod kin;
 mod lines;
@@ -51,8 +48,6 @@ mod nested_read;
 mod nesting;
 mod never_woken;
 mod nobody_left;
-mod order_cycles;
-mod orders;
 mod own_order;
 mod pasts;
 mod per_lock;
@@ -292,7 +287,6 @@ fn doubt(found: &mut [Finding], doubt: Doubt) {
 mod tests {
     use super::testing::Scene;
     use super::*;
-    use crate::locations::Location;
 
     /// A server: a quarter of the threads hold a lock each, one in ten of the others waits for one, all have histories.
     fn server(threads: usize) -> Scene {
@@ -320,16 +314,8 @@ mod tests {
     #[test]
     fn time_does_not_grow_with_the_square_of_the_threads() {
         let scene = server(40_000);
-        let locations: Vec<&Location> = scene.locations.iter().collect();
-        let view = View {
-            now: &scene.model,
-            before: None,
-            locations: &locations,
-            threshold_ns: u64::MAX,
-            memo: Memo::default(),
-        };
         let began = std::time::Instant::now();
-        let found = run(&view);
+        let found = scene.with_threshold(u64::MAX, run);
         let took = began.elapsed();
         println!("{} findings in {took:?}", found.len());
         assert!(
@@ -353,15 +339,8 @@ mod tests {
         }
         let (thread, lock) = (scene.thread("keeps"), scene.lock("KEPT"));
         scene.holds(thread, lock);
-        let locations: Vec<&Location> = scene.locations.iter().collect();
-        let view = View {
-            now: &scene.model,
-            before: None,
-            locations: &locations,
-            threshold_ns: 1,
-            memo: Memo::default(),
-        };
-        let found: Vec<_> = run(&view).iter().map(|finding| (finding.confidence, finding.kind)).collect();
+        let found = scene.with_threshold(1, run);
+        let found: Vec<_> = found.iter().map(|finding| (finding.confidence, finding.kind)).collect();
         assert_eq!(found, [(Confidence::Proven, Kind::Deadlock), (Confidence::Suspected, Kind::LongHold)]);
     }
 }

@@ -32,10 +32,10 @@ use foldhash::{HashMap, HashSet};
 
 use super::finding::locks_of;
 use super::history::{self, Held};
-use super::lock_order::{Acquisition, OrderCycle, OrderEdge};
+use super::lock_order::{Acquisition, OrderCycle, OrderEdge, group_name};
 use super::replaced::replaced;
 use super::{Advice, Analysis, Confidence, Doubt, Finding, Kind, View};
-use crate::locks::{LockId, LockName, Step, StepKind, ThreadLocks};
+use crate::locks::{LockId, Step, StepKind, ThreadLocks};
 
 /// See the file's description.
 pub(super) struct OwnOrder;
@@ -93,15 +93,6 @@ impl Analysis for OwnOrder {
             finding.doubts = vec![Doubt::OneThread];
             found.push(finding);
         }
-    }
-}
-
-/// The name that groups locks: the name of the lock, or the location of its acquisition.
-fn group_name(view: &View<'_>, lock: LockId) -> String {
-    match &view.now.locks[lock].name {
-        LockName::Given(name) | LockName::Symbol(name) => name.clone(),
-        LockName::Location(location) => format!("\0{location}"),
-        LockName::None => format!("\0\0{lock}"),
     }
 }
 

@@ -35,8 +35,7 @@
 use foldhash::HashMap;
 use serde::Serialize;
 
-use super::idle_places::IdlePlaces;
-use super::idle_pool::pools;
+use super::idle_pool::{IdlePlaces, pools};
 use super::nobody_left::is_explained;
 use super::words::lasting;
 use super::{

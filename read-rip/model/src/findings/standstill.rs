@@ -9,12 +9,32 @@
 //! A thread of a cycle has no root: `deadlock` reports cycles. Each thread, wait and step is visited a fixed number of
 //! times, however long the queues are.
 
-pub(super) use super::group::{Group, Root};
 use foldhash::HashMap;
 
 use super::View;
 use crate::locks::{Hold, HoldState, LockId, ThreadId, Wait};
 use crate::threads::ThreadState;
+
+/// What keeps a group of threads waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Root {
+    /// This thread holds a lock, and does not wait for one itself.
+    Holder(ThreadId),
+    /// This lock, and no recorded thread is known to hold it.
+    Lock(LockId),
+}
+
+/// Threads that wait, directly or behind others, for one root.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) root: Root,
+    /// The lock that the root keeps and for which most threads wait.
+    pub(super) lock: LockId,
+    /// All threads that wait.
+    pub(super) threads: Vec<ThreadId>,
+    /// The locks for which they wait, each once.
+    pub(super) locks: Vec<LockId>,
+}
 
 impl Group {
     /// How the root holds the lock; `None` if no holder is known.

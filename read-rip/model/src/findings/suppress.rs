@@ -118,7 +118,6 @@ fn names_of(location: &Location) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::Memo;
     use crate::findings::testing::{Scene, finding_about};
 
     /// Whether some of these rules suppress a finding of this kind about a lock of this name.
@@ -126,16 +125,8 @@ mod tests {
         let mut scene = Scene::new();
         scene.lock(name);
         scene.location("/src/bank.rs", 35);
-        let locations: Vec<&Location> = scene.locations.iter().collect();
-        let view = View {
-            now: &scene.model,
-            before: None,
-            locations: &locations,
-            threshold_ns: 0,
-            memo: Memo::default(),
-        };
         let finding = finding_about(kind, &[0]);
-        rules.iter().any(|rule| rule.applies_to(&finding, &view))
+        scene.with_view(|view| rules.iter().any(|rule| rule.applies_to(&finding, view)))
     }
 
     #[test]

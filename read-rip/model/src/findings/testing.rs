@@ -199,20 +199,7 @@ impl Scene {
     }
 
     pub(super) fn waits_with(&mut self, thread: ThreadId, lock: LockId, change: impl Fn(&mut Wait)) {
-        let location = self.location("wait.rs", 10 + lock as u32);
-        let since_ns = Some(NOW - 12 * SECOND);
-        let mut wait = Wait {
-            thread,
-            lock,
-            is_shared: false,
-            is_upgradable: false,
-            location,
-            since_ns,
-            is_timed: false,
-            is_relock: false,
-            is_steady: true,
-            is_of_future: false,
-        };
+        let mut wait = self.wait(thread, lock, "wait.rs");
         change(&mut wait);
         if wait.is_relock {
             self.model.threads[thread].condition_wait = Some(lock);
@@ -224,6 +211,21 @@ impl Scene {
         }
         self.model.threads[thread].wait = Some(wait);
         self.model.locks[lock].waiters.push(wait);
+    }
+
+    fn wait(&mut self, thread: ThreadId, lock: LockId, file: &str) -> Wait {
+        Wait {
+            thread,
+            lock,
+            is_shared: false,
+            is_upgradable: false,
+            location: self.location(file, 10 + lock as u32),
+            since_ns: Some(NOW - 12 * SECOND),
+            is_timed: false,
+            is_relock: false,
+            is_steady: true,
+            is_of_future: false,
+        }
     }
 
     /// The thread waits on a condition variable, and has released this lock meanwhile.
@@ -268,19 +270,7 @@ impl Scene {
     pub(super) fn sleeps_on_semaphore(&mut self, thread: ThreadId, semaphore: LockId) {
         self.model.locks[semaphore].nature.lock_type = LockType::Semaphore;
         self.model.threads[thread].semaphore_wait = Some(semaphore);
-        let location = self.location("sleep.rs", 10 + semaphore as u32);
-        let sleep = Wait {
-            thread,
-            lock: semaphore,
-            is_shared: false,
-            is_upgradable: false,
-            location,
-            since_ns: Some(NOW - 12 * SECOND),
-            is_timed: false,
-            is_relock: false,
-            is_steady: true,
-            is_of_future: false,
-        };
+        let sleep = self.wait(thread, semaphore, "sleep.rs");
         self.model.threads[thread].sleep = Some(Box::new(sleep));
         self.model.locks[semaphore].semaphore_waiters.push(sleep);
     }
@@ -346,14 +336,13 @@ impl Scene {
 
     /// Calls `look` with a view of the scene.
     pub(super) fn with_view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
+        self.with_threshold(10 * SECOND, look)
+    }
+
+    pub(super) fn with_threshold<T>(&self, threshold_ns: u64, look: impl FnOnce(&View<'_>) -> T) -> T {
         let locations: Vec<&Location> = self.locations.iter().collect();
-        look(&View {
-            now: &self.model,
-            before: self.before.as_ref(),
-            locations: &locations,
-            threshold_ns: 10 * SECOND,
-            memo: Memo::default(),
-        })
+        let (now, before, memo) = (&self.model, self.before.as_ref(), Memo::default());
+        look(&View { now, before, locations: &locations, threshold_ns, memo })
     }
 
     /// Runs an analysis after others that have made these findings.

@@ -8,10 +8,10 @@ use foldhash::HashSet;
 use read_rip_ring::Runtime;
 
 use super::facts::{HoldFact, JoinFact, LockHistory, WaitFact, Waiters};
-use super::group::Group;
 use super::history::{self, HandedOver};
 use super::pasts::Pasts;
 use super::remarks::Premise;
+use super::standstill::Group;
 use crate::locations::Location;
 use crate::locks::{Hold, Join, Lock, LockId, LockModel, Ownership, Quantiles, ThreadId, Wait};
 use crate::threads::ThreadState;
