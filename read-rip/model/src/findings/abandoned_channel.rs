@@ -32,8 +32,8 @@ use serde::Serialize;
 
 use super::nobody_left::sleep_fact;
 use super::{
-    Advice, Analysis, Asleep, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, SleepFact,
-    View, Words,
+    About, Advice, Analysis, Asleep, Basis, Confidence, Doubt, Finding, Kind, Paragraph, SleepFact, View,
+    Words,
 };
 use crate::locks::{LockId, ThreadId, Wait};
 use crate::threads::ThreadState;
@@ -91,14 +91,13 @@ fn abandoned_wait<'v>(view: &'v View<'_>, id: ThreadId) -> Option<(u32, &'v Wait
 }
 
 impl Basis for FullChannel {
-    fn mentions(&self, all: &mut Mentions) {
-        self.first.iter().for_each(|one| all.sleep(one));
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
+    fn about(&self, all: &mut About<'_>) {
         for one in &self.first {
-            let (task, lock) = (all.words.thread(one.thread), all.words.short_lock(one.lock));
-            all.main(one.location, format!("{task} waits for room in {lock} here"));
+            all.thread_and_lock(one.thread, one.lock, [one.location]);
+            all.main(one.location, |words| {
+                let (task, lock) = (words.thread(one.thread), words.short_lock(one.lock));
+                format!("{task} waits for room in {lock} here")
+            });
         }
     }
 

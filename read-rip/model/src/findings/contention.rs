@@ -30,8 +30,8 @@ use serde::Serialize;
 use super::finding::locks_of;
 use super::pasts::Past;
 use super::{
-    Advice, Analysis, Basis, Confidence, Finding, HoldFact, Kind, LockHistory, Mentions, Paragraph, Roles,
-    View, Waiters, Words, convoy,
+    About, Advice, Analysis, Basis, Confidence, Finding, HoldFact, Kind, LockHistory, Paragraph, View,
+    Waiters, Words, convoy,
 };
 use crate::locks::{HoldState, Lock, LockId, Quantiles, Record};
 use crate::units::agree;
@@ -135,13 +135,8 @@ fn finding(view: &View<'_>, id: LockId, lock: &Lock, unlisted: usize) -> Finding
 }
 
 impl Basis for Contended {
-    fn mentions(&self, all: &mut Mentions) {
-        all.locks.push(self.lock);
-        self.holder.iter().for_each(|hold| all.hold(hold));
-        all.waiters(&self.waiters);
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
+    fn about(&self, all: &mut About<'_>) {
+        all.lock(self.lock);
         self.holder.iter().for_each(|hold| all.hold(hold));
         all.waiters(&self.waiters);
     }

@@ -34,8 +34,8 @@ use super::finding::locks_of;
 use super::pasts::Past;
 use super::words::lasting;
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, LockHistory, Mentions, Paragraph,
-    Roles, View, Waiters, Words,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, LockHistory, Paragraph, View,
+    Waiters, Words,
 };
 use crate::locations::LocationId;
 use crate::locks::{Hold, HoldState, LockId};
@@ -158,17 +158,12 @@ fn finding(view: &View<'_>, lock: LockId, holder: Option<&Hold>, users: usize) -
 }
 
 impl Basis for Queue {
-    fn mentions(&self, all: &mut Mentions) {
-        all.locks.push(self.lock);
+    fn about(&self, all: &mut About<'_>) {
+        all.lock(self.lock);
         if let Some(holder) = &self.holder {
             all.hold(&holder.hold);
-            all.locations.extend(holder.last);
+            all.mentions.locations.extend(holder.last);
         }
-        all.waiters(&self.waiters);
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        self.holder.iter().for_each(|holder| all.hold(&holder.hold));
         all.waiters(&self.waiters);
     }
 

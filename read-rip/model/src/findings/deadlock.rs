@@ -72,8 +72,8 @@ use super::pollers::Pollers;
 use super::waits_for::{WaitsFor, grade_left_out};
 use super::words::{in_parentheses, limit, shared};
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, JoinFact, Kind, Mentions, Paragraph,
-    Premise, Roles, View, WaitFact, Words, task_waits,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, JoinFact, Kind, Paragraph, Premise,
+    View, WaitFact, Words, task_waits,
 };
 use crate::locations::LocationId;
 use crate::locks::{LockId, TaskFacts, ThreadId};
@@ -422,56 +422,38 @@ impl WaitsFor<'_> {
 }
 
 impl Basis for WaitCycle {
-    fn mentions(&self, all: &mut Mentions) {
+    fn about(&self, all: &mut About<'_>) {
         for edge in &self.edges {
             match edge {
                 WaitEdge::Lock(LockEdge { wait, blocker }) => {
                     all.wait(wait);
                     match blocker {
                         Blocker::Holder(hold) => all.hold(hold),
-                        Blocker::QueuedWriter(writer) => all.threads.push(*writer),
-                        Blocker::LeftOut(wait) => all.wait(wait),
-                    }
-                }
-                WaitEdge::Channel { channel } => {
-                    all.one(channel.thread, channel.lock, [channel.location]);
-                    all.threads.push(channel.peer);
-                }
-                WaitEdge::Join { join } => all.join(join),
-                WaitEdge::Worker { worker } => {
-                    all.threads.extend([worker.task, worker.worker]);
-                    all.threads.extend(worker.polled);
-                }
-            }
-        }
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        for edge in &self.edges {
-            match edge {
-                WaitEdge::Lock(LockEdge { wait, blocker }) => {
-                    all.wait(wait);
-                    match blocker {
-                        Blocker::Holder(hold) => all.hold(hold),
+                        Blocker::QueuedWriter(writer) => all.thread(*writer, None),
                         Blocker::LeftOut(first) => {
-                            let thread = all.words.thread(first.thread);
-                            all.main(
-                                first.location,
-                                format!("another future of {thread} is first in line here"),
-                            );
+                            all.thread_and_lock(first.thread, first.lock, [first.location]);
+                            all.main(first.location, |words| {
+                                let thread = words.thread(first.thread);
+                                format!("another future of {thread} is first in line here")
+                            });
                         }
-                        Blocker::QueuedWriter(_) => {}
                     }
                 }
                 WaitEdge::Channel { channel } => {
-                    let (thread, lock) =
-                        (all.words.thread(channel.thread), all.words.short_lock(channel.lock));
-                    let what = if channel.is_for_room { "room in" } else { "a message of" };
-                    all.main(channel.location, format!("{thread} waits for {what} {lock} here"));
+                    all.thread_and_lock(channel.thread, channel.lock, [channel.location]);
+                    all.thread(channel.peer, None);
+                    all.main(channel.location, |words| {
+                        let (thread, lock) = (words.thread(channel.thread), words.short_lock(channel.lock));
+                        let what = if channel.is_for_room { "room in" } else { "a message of" };
+                        format!("{thread} waits for {what} {lock} here")
+                    });
                 }
-                // It has no line of its own: the next edge has that of the poll.
-                WaitEdge::Worker { .. } => {}
                 WaitEdge::Join { join } => all.join(join),
+                // It has no line of its own: the next edge has that of the poll.
+                WaitEdge::Worker { worker } => {
+                    let threads = [worker.task, worker.worker].into_iter().chain(worker.polled);
+                    threads.for_each(|thread| all.thread(thread, None));
+                }
             }
         }
     }

@@ -29,8 +29,8 @@ use foldhash::HashSet;
 use serde::Serialize;
 
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Mentions, Paragraph, Roles, View,
-    Words, history,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Paragraph, View, Words,
+    history,
 };
 use crate::locks::{HoldState, LockId, LockModel, Step, StepKind, ThreadId};
 
@@ -93,11 +93,7 @@ fn initialised(model: &LockModel) -> HashSet<LockId> {
 }
 
 impl Basis for DestroyedWhileHeld {
-    fn mentions(&self, all: &mut Mentions) {
-        all.hold(&self.hold);
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
+    fn about(&self, all: &mut About<'_>) {
         all.hold(&self.hold);
     }
 

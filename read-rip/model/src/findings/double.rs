@@ -28,9 +28,7 @@ use serde::Serialize;
 
 use super::finding::locks_of;
 use super::history::{self, is_acquisition};
-use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words,
-};
+use super::{About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words};
 use crate::locations::LocationId;
 use crate::locks::{HoldState, LockId, Ownership, ThreadId};
 
@@ -105,16 +103,12 @@ impl Analysis for Double {
 }
 
 impl Basis for SecondAcquisition {
-    fn mentions(&self, all: &mut Mentions) {
-        all.one(self.thread, self.lock, self.second.into_iter().chain([self.first]));
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        let (thread, lock) = (all.words.thread(self.thread), all.words.short_lock(self.lock));
-        all.other(self.first, format!("{thread} acquires {lock} here"));
-        if let Some(location) = self.second {
-            all.main(location, "and again here".to_owned());
-        }
+    fn about(&self, all: &mut About<'_>) {
+        all.thread_and_lock(self.thread, self.lock, self.second.into_iter().chain([self.first]));
+        all.other(self.first, |words| {
+            format!("{} acquires {} here", words.thread(self.thread), words.short_lock(self.lock))
+        });
+        all.main(self.second, |_| "and again here".to_owned());
     }
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {

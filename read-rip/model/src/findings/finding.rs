@@ -4,10 +4,9 @@
 
 use foldhash::HashSet;
 
-use super::mentions::Mentions;
+use super::about::{self, About, Mentions, Role};
 use super::named::named;
 use super::remarks::{Advice, Doubt, Premise};
-use super::roles::{Role, Roles};
 use super::view::View;
 use super::words::{Names, Paragraph, Words};
 use super::{Evidence, Kind};
@@ -81,19 +80,14 @@ impl Finding {
 
     /// What its threads do at its source lines, in the order of its text.
     pub fn roles(&self, names: &dyn Names) -> Vec<Role> {
-        let mut roles = Roles { words: Words::new(names, &self.mentions.locks), all: Vec::new() };
-        self.evidence.basis().roles(&mut roles);
-        roles.all
+        about::roles(self.evidence.basis(), names, &self.mentions.locks)
     }
 }
 
 /// What a finding is based on. Each analysis has a type of its own for that, beside it.
 pub(super) trait Basis {
-    /// Adds the threads, locks and locations that it has, in the order of the paragraph.
-    fn mentions(&self, all: &mut Mentions);
-
-    /// Adds what its threads do at source lines.
-    fn roles(&self, all: &mut Roles<'_>);
+    /// Says which threads, locks and locations it has, in the order of the paragraph, and what happens at source lines.
+    fn about(&self, all: &mut About<'_>);
 
     /// Says it.
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph;

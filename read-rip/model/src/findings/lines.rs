@@ -38,9 +38,7 @@ use std::collections::BTreeMap;
 use foldhash::HashMap;
 use serde::Serialize;
 
-use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words,
-};
+use super::{About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words};
 use crate::locations::{Location, LocationId};
 use crate::locks::{StepKind, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;
@@ -324,21 +322,16 @@ fn finding(view: &View<'_>, waiters: &[ThreadId], all: usize, holders: &[(Thread
 }
 
 impl Basis for CrowdedLine {
-    fn mentions(&self, all: &mut Mentions) {
+    fn about(&self, all: &mut About<'_>) {
         all.thread(self.example, self.last);
+        all.main(self.last, |words| {
+            format!("{} was last here, in front of the lock", words.thread(self.example))
+        });
         for holder in &self.first_holders {
             all.thread(holder.thread, [holder.location].into_iter().chain(holder.last));
-        }
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        if let Some(location) = self.last {
-            let thread = all.words.thread(self.example);
-            all.main(location, format!("{thread} was last here, in front of the lock"));
-        }
-        for holder in &self.first_holders {
-            let thread = all.words.thread(holder.thread);
-            all.other(holder.location, format!("{thread} seems to hold a lock since here"));
+            all.other(holder.location, |words| {
+                format!("{} seems to hold a lock since here", words.thread(holder.thread))
+            });
         }
     }
 

@@ -37,8 +37,7 @@ use serde::Serialize;
 
 use super::graph::{Edge, Graph};
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words,
-    history,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words, history,
 };
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId, ThreadLocks};
@@ -261,17 +260,14 @@ fn find_no_progress(view: &View<'_>, found: &mut Vec<Finding>) {
 }
 
 impl Basis for MutualFailure {
-    fn mentions(&self, all: &mut Mentions) {
+    fn about(&self, all: &mut About<'_>) {
         for tries in &self.tries {
-            all.one(tries.thread, tries.lock, [tries.location]);
-            all.threads.extend(tries.other);
-        }
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        for tries in &self.tries {
-            let (thread, lock) = (all.words.thread(tries.thread), all.words.short_lock(tries.lock));
-            all.main(tries.location, format!("{thread} fails to acquire {lock} here"));
+            all.thread_and_lock(tries.thread, tries.lock, [tries.location]);
+            all.mentions.threads.extend(tries.other);
+            all.main(tries.location, |words| {
+                let (thread, lock) = (words.thread(tries.thread), words.short_lock(tries.lock));
+                format!("{thread} fails to acquire {lock} here")
+            });
         }
     }
 
@@ -293,11 +289,7 @@ impl Basis for MutualFailure {
 }
 
 impl Basis for BusyLoops {
-    fn mentions(&self, all: &mut Mentions) {
-        self.loops.iter().for_each(|one| all.thread(one.thread, one.last));
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
+    fn about(&self, all: &mut About<'_>) {
         self.loops.iter().for_each(|one| all.last(one.thread, one.last));
     }
 

@@ -54,7 +54,7 @@ use super::nesting::{Mode, NOTHING, Nesting, Node};
 use super::replaced::replaced;
 use super::words::in_parentheses;
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Limit, Mentions, Paragraph, Roles, View, Words,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Limit, Paragraph, View, Words,
 };
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockName, Step, StepKind, ThreadId};
@@ -584,19 +584,15 @@ fn excludes(waiter: &Occurrence, holder: &Occurrence) -> bool {
 }
 
 impl Basis for OrderCycle {
-    fn mentions(&self, all: &mut Mentions) {
-        for OrderEdge { thread, held, acquired } in &self.edges {
-            all.one(*thread, acquired.lock, [acquired.location]);
-            all.one(*thread, held.lock, [held.location]);
-        }
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        for OrderEdge { thread, held, acquired } in &self.edges {
-            let thread = all.words.thread(*thread);
-            let [first, second] = [held, acquired].map(|of| all.words.short_lock(of.lock));
-            all.other(held.location, format!("{thread} acquires {first} here"));
-            all.main(acquired.location, format!("{thread} acquires {second} here"));
+    fn about(&self, all: &mut About<'_>) {
+        for &OrderEdge { thread, held, acquired } in &self.edges {
+            all.thread_and_lock(thread, acquired.lock, [acquired.location]);
+            all.thread_and_lock(thread, held.lock, [held.location]);
+            let acquires = |words: &Words<'_>, of: Acquisition| {
+                format!("{} acquires {} here", words.thread(thread), words.short_lock(of.lock))
+            };
+            all.other(held.location, |words| acquires(words, held));
+            all.main(acquired.location, |words| acquires(words, acquired));
         }
     }
 

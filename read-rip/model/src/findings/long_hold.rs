@@ -29,8 +29,8 @@ use serde::Serialize;
 use super::finding::locks_of;
 use super::words::shared;
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Mentions, Paragraph, Roles,
-    SuspendedFact, View, Waiters, Words, idle_pool, task_waits,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Paragraph, SuspendedFact,
+    View, Waiters, Words, idle_pool, task_waits,
 };
 use crate::locations::LocationId;
 use crate::locks::HoldState;
@@ -101,13 +101,7 @@ impl Analysis for LongHold {
 }
 
 impl Basis for IdleHolder {
-    fn mentions(&self, all: &mut Mentions) {
-        all.hold(&self.hold);
-        all.locations.extend(self.last);
-        all.waiters(&self.waiters);
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
+    fn about(&self, all: &mut About<'_>) {
         all.hold(&self.hold);
         all.last(self.hold.thread, self.last);
         all.waiters(&self.waiters);

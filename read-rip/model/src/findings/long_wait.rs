@@ -55,9 +55,8 @@ use super::standstill::{self, Group, Root};
 use super::view::Length;
 use super::words::{lasting, limit};
 use super::{
-    Advice, Analysis, Asleep, Basis, Confidence, Doubt, Evidence, Finding, HoldFact, JoinFact, Kind,
-    LockHistory, Mentions, Paragraph, Roles, SuspendedFact, View, Waiters, Words, idle_pool, stall,
-    task_waits,
+    About, Advice, Analysis, Asleep, Basis, Confidence, Doubt, Evidence, Finding, HoldFact, JoinFact, Kind,
+    LockHistory, Paragraph, SuspendedFact, View, Waiters, Words, idle_pool, stall, task_waits,
 };
 use crate::locations::LocationId;
 use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
@@ -439,23 +438,18 @@ impl Judge<'_, '_> {
 }
 
 impl Basis for Standstill {
-    fn mentions(&self, all: &mut Mentions) {
-        all.locks.push(self.lock);
-        if let Some(holder) = &self.holder {
-            all.hold(&holder.hold);
-            all.locations.extend(holder.last);
-            holder.sleep.iter().for_each(|of| all.one(holder.hold.thread, of.lock, [of.location]));
-            holder.join.iter().for_each(|join| all.join(join));
-        }
-        all.waiters(&self.waiters);
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
+    fn about(&self, all: &mut About<'_>) {
+        all.lock(self.lock);
         if let Some(holder) = &self.holder {
             let thread = holder.hold.thread;
             all.hold(&holder.hold);
+            all.mentions.locations.extend(holder.last);
             match (&holder.sleep, &holder.join) {
-                (Some(sleep), _) => all.asleep(thread, sleep.what, sleep.lock, sleep.location),
+                (Some(sleep), join) => {
+                    all.thread_and_lock(thread, sleep.lock, [sleep.location]);
+                    all.asleep(thread, sleep.what, sleep.lock, sleep.location);
+                    join.iter().for_each(|join| all.threads_of_join(join));
+                }
                 (None, Some(join)) => all.join(join),
                 (None, None) => all.last(thread, holder.last),
             }

@@ -34,8 +34,8 @@ use serde::Serialize;
 
 use super::history::is_acquisition;
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Mentions, Paragraph, Roles, View,
-    Waiters, Words,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Paragraph, View, Waiters,
+    Words,
 };
 use crate::locks::{Lock, LockId, LockModel, Step, StepKind};
 use crate::units::agree;
@@ -169,13 +169,8 @@ fn shows_a_hold(step: &Step) -> bool {
 }
 
 impl Basis for Orphan {
-    fn mentions(&self, all: &mut Mentions) {
-        all.locks.push(self.lock);
-        all.waiters(&self.waiters);
-        self.parent.iter().for_each(|hold| all.hold(hold));
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
+    fn about(&self, all: &mut About<'_>) {
+        all.lock(self.lock);
         all.waiters(&self.waiters);
         self.parent.iter().for_each(|hold| all.hold(hold));
     }

@@ -45,8 +45,8 @@ use super::nobody_left::{is_explained, sleep_fact};
 use super::task_waits::task_of;
 use super::view::Length;
 use super::{
-    Advice, Analysis, Asleep, Balance, Basis, Confidence, Doubt, Finding, Kind, Mentions, Outcome, Paragraph,
-    Roles, SleepFact, View, Words,
+    About, Advice, Analysis, Asleep, Balance, Basis, Confidence, Doubt, Finding, Kind, Outcome, Paragraph,
+    SleepFact, View, Words,
 };
 use crate::locations::LocationId;
 use crate::locks::{Awaited, Doing, Signal, ThreadId, ThreadLocks, Wait};
@@ -183,15 +183,12 @@ fn is_stuck(view: &View<'_>, thread: &ThreadLocks) -> bool {
 }
 
 impl Basis for Unheard {
-    fn mentions(&self, all: &mut Mentions) {
+    fn about(&self, all: &mut About<'_>) {
         all.sleep(&self.first);
         all.thread(self.signaller, [self.signalled_at]);
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        all.sleep(&self.first);
-        let thread = all.words.thread(self.signaller);
-        all.other(self.signalled_at, format!("{thread} signals it here, and nobody waits"));
+        all.other(self.signalled_at, |words| {
+            format!("{} signals it here, and nobody waits", words.thread(self.signaller))
+        });
     }
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {

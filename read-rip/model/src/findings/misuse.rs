@@ -41,9 +41,7 @@ use read_rip_ring::IncidentKind;
 use serde::Serialize;
 
 use super::named::named;
-use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words,
-};
+use super::{About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words};
 use crate::locations::LocationId;
 use crate::locks::{
     Doing, EndOfCondition, LockId, LockIncident, Seen, Signal, StepKind, ThreadId, ThreadLocks,
@@ -251,19 +249,17 @@ fn advice(incident: &LockIncident) -> Advice {
 }
 
 impl Basis for RefusedCall {
-    fn mentions(&self, all: &mut Mentions) {
-        all.threads.extend(self.thread);
-        all.locks.push(self.lock);
-        all.locations.push(self.location);
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        let (thread, lock) = (self.who(&all.words), all.words.short_lock(self.lock));
-        let label = match self.what.error() {
-            Some(error) => format!("{thread} gets {error} for {lock} here"),
-            None => format!("{thread} uses {lock} here"),
-        };
-        all.main(self.location, label);
+    fn about(&self, all: &mut About<'_>) {
+        all.mentions.threads.extend(self.thread);
+        all.lock(self.lock);
+        all.mentions.locations.push(self.location);
+        all.main(self.location, |words| {
+            let (thread, lock) = (self.who(words), words.short_lock(self.lock));
+            match self.what.error() {
+                Some(error) => format!("{thread} gets {error} for {lock} here"),
+                None => format!("{thread} uses {lock} here"),
+            }
+        });
     }
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {

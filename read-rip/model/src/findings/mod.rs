@@ -12,7 +12,8 @@
 //! | `finding`, `view` | what an analysis makes, and what it sees |
 //! | `facts` | what the evidence of several analyses has: holds, waits, the past of a lock |
 //! | `remarks`, `named` | doubts, premises and advice: a table each; stable names |
-//! | `mentions`, `roles`, `words` | what findings are about, labels for source lines, and the words of sentences |
+//! | `about` | what findings mention, and what happens at their source lines |
+//! | `words` | the words that sentences share |
 //! | `history`, `gates`, `kin`, `nesting`, `graph`, `pasts`, `per_lock`, `replaced` | tools of several analyses |
 //! | `waits_for`, `task_waits` | the graph of waits, and what differs for tasks in it |
 //! | `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
@@ -21,6 +22,7 @@
 //! | all others | an analysis each |
 
 mod abandoned_channel;
+mod about;
 mod balance;
 mod contention;
 mod convoy;
@@ -41,7 +43,6 @@ mod long_hold;
 mod long_wait;
 mod lost_owner;
 mod lost_wakeup;
-mod mentions;
 mod misuse;
 mod named;
 mod nested_read;
@@ -54,7 +55,6 @@ mod per_lock;
 mod pollers;
 mod remarks;
 mod replaced;
-mod roles;
 mod runtimes;
 mod stall;
 mod standstill;
@@ -77,6 +77,7 @@ mod words;
 mod worker_tests;
 
 pub use abandoned_channel::FullChannel;
+pub use about::{Mentions, Role};
 pub use balance::{Balance, HeldAtEnd, Outcome};
 pub use contention::Contended;
 pub use convoy::{ActiveHolder, Queue};
@@ -93,13 +94,11 @@ pub use long_hold::IdleHolder;
 pub use long_wait::{HolderSleep, StandingHolder, Standstill};
 pub use lost_owner::Orphan;
 pub use lost_wakeup::Unheard;
-pub use mentions::Mentions;
 pub use misuse::{Refusal, RefusedCall};
 pub use nested_read::NestedReads;
 pub use never_woken::{NeverWoken, SleeperFact};
 pub use nobody_left::Abandoned;
 pub use remarks::{Advice, Doubt, Premise};
-pub use roles::Role;
 pub use runtimes::{Runtime, executor};
 pub use stall::{Stall, StandingFact};
 pub use starvation::{Overtaken, OvertakenWait};
@@ -112,9 +111,9 @@ pub use unreleased::DeadHolder;
 pub use view::{Memo, View};
 pub use words::{Names, Paragraph, Verbs, doing, members};
 
+use about::About;
 use finding::Basis;
 use named::named;
-use roles::Roles;
 use serde::Serialize;
 use words::Words;
 

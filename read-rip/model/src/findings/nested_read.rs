@@ -29,9 +29,7 @@ use serde::Serialize;
 
 use super::finding::locks_of;
 use super::history::{self, is_acquisition};
-use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words,
-};
+use super::{About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, ThreadId};
 
@@ -126,17 +124,16 @@ fn writers(model: &LockModel) -> HashMap<LockId, Vec<Writer>> {
 }
 
 impl Basis for NestedReads {
-    fn mentions(&self, all: &mut Mentions) {
-        all.one(self.thread, self.lock, [self.second, self.first]);
+    fn about(&self, all: &mut About<'_>) {
+        all.thread_and_lock(self.thread, self.lock, [self.second, self.first]);
         all.thread(self.writer, [self.written]);
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        let (thread, lock) = (all.words.thread(self.thread), all.words.short_lock(self.lock));
-        let writer = all.words.thread(self.writer);
-        all.other(self.first, format!("{thread} acquires {lock} shared here"));
-        all.main(self.second, "and again here".to_owned());
-        all.other(self.written, format!("{writer} acquires it exclusively here"));
+        all.other(self.first, |words| {
+            format!("{} acquires {} shared here", words.thread(self.thread), words.short_lock(self.lock))
+        });
+        all.main(self.second, |_| "and again here".to_owned());
+        all.other(self.written, |words| {
+            format!("{} acquires it exclusively here", words.thread(self.writer))
+        });
     }
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {

@@ -30,8 +30,7 @@ use serde::Serialize;
 use super::starved_runtime::and_more;
 use super::task_waits::{suspended, task_of};
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, SuspendedFact,
-    View, Words,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, SuspendedFact, View, Words,
 };
 use crate::locks::{LockId, Ownership, ThreadId};
 use crate::units::{agree, counted};
@@ -99,17 +98,12 @@ fn finding(view: &View<'_>, mut sleepers: Vec<SleeperFact>) -> Option<Finding> {
 }
 
 impl Basis for NeverWoken {
-    fn mentions(&self, all: &mut Mentions) {
+    fn about(&self, all: &mut About<'_>) {
         for one in &self.first {
-            all.one(one.task, one.lock, one.suspended.location);
-        }
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        for one in &self.first {
-            let Some(location) = one.suspended.location else { continue };
-            let task = all.words.thread(one.task);
-            all.main(location, format!("{task} was last here, and nobody can wake it"));
+            all.thread_and_lock(one.task, one.lock, one.suspended.location);
+            all.main(one.suspended.location, |words| {
+                format!("{} was last here, and nobody can wake it", words.thread(one.task))
+            });
         }
     }
 

@@ -28,8 +28,8 @@ use read_rip_ring::LockType;
 use serde::Serialize;
 
 use super::{
-    Advice, Analysis, Asleep, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, SleepFact,
-    View, Words,
+    About, Advice, Analysis, Asleep, Basis, Confidence, Doubt, Finding, Kind, Paragraph, SleepFact, View,
+    Words,
 };
 use crate::locks::{Awaited, LockModel, ThreadId, ThreadLocks, Wait};
 
@@ -155,11 +155,7 @@ fn finding(view: &View<'_>, mut waits: Vec<(ThreadId, &Wait)>, last_ns: u64) -> 
 }
 
 impl Basis for Abandoned {
-    fn mentions(&self, all: &mut Mentions) {
-        self.first.iter().for_each(|one| all.sleep(one));
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
+    fn about(&self, all: &mut About<'_>) {
         self.first.iter().for_each(|one| all.sleep(one));
     }
 

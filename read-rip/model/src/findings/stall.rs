@@ -39,7 +39,7 @@ use super::idle_pool::{IdlePlaces, pools};
 use super::nobody_left::is_explained;
 use super::words::lasting;
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words, doing,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words, doing,
 };
 use crate::locations::LocationId;
 use crate::locks::{Doing, Seen, ThreadId};
@@ -148,15 +148,12 @@ fn finding(view: &View<'_>, threads: &Threads) -> Finding {
 }
 
 impl Basis for Stall {
-    fn mentions(&self, all: &mut Mentions) {
-        self.first.iter().for_each(|fact| all.thread(fact.thread, fact.location));
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
+    fn about(&self, all: &mut About<'_>) {
         for fact in &self.first {
-            let Some(location) = fact.location else { continue };
-            let thread = all.words.thread(fact.thread);
-            all.main(location, format!("{thread} {} here", doing(fact.doing, 1)));
+            all.thread(fact.thread, fact.location);
+            all.main(fact.location, |words| {
+                format!("{} {} here", words.thread(fact.thread), doing(fact.doing, 1))
+            });
         }
     }
 

@@ -33,9 +33,7 @@
 use serde::Serialize;
 
 use super::finding::locks_of;
-use super::{
-    Advice, Analysis, Basis, Confidence, Finding, Kind, Mentions, Paragraph, Roles, View, WaitFact, Words,
-};
+use super::{About, Advice, Analysis, Basis, Confidence, Finding, Kind, Paragraph, View, WaitFact, Words};
 use crate::locks::{Hold, LockId, LockModel, StepKind, ThreadLocks, Wait};
 use crate::units::agree;
 
@@ -189,13 +187,9 @@ fn finding(view: &View<'_>, lock: LockId, starved: &[(&Wait, usize)]) -> Finding
 }
 
 impl Basis for Overtaken {
-    fn mentions(&self, all: &mut Mentions) {
-        all.locks.push(self.lock);
-        self.first.iter().for_each(|one| all.wait(&one.wait));
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        self.first.iter().take(1).for_each(|one| all.wait(&one.wait));
+    fn about(&self, all: &mut About<'_>) {
+        all.lock(self.lock);
+        all.waits(self.first.iter().map(|one| &one.wait));
     }
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {

@@ -37,8 +37,7 @@ use super::pollers::Pollers;
 use super::task_waits::task_of;
 use super::view::Length;
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Names, Paragraph, Premise, Roles,
-    View, Words,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Names, Paragraph, Premise, View, Words,
 };
 use crate::locations::LocationId;
 use crate::locks::{TaskFacts, ThreadId};
@@ -318,24 +317,15 @@ pub(super) fn ready_tasks(view: &View<'_>, tasks: Vec<ThreadId>) -> ReadyTasks {
 }
 
 impl Basis for BusyRuntime {
-    fn mentions(&self, all: &mut Mentions) {
+    fn about(&self, all: &mut About<'_>) {
         for poll in &self.polls {
             all.thread(poll.task, poll.place());
-            all.threads.extend(poll.thread);
+            all.mentions.threads.extend(poll.thread);
+            let task = |words: &Words<'_>| words.thread(poll.task);
+            all.main(poll.location, |words| format!("{} was last here, in its poll", task(words)));
+            all.main(poll.made_at, |words| format!("{} was made here", task(words)));
         }
-        all.threads.extend(self.ready.first.iter().map(|ready| ready.task));
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        for poll in &self.polls {
-            let task = all.words.thread(poll.task);
-            if let Some(at) = poll.location {
-                all.main(at, format!("{task} was last here, in its poll"));
-            }
-            if let Some(at) = poll.made_at {
-                all.main(at, format!("{task} was made here"));
-            }
-        }
+        all.mentions.threads.extend(self.ready.first.iter().map(|ready| ready.task));
     }
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {

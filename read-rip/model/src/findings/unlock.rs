@@ -29,9 +29,7 @@ use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::history::{self, is_acquisition};
-use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Mentions, Paragraph, Roles, View, Words,
-};
+use super::{About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId};
 
@@ -119,13 +117,11 @@ impl Owners {
 }
 
 impl Basis for StrayRelease {
-    fn mentions(&self, all: &mut Mentions) {
-        all.one(self.thread, self.lock, [self.location]);
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
-        let (thread, lock) = (all.words.thread(self.thread), all.words.short_lock(self.lock));
-        all.main(self.location, format!("{thread} releases {lock} here"));
+    fn about(&self, all: &mut About<'_>) {
+        all.thread_and_lock(self.thread, self.lock, [self.location]);
+        all.main(self.location, |words| {
+            format!("{} releases {} here", words.thread(self.thread), words.short_lock(self.lock))
+        });
     }
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {

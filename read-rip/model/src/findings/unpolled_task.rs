@@ -32,8 +32,7 @@ use super::starved_runtime::{BusyRuntime, ReadyTasks};
 use super::starved_runtime::{is_long_ready, ready_tasks};
 use super::task_waits::task_of;
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Evidence, Finding, Kind, Mentions, Paragraph, Roles, View,
-    Words,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Evidence, Finding, Kind, Paragraph, View, Words,
 };
 use crate::locks::ThreadId;
 use crate::units::{agree, counted};
@@ -96,13 +95,10 @@ impl Analysis for UnpolledTask {
 }
 
 impl Basis for Unpolled {
-    fn mentions(&self, all: &mut Mentions) {
-        all.threads.extend(self.ready.first.iter().map(|ready| ready.task));
-        all.threads.extend(self.outer);
+    fn about(&self, all: &mut About<'_>) {
+        all.mentions.threads.extend(self.ready.first.iter().map(|ready| ready.task));
+        all.mentions.threads.extend(self.outer);
     }
-
-    /// Where a task is that is not polled says nothing.
-    fn roles(&self, _: &mut Roles<'_>) {}
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
         let count = self.ready.count;

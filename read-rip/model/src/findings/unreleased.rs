@@ -32,8 +32,8 @@ use serde::Serialize;
 
 use super::history::{self, HandedOver};
 use super::{
-    Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Mentions, Paragraph, Roles, View,
-    Waiters, Words,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Paragraph, View, Waiters,
+    Words,
 };
 use crate::locks::{Hold, HoldState, LockId, Ownership, StepKind, ThreadId};
 use crate::threads::ThreadState;
@@ -187,12 +187,7 @@ fn doubt_of_owner(view: &View<'_>, hold: &Hold, handed_over: &HandedOver) -> Opt
 }
 
 impl Basis for DeadHolder {
-    fn mentions(&self, all: &mut Mentions) {
-        all.hold(&self.hold);
-        all.waiters(&self.waiters);
-    }
-
-    fn roles(&self, all: &mut Roles<'_>) {
+    fn about(&self, all: &mut About<'_>) {
         all.hold(&self.hold);
         all.waiters(&self.waiters);
     }
