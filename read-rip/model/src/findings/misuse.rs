@@ -40,7 +40,7 @@
 use read_rip_ring::IncidentKind;
 use serde::Serialize;
 
-use super::named::named;
+use super::named::worded;
 use super::{About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words};
 use crate::locations::LocationId;
 use crate::locks::{
@@ -73,31 +73,21 @@ pub struct RefusedCall {
     pub first_ago_ns: Option<u64>,
 }
 
-named! {
-    /// Why a call on a lock failed, or is forbidden.
+worded! {
+    /// Why a call on a lock failed, or is forbidden: what a thread did with `LOCK`.
     pub enum Refusal {
-        /// A lock was refused: its owner is the caller, or waits for the caller.
-        Relock = "relock",
-        /// An unlock was refused: the caller does not own the lock.
-        Unlock = "unlock-by-other",
-        /// A lock was not destroyed: it is in use.
-        Destroy = "destroy-in-use",
-        /// A robust lock was acquired whose owner has ended.
-        OwnerDied = "owner-died",
-        /// A robust lock was refused, because nobody repaired it.
-        NotRecoverable = "not-recoverable",
-        /// A lock was refused: it is held as often as it can be.
-        TooOften = "too-often",
-        /// A call was refused: the lock was destroyed.
-        Destroyed = "destroyed",
-        /// A unit was refused: the semaphore has as many as it can have.
-        SemaphoreFull = "semaphore-full",
-        /// A wait on a condition variable with a mutex that the caller did not hold.
-        WaitWithoutLock = "wait-without-lock",
-        /// A lock was initialised while a thread waited for it.
-        InitialisedInUse = "initialised-in-use",
-        /// A condition variable was destroyed while a thread waited on it.
-        DestroyedInUse = "destroyed-in-use",
+        Relock = "relock": "may not lock LOCK: it owns the lock, or the owner waits for it",
+        Unlock = "unlock-by-other": "may not unlock LOCK: it does not own the lock",
+        Destroy = "destroy-in-use": "may not destroy LOCK: the lock is in use",
+        OwnerDied = "owner-died": "got LOCK from an owner that ended without unlocking it",
+        NotRecoverable = "not-recoverable": "cannot lock LOCK any more: its owner ended, and nobody repaired it",
+        TooOften = "too-often": "cannot lock LOCK once more: it is held too many times",
+        Destroyed = "destroyed": "used LOCK after it was destroyed",
+        SemaphoreFull = "semaphore-full": "cannot post LOCK: it has as many units as it can have",
+        WaitWithoutLock = "wait-without-lock": "waited on a condition with LOCK, which it did not hold",
+        InitialisedInUse = "initialised-in-use": "initialised LOCK while another thread waited for it",
+        DestroyedInUse = "destroyed-in-use":
+            "destroyed a condition variable on which a thread waits, with the lock LOCK",
     }
 }
 
@@ -264,37 +254,7 @@ impl Basis for RefusedCall {
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
         let (thread, lock) = (self.who(words), words.lock(self.lock));
-        let what = match self.what {
-            Refusal::Relock => {
-                format!("{thread} may not lock {lock}: it owns the lock, or the owner waits for it")
-            }
-            Refusal::Unlock => format!("{thread} may not unlock {lock}: it does not own the lock"),
-            Refusal::Destroy => format!("{thread} may not destroy {lock}: the lock is in use"),
-            Refusal::OwnerDied => {
-                format!("{thread} got {lock} from an owner that ended without unlocking it")
-            }
-            Refusal::NotRecoverable => {
-                format!("{thread} cannot lock {lock} any more: its owner ended, and nobody repaired it")
-            }
-            Refusal::TooOften => {
-                format!("{thread} cannot lock {lock} once more: it is held too many times")
-            }
-            Refusal::Destroyed => format!("{thread} used {lock} after it was destroyed"),
-            Refusal::SemaphoreFull => {
-                format!("{thread} cannot post {lock}: it has as many units as it can have")
-            }
-            Refusal::InitialisedInUse => {
-                format!("{thread} initialised {lock} while another thread waited for it")
-            }
-            Refusal::DestroyedInUse => {
-                format!(
-                    "{thread} destroyed a condition variable on which a thread waits, with the lock {lock}"
-                )
-            }
-            Refusal::WaitWithoutLock => {
-                format!("{thread} waited on a condition with {lock}, which it did not hold")
-            }
-        };
+        let what = self.what.text().replace("LOCK", &lock);
         let error = self.what.error().map_or_else(String::new, |error| format!(" ({error})"));
         let (times, first) = match self.count > 1 {
             true => (format!(", {} times", self.count), "first "),
@@ -303,7 +263,7 @@ impl Basis for RefusedCall {
         let ago =
             self.first_ago_ns.map_or_else(String::new, |ago_ns| format!(", {first}{} ago", duration(ago_ns)));
         let line = format!("at {}{times}{ago}", words.location(self.location));
-        Paragraph { summary: format!("{what}{error}"), evidence: vec![line] }
+        Paragraph { summary: format!("{thread} {what}{error}"), evidence: vec![line] }
     }
 }
 

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `finding`, `view` | what an analysis makes, and what it sees |
 //! | `facts` | what the evidence of several analyses has: holds, waits, the past of a lock |
-//! | `remarks`, `named` | doubts, premises and advice: a table each; stable names |
+//! | `remarks`, `named` | doubts, premises and advice: a table each; what makes enums of tables |
 //! | `about` | what findings mention, and what happens at their source lines |
 //! | `words` | the words that sentences share |
 //! | `history`, `gates`, `kin`, `nesting`, `graph`, `pasts`, `per_lock`, `replaced` | tools of several analyses |

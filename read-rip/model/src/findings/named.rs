@@ -1,6 +1,6 @@
-//! Enums whose values have stable names: the codes that JSON, suppression files and scripts use.
+//! Enums whose values have stable names, which JSON, suppression files and scripts use; and words for people.
 //!
-//! A name is no sentence. What a person reads is made in `report`.
+//! It has no such enum itself.
 
 /// Defines an enum with a name for each value, and `ALL`, `name` and `Serialize` from that one list.
 macro_rules! named {
@@ -36,6 +36,33 @@ macro_rules! named {
     };
 }
 pub(super) use named;
+
+/// Defines an enum like `named`, with words for each value. They are its documentation too.
+macro_rules! worded {
+    (
+        $(#[$about:meta])*
+        pub enum $Enum:ident {
+            $( $Value:ident = $name:literal: $text:literal, )*
+        }
+    ) => {
+        crate::findings::named::named! {
+            $(#[$about])*
+            pub enum $Enum {
+                $( #[doc = $text] $Value = $name, )*
+            }
+        }
+
+        impl $Enum {
+            /// What it says to people, as a part of a sentence.
+            pub fn text(self) -> &'static str {
+                match self {
+                    $( $Enum::$Value => $text, )*
+                }
+            }
+        }
+    };
+}
+pub(super) use worded;
 
 #[cfg(test)]
 mod tests {

@@ -2,35 +2,9 @@
 //!
 //! A row is all that there is to add. It does not choose which of them apply: the analyses do.
 
-use super::named::named;
+use super::named::worded;
 
-/// Defines an enum like [`named`], with a sentence for each value. The sentence is its documentation too.
-macro_rules! remarks {
-    (
-        $(#[$about:meta])*
-        pub enum $Enum:ident {
-            $( $Value:ident = $name:literal: $text:literal, )*
-        }
-    ) => {
-        named! {
-            $(#[$about])*
-            pub enum $Enum {
-                $( #[doc = $text] $Value = $name, )*
-            }
-        }
-
-        impl $Enum {
-            /// What it says to people, as a fragment of a sentence.
-            pub fn text(self) -> &'static str {
-                match self {
-                    $( $Enum::$Value => $text, )*
-                }
-            }
-        }
-    };
-}
-
-remarks! {
+worded! {
     /// What limits the confidence of a finding, as a fragment.
     pub enum Doubt {
         TimedWait = "timed-wait": "a wait has a time limit, so the cycle resolves itself",
@@ -117,7 +91,7 @@ remarks! {
     }
 }
 
-remarks! {
+worded! {
     /// What a finding takes for granted although nothing enforces it, as a fragment.
     pub enum Premise {
         OwnerReleases = "owner-releases":
@@ -134,7 +108,7 @@ remarks! {
     }
 }
 
-remarks! {
+worded! {
     /// What to do about a finding, as a fragment.
     pub enum Advice {
         OneOrder = "one-order":

@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use crate::Json;
     use read_rip_model::findings::{
-        Advice, Balance, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, LockEdge, Mentions, Outcome,
-        Premise, TaskBalance, WaitCycle, WaitEdge, WaitFact,
+        Advice, Balance, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, LockEdge, Memo, Mentions,
+        Premise, View, WaitCycle, WaitEdge, WaitFact,
     };
     use read_rip_model::locations::{FileNames, Locations};
     use read_rip_model::locks::{Lock, LockModel, LockName, ThreadLocks};
@@ -185,55 +185,32 @@ mod tests {
         }
     }
 
-    const CHECKED: Checked = Checked {
-        tasks: 0,
-        threads: 1,
-        locks: 1,
-        findings: 1,
-        balance: Balance {
-            outcome: Outcome::NothingFound,
-            present: 1,
-            on_locks: 0,
-            on_conditions: 0,
-            on_semaphores: 0,
-            on_barriers: 0,
-            on_messages: 0,
-            on_threads: 0,
-            longest_ns: None,
-            longest_at_most_ns: None,
-            unrecorded: None,
-            overwritten: 0,
-            doing: std::collections::BTreeMap::new(),
-            tasks: TaskBalance {
-                present: 0,
-                running: 0,
-                ready: 0,
-                on_locks: 0,
-                longest_ns: None,
-                suspended: 0,
-                saturated: Vec::new(),
-                all_wait: false,
-                refused: 0,
-            },
-            held_at_end: None,
-            pools: Vec::new(),
-        },
-        suppressed: 0,
-        not_matching: 0,
-        window_ns: None,
-        one_reading: None,
-        is_up_to_last_time: false,
-        held_overflowed: 0,
-        releases_unmatched: 0,
-        longer_slot_words: Some(256),
-        is_order_search_cut: false,
-    };
+    fn checked() -> Checked {
+        let (model, memo) = (model(), Memo::default());
+        let view = View { now: &model, before: None, locations: &[], threshold_ns: u64::MAX, memo };
+        Checked {
+            tasks: 0,
+            threads: 1,
+            locks: 1,
+            findings: 1,
+            balance: Balance::of(&view, &[]),
+            suppressed: 0,
+            not_matching: 0,
+            window_ns: None,
+            one_reading: None,
+            is_up_to_last_time: false,
+            held_overflowed: 0,
+            releases_unmatched: 0,
+            longer_slot_words: Some(256),
+            is_order_search_cut: false,
+        }
+    }
 
     #[test]
     fn a_finding_is_a_paragraph_that_no_name_can_break() -> io::Result<()> {
         let mut out = Vec::new();
         with_names(&model(), |names, _| {
-            findings(&mut out, &[finding()], &CHECKED, names, &Sources::default())
+            findings(&mut out, &[finding()], &checked(), names, &Sources::default())
         })?;
         let out = anstream::adapter::strip_bytes(&out).into_vec();
         let text = String::from_utf8_lossy(&out);
@@ -266,7 +243,7 @@ mod tests {
         }
         let mut out = Vec::new();
         with_names(&model(), |names, _| {
-            findings(&mut out, &[finding], &CHECKED, names, &Sources::default())
+            findings(&mut out, &[finding], &checked(), names, &Sources::default())
         })?;
         let text = String::from_utf8_lossy(&out);
         assert!(text.contains("held shared by itself, inherited by fork, acquired at "), "{text}");
@@ -285,7 +262,9 @@ mod tests {
         let mentions = Mentions { locks: vec![0, 1], ..Mentions::default() };
         let finding = Finding { kind: Kind::LockOrder, evidence, mentions, ..finding() };
         let mut out = Vec::new();
-        with_names(&model, |names, _| findings(&mut out, &[finding], &CHECKED, names, &Sources::default()))?;
+        with_names(&model, |names, _| {
+            findings(&mut out, &[finding], &checked(), names, &Sources::default())
+        })?;
         let text = String::from_utf8_lossy(&out);
         assert_eq!((text.matches("(0x1234)").count(), text.matches("(0x5678)").count()), (2, 2), "{text}");
         Ok(())
@@ -294,7 +273,7 @@ mod tests {
     #[test]
     fn without_findings_it_says_what_was_analysed() -> io::Result<()> {
         let mut out = Vec::new();
-        with_names(&model(), |names, _| findings(&mut out, &[], &CHECKED, names, &Sources::default()))?;
+        with_names(&model(), |names, _| findings(&mut out, &[], &checked(), names, &Sources::default()))?;
         assert_eq!(String::from_utf8_lossy(&out), "no findings in 1 thread and 1 lock\n");
         Ok(())
     }
@@ -307,8 +286,8 @@ mod tests {
             (Some(256), "earlier orders of locks are not known; RIP_WORDS=256 keeps more\n"),
             (None, "earlier orders of locks are not known\n"),
         ] {
-            let balance = Balance { overwritten: 1, ..CHECKED.balance };
-            let checked = Checked { longer_slot_words, balance, ..CHECKED };
+            let balance = Balance { overwritten: 1, ..checked().balance };
+            let checked = Checked { longer_slot_words, balance, ..checked() };
             let mut out = Vec::new();
             with_names(&model, |names, _| findings(&mut out, &[], &checked, names, &Sources::default()))?;
             let text = String::from_utf8_lossy(&out);
@@ -321,7 +300,7 @@ mod tests {
     fn a_finding_is_a_line_of_json() -> io::Result<()> {
         let mut out = Vec::new();
         with_names(&model(), |names, snapshot| {
-            Json(&mut out).findings(&[finding()], &CHECKED, names, snapshot)
+            Json(&mut out).findings(&[finding()], &checked(), names, snapshot)
         })?;
         let text = String::from_utf8_lossy(&out);
         let lines: Vec<serde_json::Value> =
