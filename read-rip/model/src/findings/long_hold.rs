@@ -143,8 +143,14 @@ mod tests {
 
     #[test]
     fn a_lock_held_for_longer_than_the_threshold_is_suspected() {
-        let found = scene().run(&LongHold);
+        let scene = scene();
+        let found = scene.run(&LongHold);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
+        let (summary, lines) = scene.says(&found[0]);
+        assert_eq!(summary, "writer has held JOURNAL (0x7f000000) for 30.0 s and does nothing");
+        assert_eq!(lines, ["writer acquired it at take.rs:10, and was last at idle.rs:1"]);
+        let labels = scene.labels(&found[0]);
+        assert_eq!(labels, ["writer holds JOURNAL since here", "writer was last here"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use read_rip_ring::LockType;
 
 use super::lock_order::{Acquisition, OrderCycle, OrderEdge};
-use super::{Advice, Analysis, Confidence, Finding, Kind, Memo, View};
+use super::{Advice, Analysis, Confidence, Finding, Kind, Memo, Names, Paragraph, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
     Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Peer, Seen, Step,
@@ -353,6 +353,49 @@ impl Scene {
             assert!(!finding.advice.is_empty(), "{finding:?}");
         }
         found.split_off(known)
+    }
+
+    /// What a finding says: its sentence, and the lines below it.
+    pub(super) fn says(&self, finding: &Finding) -> (String, Vec<String>) {
+        let Paragraph { summary, evidence } = finding.paragraph(&NamesOf(self));
+        (summary, evidence)
+    }
+
+    /// The labels of its source lines.
+    pub(super) fn labels(&self, finding: &Finding) -> Vec<String> {
+        finding.roles(&NamesOf(self)).into_iter().map(|role| role.label).collect()
+    }
+}
+
+/// The names of the things of a scene. No kernel says anything of its threads.
+struct NamesOf<'s>(&'s Scene);
+
+impl Names for NamesOf<'_> {
+    fn model(&self) -> &LockModel {
+        &self.0.model
+    }
+
+    fn thread(&self, id: ThreadId) -> String {
+        self.0.model.threads[id].name.to_string()
+    }
+
+    fn lock(&self, id: LockId) -> String {
+        match &self.0.model.locks[id].name {
+            LockName::Given(name) => name.clone(),
+            name => format!("{name:?}"),
+        }
+    }
+
+    fn location(&self, id: LocationId) -> String {
+        self.0.locations[id].source.as_ref().map_or_else(String::new, |(file, line)| format!("{file}:{line}"))
+    }
+
+    fn doing(&self, _: ThreadId) -> Option<String> {
+        None
+    }
+
+    fn contradiction(&self, _: ThreadId) -> Option<String> {
+        None
     }
 }
 
