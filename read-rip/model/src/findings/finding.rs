@@ -89,7 +89,7 @@ pub(super) trait Basis {
     /// Says which threads, locks and locations it has, in the order of the paragraph, and what happens at source lines.
     fn about(&self, all: &mut About<'_>);
 
-    /// Says it.
+    /// The text: what is wrong in one sentence, and why that is so.
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph;
 }
 

@@ -27,8 +27,8 @@
 use read_rip_ring::TaskKind;
 use serde::Serialize;
 
-use super::starved_runtime::and_more;
 use super::task_waits::{suspended, task_of};
+use super::words::and_more;
 use super::{
     About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, SuspendedFact, View, Words,
 };

@@ -36,6 +36,7 @@ use super::finding::threads_of;
 use super::pollers::Pollers;
 use super::task_waits::task_of;
 use super::view::Length;
+use super::words::and_more;
 use super::{
     About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Names, Paragraph, Premise, View, Words,
 };
@@ -397,10 +398,4 @@ impl ReadyTasks {
         let more = and_more(self.count, self.first.len(), "more task");
         self.first.iter().map(line).chain(more).collect()
     }
-}
-
-/// `and 2 more tasks`, if not all are listed.
-pub(super) fn and_more(all: usize, listed: usize, thing: &str) -> Option<String> {
-    let unlisted = all.saturating_sub(listed);
-    (unlisted > 0).then(|| format!("and {}", counted(unlisted as u64, thing)))
 }

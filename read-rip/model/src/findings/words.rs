@@ -351,6 +351,12 @@ pub(super) fn limit(is_timed: bool) -> &'static str {
     if is_timed { ", with a time limit" } else { "" }
 }
 
+/// `and 2 more tasks`, if not all are listed.
+pub(super) fn and_more(all: usize, listed: usize, thing: &str) -> Option<String> {
+    let unlisted = all.saturating_sub(listed);
+    (unlisted > 0).then(|| format!("and {}", counted(unlisted as u64, thing)))
+}
+
 fn is_known(duration_ns: Option<u64>) -> bool {
     duration_ns.is_some_and(|duration_ns| duration_ns > 0)
 }
