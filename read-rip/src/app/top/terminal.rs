@@ -1,9 +1,10 @@
 //! The terminal: taken over at the start, and given back however the program ends.
 
 use std::io::{self, IsTerminal, Stdout};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use anstream::AutoStream;
@@ -40,6 +41,11 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// How the terminal was before.
 static MODES: OnceLock<Termios> = OnceLock::new();
+
+/// What `poll` reports of a terminal that is closed.
+const GONE: PollFlags = PollFlags::POLLHUP.union(PollFlags::POLLERR).union(PollFlags::POLLNVAL);
+/// How long the thread of the screen has to end the program after that.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// What `LeaveAlternateScreen` and `Show` write.
 const LEAVE: &str = "\x1b[?1049l\x1b[?25h";
@@ -107,6 +113,7 @@ impl Terminal {
             let _ = MODES.set(modes);
         }
         IS_TAKEN.store(true, Ordering::Relaxed);
+        watch(io::stdin().as_fd().try_clone_to_owned()?)?;
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, Print(if has_mouse { MOUSE } else { "" }))?;
         Ok(terminal)
@@ -149,6 +156,34 @@ impl Drop for Terminal {
     }
 }
 
+/// Ends the program soon after the terminal is gone, whatever the thread of the screen does then.
+///
+/// FOLKLORE: if the terminal is closed after `is_gone` has looked, `crossterm` reads nothing from it again and again,
+/// for ever, in `poll` too. Two of some hundred screens on a machine with ten times its load ended so.
+fn watch(terminal: OwnedFd) -> io::Result<()> {
+    let ends = move || {
+        wait_until_gone(terminal.as_fd());
+        // Usually the thread of the screen notices it too, and ends what it does.
+        thread::sleep(GRACE);
+        std::process::exit(0);
+    };
+    thread::Builder::new().name("terminal".into()).spawn(ends).map(drop)
+}
+
+/// Waits until a terminal is closed.
+fn wait_until_gone(terminal: BorrowedFd<'_>) {
+    let is_gone = |polled: &PollFd<'_>| polled.revents().is_some_and(|events| events.intersects(GONE));
+    loop {
+        // What `poll` reports unasked is that the other side is closed.
+        let mut polled = [PollFd::new(terminal, PollFlags::empty())];
+        match poll(&mut polled, PollTimeout::NONE) {
+            Ok(_) if is_gone(&polled[0]) => return,
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
 /// Waits until something can be read, for this time at most. Returns whether the terminal is gone.
 ///
 /// FOLKLORE: of a terminal that is closed, only the leader of its session hears by SIGHUP, and `crossterm` reads
@@ -161,8 +196,7 @@ fn is_gone(limit: Duration) -> Result<bool, AppError> {
         Ok(_) | Err(Errno::EINTR) => {}
         Err(error) => return Err(io::Error::from(error).into()),
     }
-    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
-    Ok(polled[0].revents().is_some_and(|events| events.intersects(gone)))
+    Ok(polled[0].revents().is_some_and(|events| events.intersects(GONE)))
 }
 
 /// The terminal as it was, once. If it is gone, nobody misses that.

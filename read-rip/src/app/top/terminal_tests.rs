@@ -1,6 +1,7 @@
 //! A panic of any thread gives the terminal back. This test starts itself as the program that panics.
 
 use librip_test_kit::tmux::Tmux;
+use nix::pty::{OpenptyResult, openpty};
 
 use super::*;
 
@@ -27,6 +28,22 @@ fn a_panic_gives_the_terminal_back_and_its_message_is_read() {
         let modes = tmux.knows("#{alternate_on} #{mouse_any_flag} #{cursor_flag}");
         assert_eq!(modes, "0 0 1", "{who}");
     }
+}
+
+#[test]
+fn a_terminal_that_is_closed_is_noticed_and_keys_are_not_taken_for_it() {
+    let OpenptyResult { master, slave } = openpty(None, None).unwrap();
+    let (noticed, is_noticed) = std::sync::mpsc::channel();
+    let watcher = std::thread::spawn(move || {
+        wait_until_gone(slave.as_fd());
+        noticed.send(()).unwrap();
+    });
+    rustix::io::write(&master, b"keys\n").unwrap();
+    // Nothing else can be waited for: that the watcher does not wake up.
+    assert!(is_noticed.recv_timeout(Duration::from_millis(100)).is_err(), "there are keys to read");
+    drop(master);
+    is_noticed.recv().unwrap();
+    watcher.join().unwrap();
 }
 
 fn panic_of(who: &str) {
