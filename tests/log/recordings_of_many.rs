@@ -107,8 +107,8 @@ fn a_recording_of_nothing_and_a_path_in_place_of_a_name_are_errors() {
     let target = target.to_str().unwrap();
     let nothing = failed(&["-o", target]);
     assert!(nothing.starts_with("Error: no "), "{nothing}");
-    assert!(failed(&["-o", target, "./name"]).contains("takes the name of a program, and not ./name\n"));
-    assert!(failed(&["-o", target, "4711"]).contains("takes the name of a program, and not 4711\n"));
+    assert!(failed(&["-o", target, "./name"]).contains("takes the name of a program, not ./name\n"));
+    assert!(failed(&["-o", target, "4711"]).contains("takes the name of a program, not 4711\n"));
     std::fs::write(rings.path().join("file"), "").unwrap();
     let file = rings.path().join("file");
     assert!(failed(&["-o", file.to_str().unwrap()]).starts_with("Error: "));

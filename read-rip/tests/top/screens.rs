@@ -136,7 +136,7 @@ fn what_was_looked_at_and_what_was_not_is_above_the_list_of_processes() {
     ];
     state.machine = Some(Machine { rows, looked: looked.map(str::to_owned).to_vec() });
     let machine = state.machine.take();
-    assert!(screen(&mut state, 80, 24)[0].starts_with("looking at"), "nothing is known yet");
+    assert!(screen(&mut state, 80, 24)[0].starts_with("reading the processes"), "nothing is known yet");
     state.machine = machine;
     let lines = screen(&mut state, 80, 24);
     assert_eq!(lines[..2], looked);
