@@ -17,14 +17,14 @@ use super::names::LockNames;
 use super::units::counted;
 use crate::printable;
 
-/// What was looked at.
+/// `check --all`: what was looked at. The lines before are of processes and rings with findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Looked {
-    /// The processes whose threads and memory may be read.
+    /// The processes whose threads and memory may be read, without threads of the kernel.
     pub processes: usize,
     /// Their threads.
     pub threads: usize,
-    /// The rings.
+    /// The rings, of living and of dead processes.
     pub rings: usize,
     /// How many of both have findings.
     pub stuck: usize,

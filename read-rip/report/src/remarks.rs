@@ -14,7 +14,7 @@ use read_rip_model::threads::{Losses, Thread, ThreadState};
 use read_rip_ring::events::Leftover;
 use read_rip_ring::{ClockLevel, HELD_LOCKS_MAX, SiteKind, Snapshot, is_task};
 use read_rip_symbols::ModuleProblem;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::list::{process_state, state_of_child};
 use super::names::location_texts;
@@ -29,20 +29,20 @@ pub fn of_module(problem: &ModuleProblem) -> String {
 /// What `check` looked at, and what came of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Checked {
-    /// Threads.
+    /// Threads that were analysed.
     pub threads: usize,
-    /// Tasks.
+    /// Tasks that were analysed.
     #[serde(skip_serializing_if = "is_zero")]
     pub tasks: usize,
-    /// Locks.
+    /// Locks that were analysed.
     pub locks: usize,
     /// Findings that are reported.
     pub findings: usize,
     /// What the threads do, and what the record cannot show.
     pub balance: Balance,
-    /// Findings that are not reported, because of rules.
+    /// Findings that are not reported, because of suppression files.
     pub suppressed: usize,
-    /// Findings that are not reported, because they do not match what was asked for.
+    /// Findings that are not reported, because they do not match the pattern of `-m`.
     pub not_matching: usize,
     /// The time between two readings of a living process, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -505,7 +505,8 @@ pub fn of_ambiguous(locations: &Locations<'_>) -> Option<Warning> {
 }
 
 /// Why `check` has only one reading of a ring whose process is not known to be dead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OneReading {
     /// The file is a copy of a ring.
     Copy,
@@ -514,14 +515,6 @@ pub enum OneReading {
 }
 
 impl OneReading {
-    /// Its stable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            OneReading::Copy => "copy",
-            OneReading::Removed => "removed",
-        }
-    }
-
     /// The remark.
     pub fn text(self) -> &'static str {
         match self {
@@ -534,12 +527,6 @@ impl OneReading {
                  reading."
             }
         }
-    }
-}
-
-impl Serialize for OneReading {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }
 

@@ -11,9 +11,9 @@ macro_rules! named {
         }
     ) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
         pub enum $Enum {
-            $( $(#[$doc])* $Value, )*
+            $( $(#[$doc])* #[serde(rename = $name)] $Value, )*
         }
 
         impl $Enum {
@@ -25,12 +25,6 @@ macro_rules! named {
                 match self {
                     $( $Enum::$Value => $name, )*
                 }
-            }
-        }
-
-        impl serde::Serialize for $Enum {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.name())
             }
         }
     };

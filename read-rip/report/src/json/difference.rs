@@ -5,31 +5,46 @@ use std::io::{self, Write};
 use read_rip_model::threads::Difference;
 use serde::Serialize;
 
-use super::Json;
+use super::{Json, Line};
 use crate::PlaceChange;
 
+/// What has changed between two readings: `diff`. Lines of type `function` follow, of the threads that have recorded
+/// nothing, and lines of the locks that have been held all the time.
 #[derive(Serialize)]
-struct JsonDifference<'a> {
+pub(super) struct JsonDifference<'a> {
+    /// The time between them, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     between_ns: Option<u64>,
+    /// What became of the threads. It is missing if the readings are of two processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<JsonThreads>,
+    /// Where threads were and are, by their last marks. With -v also places without a change.
     places: Vec<JsonPlace<'a>>,
 }
 
+/// What became of the threads.
 #[derive(Serialize)]
 struct JsonThreads {
+    /// How many have recorded something in between.
     moved: usize,
+    /// How many have recorded nothing.
     still: usize,
+    /// How many are only in the later reading.
     begun: usize,
+    /// How many are only in the earlier reading.
     ended: usize,
 }
 
+/// A place.
 #[derive(Serialize)]
 struct JsonPlace<'a> {
+    /// Its function.
     function: &'a str,
+    /// Its file and line, or module and address.
     place: &'a str,
+    /// Threads and tasks in the earlier reading.
     before: usize,
+    /// Threads and tasks in the later reading.
     after: usize,
 }
 
@@ -56,6 +71,6 @@ impl<W: Write> Json<W> {
             ended: difference.ended,
         });
         let places = places.iter().map(JsonPlace::from).collect();
-        self.line("difference", JsonDifference { between_ns, threads, places })
+        self.line(Line::Difference(JsonDifference { between_ns, threads, places }))
     }
 }

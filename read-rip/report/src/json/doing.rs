@@ -10,25 +10,35 @@ use super::location::{JsonLocation, json_location};
 use crate::activity::ActivityWords;
 use crate::names::LockNames;
 
-/// What a thread does.
+/// What a thread does, by the kernel and the process's memory. It was asked if this is there.
 #[derive(Serialize)]
 pub(super) struct JsonDoing<'a> {
+    /// What.
     what: Doing,
+    /// The same in words, with what it waits for.
     text: String,
+    /// Whether it stood still between two readings.
     #[serde(skip_serializing_if = "Option::is_none")]
     still: Option<bool>,
+    /// The system call that it sleeps in.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<&'static str>,
+    /// The descriptor of that call.
     #[serde(skip_serializing_if = "Option::is_none")]
     descriptor: Option<u32>,
+    /// How long it ran between the two readings, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     ran_ns: Option<u64>,
+    /// How long it was ready to run between the two readings and did not, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     delayed_ns: Option<u64>,
+    /// Its nice value.
     #[serde(skip_serializing_if = "Option::is_none")]
     nice: Option<i32>,
+    /// The process that traces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tracer: Option<u32>,
+    /// Where it stands in the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<JsonLocation<'a>>,
 }

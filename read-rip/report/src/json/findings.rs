@@ -6,88 +6,127 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use read_rip_model::findings::{Confidence, Evidence, Finding, Kind, Paragraph, PollFact};
+use read_rip_model::findings::{
+    Advice, Confidence, Doubt, Evidence, Finding, Kind, Paragraph, PollFact, Premise,
+};
 use read_rip_model::locks::{LockId, ThreadId};
 use read_rip_ring::Snapshot;
 use serde::Serialize;
 
 use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
-use super::writer::{Json, moment};
+use super::values::{Address, JsonThread, LockLabels, Moment};
+use super::{Json, Line};
 use crate::machine::Looked;
 use crate::names::LockNames;
 use crate::remarks::Checked;
 
+/// `check`: one thing that is wrong. The most certain and worst finding comes first.
 #[derive(Serialize)]
-struct JsonFinding<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Finding"))]
+pub(super) struct JsonFinding<'a> {
+    /// What is wrong. Suppression files use these names.
     kind: Kind,
+    /// How certain it is.
     confidence: Confidence,
+    /// Since when, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    since_boottime_ns: Option<String>,
+    since_boottime_ns: Option<Moment>,
+    /// For how long, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     for_ns: Option<u64>,
+    /// How many threads suffer.
     threads_hurt: usize,
+    /// What the finding is based on. Its form depends on the kind. Numbers of threads, locks and locations are the `id`
+    /// of an element of the lists beside it.
+    #[cfg_attr(test, schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     evidence: &'a Evidence,
-    doubts: Vec<Coded>,
-    premises: Vec<Coded>,
-    advice: Vec<Coded>,
-    threads: Vec<JsonThread<'a>>,
-    locks: Vec<JsonLock<'a>>,
+    /// What limits the confidence.
+    doubts: Vec<Coded<Doubt>>,
+    /// What the confidence takes for granted although nothing enforces it.
+    premises: Vec<Coded<Premise>>,
+    /// What to do next.
+    advice: Vec<Coded<Advice>>,
+    /// The threads that the evidence mentions.
+    threads: Vec<MentionedThread<'a>>,
+    /// The locks that the evidence mentions.
+    locks: Vec<MentionedLock<'a>>,
+    /// The locations that the evidence mentions.
     locations: Vec<JsonLocation<'a>>,
+    /// The finding in words. All that it says is in other fields too.
     text: Text,
 }
 
 /// A stable code, and what it says to people.
 #[derive(Serialize)]
-struct Coded {
-    code: &'static str,
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "{T}InWords"))]
+struct Coded<T> {
+    /// Its stable name.
+    code: T,
+    /// The same in words.
     text: &'static str,
 }
 
+/// A finding in words.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Text {
+    /// What is wrong, in one sentence.
     summary: String,
+    /// Why that is so.
     evidence: Vec<String>,
 }
 
+/// A thread that evidence mentions.
 #[derive(Serialize)]
-struct JsonThread<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct MentionedThread<'a> {
+    /// The number by which evidence refers to it.
     id: ThreadId,
-    name: &'a str,
-    pid: u32,
-    tid: u32,
+    #[serde(flatten)]
+    thread: JsonThread<'a>,
+    /// It is the task with this number.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<u32>,
+    /// What it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     doing: Option<JsonDoing<'a>>,
 }
 
+/// A lock that evidence mentions.
 #[derive(Serialize)]
-struct JsonLock<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct MentionedLock<'a> {
+    /// The number by which evidence refers to it.
     id: LockId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name_from: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    class: Option<&'a str>,
+    #[serde(flatten)]
+    labels: LockLabels<'a>,
+    /// Its process.
     pid: u32,
-    address: String,
+    /// Its address.
+    address: Address,
 }
 
+/// `check`: the last line of its findings.
 #[derive(Serialize)]
-struct JsonChecked<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Checked"))]
+pub(super) struct JsonChecked<'a> {
     #[serde(flatten)]
     checked: &'a Checked,
+    /// What the numbers of the balance stand for.
     #[serde(skip_serializing_if = "Option::is_none")]
     mentions: Option<JsonMentions<'a>>,
 }
 
 /// What the numbers of the balance stand for.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Mentions"))]
 struct JsonMentions<'a> {
-    threads: Vec<JsonThread<'a>>,
-    locks: Vec<JsonLock<'a>>,
+    /// The threads that the balance mentions.
+    threads: Vec<MentionedThread<'a>>,
+    /// The locks that the balance mentions.
+    locks: Vec<MentionedLock<'a>>,
+    /// The locations that the balance mentions.
     locations: Vec<JsonLocation<'a>>,
 }
 
@@ -95,7 +134,7 @@ impl<W: Write> Json<W> {
     /// What `check --all` looked at.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn looked(&mut self, looked: &Looked) -> io::Result<()> {
-        self.line("looked", looked)
+        self.line(Line::Looked(looked))
     }
 
     /// All findings, and how much was analysed.
@@ -108,9 +147,9 @@ impl<W: Write> Json<W> {
         snapshot: &Snapshot,
     ) -> io::Result<()> {
         for finding in findings {
-            self.line("finding", json_finding(finding, names, snapshot))?;
+            self.line(Line::Finding(json_finding(finding, names, snapshot)))?;
         }
-        self.line("checked", json_checked(checked, names, snapshot))
+        self.line(Line::Checked(json_checked(checked, names, snapshot)))
     }
 }
 
@@ -138,18 +177,18 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
     JsonChecked { checked, mentions }
 }
 
-fn json_thread<'a>(id: ThreadId, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonThread<'a> {
+fn json_thread<'a>(id: ThreadId, names: &LockNames<'a>, snapshot: &'a Snapshot) -> MentionedThread<'a> {
     let thread = &names.model.threads[id];
     let doing = json_doing(id, names, snapshot);
     let task = thread.task.as_ref().map(|task| task.number);
-    JsonThread { id, name: &thread.name, pid: thread.pid, tid: thread.tid, task, doing }
+    let thread = JsonThread { name: &thread.name, pid: thread.pid, tid: thread.tid };
+    MentionedThread { id, thread, task, doing }
 }
 
-fn json_lock<'a>(id: LockId, names: &LockNames<'a>) -> JsonLock<'a> {
+fn json_lock<'a>(id: LockId, names: &LockNames<'a>) -> MentionedLock<'a> {
     let lock = &names.model.locks[id];
-    let (name, name_from) = names.origin(&lock.name).unzip();
-    let class = lock.class.as_deref();
-    JsonLock { id, name, name_from, class, pid: lock.pid, address: format!("{:#x}", lock.address) }
+    let labels = LockLabels::of(lock, names);
+    MentionedLock { id, labels, pid: lock.pid, address: Address(lock.address) }
 }
 
 fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonFinding<'a> {
@@ -157,13 +196,13 @@ fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a S
     JsonFinding {
         kind: finding.kind,
         confidence: finding.confidence,
-        since_boottime_ns: finding.since_ns.map(moment),
+        since_boottime_ns: finding.since_ns.map(Moment),
         for_ns: finding.for_ns,
         threads_hurt: finding.threads_hurt,
         evidence: &finding.evidence,
-        doubts: finding.doubts.iter().map(|&of| Coded { code: of.name(), text: of.text() }).collect(),
-        premises: finding.premises.iter().map(|&of| Coded { code: of.name(), text: of.text() }).collect(),
-        advice: finding.advice.iter().map(|&of| Coded { code: of.name(), text: of.text() }).collect(),
+        doubts: finding.doubts.iter().map(|&code| Coded { code, text: code.text() }).collect(),
+        premises: finding.premises.iter().map(|&code| Coded { code, text: code.text() }).collect(),
+        advice: finding.advice.iter().map(|&code| Coded { code, text: code.text() }).collect(),
         threads: finding.mentions.threads.iter().map(|&id| json_thread(id, names, snapshot)).collect(),
         locks: finding.mentions.locks.iter().map(|&id| json_lock(id, names)).collect(),
         locations: finding

@@ -8,47 +8,70 @@ use read_rip_model::locations::{Location, LocationId, Locations, MARKS_MAX};
 use read_rip_ring::{Site, SiteKind, Snapshot};
 use serde::Serialize;
 
+use super::values::Address;
+
+/// Where a mark is.
 #[derive(Serialize)]
 pub(super) struct JsonLocation<'a> {
-    /// What evidence calls it.
+    /// The number by which evidence refers to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<LocationId>,
+    /// The full name of the innermost function, with type arguments.
     #[serde(skip_serializing_if = "str::is_empty")]
     function: &'a str,
+    /// The source file, as its path was given to the compiler.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
+    /// The line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
+    /// The label of the mark.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<&'a str>,
+    /// What the mark means. Left out where the meaning is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
-    address: String,
-    pc: String,
+    /// The address relative to the module.
+    address: Address,
+    /// The address in the process.
+    pc: Address,
+    /// The path of the module.
     #[serde(skip_serializing_if = "Option::is_none")]
     module: Option<Cow<'a, str>>,
+    /// The functions that the mark was inlined into, innermost first. After them, where a thread waited: the calls
+    /// further out that its stack proves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     callers: Vec<Caller<'a>>,
+    /// At most eight of the marks that the linker folded into one: any may have been passed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     one_of: Vec<Mark<'a>>,
 }
 
+/// A mark.
 #[derive(Serialize)]
 struct Mark<'a> {
+    /// The source file.
     file: &'a str,
+    /// The line, from 1.
     line: u32,
+    /// The label.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<&'a str>,
+    /// What it means. Left out where the meaning is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
 }
 
+/// A function.
 #[derive(Serialize)]
 struct Caller<'a> {
+    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<&'a str>,
+    /// The source file of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
+    /// The line of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
 }
@@ -101,8 +124,8 @@ pub(super) fn json_location<'a>(
         line: location.source.as_ref().map(|&(_, line)| line),
         kind: site.filter(|_| !location.is_ambiguous).and_then(|site| kind_name(site.kind)),
         label: site.and_then(label),
-        address: format!("{:#x}", location.address),
-        pc: format!("{:#x}", location.pc),
+        address: Address(location.address),
+        pc: Address(location.pc),
         module: location.module.map(|module| snapshot.modules[module].path.to_string_lossy()),
         callers: location
             .callers

@@ -3,54 +3,66 @@
 use std::io::{self, Write};
 
 use read_rip_model::log::{Entry, EntryKind, Span, shown};
-use read_rip_ring::{Slot, Snapshot, Syntax, Value};
+use read_rip_ring::{Snapshot, Syntax, Value};
 use serde::Serialize;
 
-use super::writer::{Json, moment};
+use super::values::{JsonThread, Moment};
+use super::{Json, Line};
 use crate::log::{level_name, realtime_ns};
 
+/// `log`: what a thread said with values, or the beginning or the end of a span.
 #[derive(Serialize)]
-struct JsonEntry<'a> {
+pub(super) struct JsonEntry<'a> {
+    /// What it is.
     kind: &'a str,
+    /// The thread.
     thread: JsonThread<'a>,
+    /// The channel that it is in, if it is in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     channel: Option<&'a str>,
+    /// The number of its last word in its thread, or in its channel.
     sequence: u64,
+    /// Its time, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    boottime_ns: Option<String>,
+    boottime_ns: Option<Moment>,
+    /// If it has no time: it was not before this, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    after_boottime_ns: Option<String>,
+    after_boottime_ns: Option<Moment>,
+    /// If it has no time: it was not after this, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    before_boottime_ns: Option<String>,
+    before_boottime_ns: Option<Moment>,
+    /// Its time, ns since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
-    realtime_ns: Option<String>,
+    realtime_ns: Option<Moment>,
+    /// How important an event is.
     #[serde(skip_serializing_if = "Option::is_none")]
     level: Option<&'a str>,
+    /// How long the span took.
     #[serde(skip_serializing_if = "Option::is_none")]
     took_ns: Option<u64>,
+    /// The values in their format, or the name of the span.
     text: &'a str,
+    /// The name of the span.
     #[serde(skip_serializing_if = "str::is_empty")]
     span: &'a str,
+    /// The format of the values, as the program has it.
     #[serde(skip_serializing_if = "str::is_empty")]
     format: &'a str,
+    /// The language of the format: that of Rust's `std::fmt`, or that of C's `printf`.
     #[serde(skip_serializing_if = "Option::is_none")]
     syntax: Option<&'static str>,
+    /// The values, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     values: Vec<JsonValue>,
+    /// The source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
+    /// The line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
 }
 
-#[derive(Serialize)]
-struct JsonThread<'a> {
-    name: &'a str,
-    pid: u32,
-    tid: u32,
-}
-
-/// A value: a number, a truth value, or a text.
+/// A value of an event. Integers beyond 2^53, addresses, and floats that are not finite are strings.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum JsonValue {
@@ -62,37 +74,56 @@ enum JsonValue {
     Text(String),
 }
 
+/// `spans`: all spans of one place.
 #[derive(Serialize)]
-struct JsonSpan<'a> {
+pub(super) struct JsonSpan<'a> {
+    /// The name.
     name: &'a str,
+    /// The source file.
     file: &'a str,
+    /// The line, from 1.
     line: u32,
+    /// How many ends the record still has.
     ended: u64,
+    /// How long those took together whose times are known.
     total_ns: u64,
+    /// Half of them took no longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     p50_ns: Option<u64>,
+    /// 90 of 100 took no longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     p90_ns: Option<u64>,
+    /// 99 of 100 took no longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     p99_ns: Option<u64>,
+    /// How long the longest took.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_ns: Option<u64>,
+    /// The one that took the longest.
     #[serde(skip_serializing_if = "Option::is_none")]
     longest: Option<JsonLongest<'a>>,
+    /// Those that are open, or were when the process ended, the oldest first.
     open: Vec<JsonOpen<'a>>,
 }
 
+/// The span that took the longest.
 #[derive(Serialize)]
 struct JsonLongest<'a> {
+    /// Its thread.
     thread: JsonThread<'a>,
-    ended_boottime_ns: String,
+    /// When it ended, ns since boot.
+    ended_boottime_ns: Moment,
 }
 
+/// An open span.
 #[derive(Serialize)]
 struct JsonOpen<'a> {
+    /// Its thread.
     thread: JsonThread<'a>,
+    /// When it began, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    since_boottime_ns: Option<String>,
+    since_boottime_ns: Option<Moment>,
+    /// Its first value. Of a text, at most 8 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<JsonValue>,
 }
@@ -125,31 +156,28 @@ impl<W: Write> Json<W> {
             EntryKind::Begin => ("begin", None, None),
             EntryKind::End(took_ns) => ("end", None, took_ns),
         };
-        self.line(
-            "event",
-            JsonEntry {
-                kind,
-                thread: json_thread(slot),
-                channel: slot.channel().and_then(|channel| snapshot.channel_name(channel)),
-                sequence: entry.event.sequence,
-                boottime_ns: entry.when.time_ns.map(moment),
-                after_boottime_ns: after_ns.map(moment),
-                before_boottime_ns: before_ns.map(moment),
-                realtime_ns: entry.when.time_ns.and_then(|ns| realtime_ns(snapshot, ns)).map(moment),
-                level,
-                took_ns,
-                text: said.text,
-                span: said.span,
-                format: said.format,
-                syntax: (!said.format.is_empty()).then_some(match said.syntax {
-                    Syntax::Rust => "rust",
-                    Syntax::Printf => "printf",
-                }),
-                values: said.values.iter().map(|value| json_value(value, slot.pid, snapshot)).collect(),
-                file: said.place.map(|(file, _)| file),
-                line: said.place.map(|(_, line)| line),
-            },
-        )
+        self.line(Line::Event(JsonEntry {
+            kind,
+            thread: slot.into(),
+            channel: slot.channel().and_then(|channel| snapshot.channel_name(channel)),
+            sequence: entry.event.sequence,
+            boottime_ns: entry.when.time_ns.map(Moment),
+            after_boottime_ns: after_ns.map(Moment),
+            before_boottime_ns: before_ns.map(Moment),
+            realtime_ns: entry.when.time_ns.and_then(|ns| realtime_ns(snapshot, ns)).map(Moment),
+            level,
+            took_ns,
+            text: said.text,
+            span: said.span,
+            format: said.format,
+            syntax: (!said.format.is_empty()).then_some(match said.syntax {
+                Syntax::Rust => "rust",
+                Syntax::Printf => "printf",
+            }),
+            values: said.values.iter().map(|value| json_value(value, slot.pid, snapshot)).collect(),
+            file: said.place.map(|(file, _)| file),
+            line: said.place.map(|(_, line)| line),
+        }))
     }
 
     /// All spans of one place.
@@ -157,41 +185,31 @@ impl<W: Write> Json<W> {
     pub fn span(&mut self, span: &Span, snapshot: &Snapshot) -> io::Result<()> {
         let of = |slot: usize| snapshot.recorded(slot);
         let took = span.took.as_ref();
-        self.line(
-            "span",
-            JsonSpan {
-                name: &span.name,
-                file: &span.place.0,
-                line: span.place.1,
-                ended: span.ended,
-                total_ns: span.total_ns,
-                p50_ns: took.map(|took| took.p50_ns),
-                p90_ns: took.map(|took| took.p90_ns),
-                p99_ns: took.map(|took| took.p99_ns),
-                max_ns: took.map(|took| took.max_ns),
-                longest: span.longest.as_ref().map(|longest| JsonLongest {
-                    thread: json_thread(of(longest.slot)),
-                    ended_boottime_ns: moment(longest.ended_ns),
-                }),
-                open: span
-                    .open
-                    .iter()
-                    .map(|open| JsonOpen {
-                        thread: json_thread(of(open.slot)),
-                        since_boottime_ns: open.since_ns.map(moment),
-                        value: open
-                            .value
-                            .as_ref()
-                            .map(|value| json_value(value, of(open.slot).pid, snapshot)),
-                    })
-                    .collect(),
-            },
-        )
+        self.line(Line::Span(JsonSpan {
+            name: &span.name,
+            file: &span.place.0,
+            line: span.place.1,
+            ended: span.ended,
+            total_ns: span.total_ns,
+            p50_ns: took.map(|took| took.p50_ns),
+            p90_ns: took.map(|took| took.p90_ns),
+            p99_ns: took.map(|took| took.p99_ns),
+            max_ns: took.map(|took| took.max_ns),
+            longest: span.longest.as_ref().map(|longest| JsonLongest {
+                thread: of(longest.slot).into(),
+                ended_boottime_ns: Moment(longest.ended_ns),
+            }),
+            open: span
+                .open
+                .iter()
+                .map(|open| JsonOpen {
+                    thread: of(open.slot).into(),
+                    since_boottime_ns: open.since_ns.map(Moment),
+                    value: open.value.as_ref().map(|value| json_value(value, of(open.slot).pid, snapshot)),
+                })
+                .collect(),
+        }))
     }
-}
-
-fn json_thread(slot: &Slot) -> JsonThread<'_> {
-    JsonThread { name: &slot.name, pid: slot.pid, tid: slot.tid }
 }
 
 /// Integers beyond 2^53, and floats that are not finite, are texts: not every parser of JSON reads them.

@@ -1,11 +1,11 @@
 //! The JSON output: one object a line, `{"type": ..., "data": {...}}`.
 //!
 //! `read-rip/json-schema.json` describes every line, and the tests validate the output against it. Lines of type
-//! `ring` and `removed` have the version of the schema. Within a version fields and types are only added. All
-//! fields but `type` are optional: a field that does not apply or is not known is left out. Addresses are strings
-//! in hexadecimal with `0x`. Moments are strings of decimal digits, because nanoseconds exceed 2^53, the largest
-//! integer that every JSON parser reads exactly. Lengths of time and counts are integers. Paths and names have
-//! U+FFFD where they are not UTF-8, and escapes for characters that control a terminal. Nothing is computed here.
+//! `ring` and `removed` have the version of the schema. Within a version fields and types are only added. All fields but `type` are
+//! optional: a field that does not apply or is not known is left out. Addresses are strings in hexadecimal with `0x`.
+//! Moments are strings of decimal digits, because nanoseconds exceed 2^53, the largest integer that every JSON parser
+//! reads exactly. Lengths of time and counts are integers. Paths and names have U+FFFD where they are not UTF-8, and
+//! escapes for characters that control a terminal. Nothing is computed here.
 
 mod difference;
 mod doing;
@@ -17,7 +17,10 @@ mod ring;
 mod standing;
 mod tasks;
 mod threads;
+mod values;
 mod writer;
+
+use serde::Serialize;
 
 pub use location::kind_name;
 pub use log::Said;
@@ -25,3 +28,32 @@ pub use ring::{clock_level_name, process_state_name};
 pub use tasks::{task_kind_name, task_state_name};
 pub use threads::thread_state_name;
 pub use writer::Json;
+
+/// The version of the schema.
+const SCHEMA: u32 = 1;
+
+/// A line of `read-rip --json`. Within a version, fields and types are only added. All fields but `type` are optional.
+#[derive(Serialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a line is written where it is made")]
+enum Line<'a> {
+    Ring(ring::Ring<'a>),
+    Info(ring::Info<'a>),
+    Function(threads::Function<'a>),
+    Thread(threads::ThreadHistory<'a>),
+    Capture(threads::JsonCapture<'a>),
+    Difference(difference::JsonDifference<'a>),
+    Task(tasks::Task<'a>),
+    Locks(locks::Locks),
+    Lock(locks::Lock<'a>),
+    Finding(findings::JsonFinding<'a>),
+    Checked(findings::JsonChecked<'a>),
+    Looked(&'a crate::Looked),
+    Problem(ring::Problem<'a>),
+    Removed(ring::Removed<'a>),
+    Core(standing::JsonCore<'a>),
+    Standing(standing::Standing<'a>),
+    Stack(standing::JsonStack<'a>),
+    Event(log::JsonEntry<'a>),
+    Span(log::JsonSpan<'a>),
+}

@@ -13,77 +13,110 @@ use read_rip_symbols::Frame;
 use serde::Serialize;
 
 use super::location::{JsonLocation, json_location};
-use super::writer::Json;
+use super::values::{Address, JsonThread};
+use super::{Json, Line};
 use crate::standing::doings;
 use crate::{ActivityWords, StackFrames};
 
+/// A thread of a process without a ring or of a core file, by the kernel and its memory.
 #[derive(Serialize)]
-struct JsonThread<'a> {
-    name: &'a str,
-    pid: u32,
-    tid: u32,
+pub(super) struct Standing<'a> {
+    #[serde(flatten)]
+    thread: JsonThread<'a>,
+    /// What it does, in words.
     doing: String,
+    /// Whether it stood still between two readings.
     #[serde(skip_serializing_if = "Option::is_none")]
     still: Option<bool>,
+    /// Where it stands in the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<JsonLocation<'a>>,
 }
 
+/// `stacks`: a stack, and the threads that have it.
 #[derive(Serialize)]
-struct JsonStack<'a> {
+pub(super) struct JsonStack<'a> {
+    /// How many threads have it.
     threads: usize,
+    /// Their ids, as their own PID namespace numbers them.
     tids: Vec<u32>,
-    /// What most of them do.
+    /// What most of them do, in words.
     doing: String,
+    /// Threads that do something else. It is left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     others: Vec<JsonOthers>,
+    /// Whether it reaches the beginning of the thread.
     complete: bool,
+    /// The functions, the innermost first.
     frames: Vec<JsonFrame<'a>>,
 }
 
-/// Threads of a stack that do something else than most of them.
+/// Threads that do the same.
 #[derive(Serialize)]
 struct JsonOthers {
+    /// Their ids, as their own PID namespace numbers them.
     tids: Vec<u32>,
+    /// What they do, in words.
     doing: String,
 }
 
+/// A function.
 #[derive(Serialize)]
 struct JsonFrame<'a> {
-    pc: String,
+    /// The address in the process.
+    pc: Address,
+    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<&'a str>,
+    /// The source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
+    /// The line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
+    /// It was inlined into the next one.
     inlined: bool,
+    /// It was found by a search of the stack, because a register is not known.
     inferred: bool,
 }
 
+/// A core file: the process, and why it died.
 #[derive(Serialize)]
-struct JsonCore<'a> {
+pub(super) struct JsonCore<'a> {
+    /// The core file.
     file: Cow<'a, str>,
+    /// The name of the program.
     program: &'a str,
+    /// The process id that the file has.
     pid: u32,
+    /// How it was started, as far as the kernel keeps it.
     command_line: &'a str,
+    /// How many threads it had.
     threads: usize,
+    /// The ring of the process was found, and is joined.
     has_ring: bool,
+    /// The thread that got the signal.
     tid: u32,
+    /// The signal. Left out if a debugger made the core of a living process.
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
+    /// `si_code`: where the signal came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<i32>,
+    /// What could not be accessed, or the instruction that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    fault_address: Option<String>,
+    fault_address: Option<Address>,
+    /// The process that sent the signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     sender_pid: Option<u32>,
+    /// Its user.
     #[serde(skip_serializing_if = "Option::is_none")]
     sender_uid: Option<u32>,
-    /// By their DWARF numbers.
-    registers: Vec<String>,
+    /// Its general registers, by their DWARF numbers.
+    registers: Vec<Address>,
+    /// The program counter of that thread.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pc: Option<String>,
+    pc: Option<Address>,
 }
 
 impl<W: Write> Json<W> {
@@ -97,7 +130,6 @@ impl<W: Write> Json<W> {
         command_line: &str,
         has_ring: bool,
     ) -> io::Result<()> {
-        let hexadecimal = |value: u64| format!("{value:#x}");
         let thread = seen.target.tasks.iter().find(|task| task.own_tid == death.tid);
         let registers = thread.and_then(|thread| thread.registers);
         let count = match seen.target.architecture {
@@ -105,25 +137,22 @@ impl<W: Write> Json<W> {
             Architecture::Aarch64 => 32,
         };
         let all = registers.and_then(|registers| registers.all);
-        self.line(
-            "core",
-            JsonCore {
-                file: path.to_string_lossy(),
-                program: &seen.target.name,
-                pid: seen.target.own_pid,
-                command_line,
-                threads: seen.target.tasks.len(),
-                has_ring,
-                tid: death.tid,
-                signal: death.signal,
-                code: death.code,
-                fault_address: death.fault_address.map(hexadecimal),
-                sender_pid: death.sender.map(|(pid, _)| pid),
-                sender_uid: death.sender.map(|(_, uid)| uid),
-                registers: all.iter().flatten().take(count).copied().map(hexadecimal).collect(),
-                pc: registers.map(|registers| hexadecimal(registers.pc)),
-            },
-        )
+        self.line(Line::Core(JsonCore {
+            file: path.to_string_lossy(),
+            program: &seen.target.name,
+            pid: seen.target.own_pid,
+            command_line,
+            threads: seen.target.tasks.len(),
+            has_ring,
+            tid: death.tid,
+            signal: death.signal,
+            code: death.code,
+            fault_address: death.fault_address.map(Address),
+            sender_pid: death.sender.map(|(pid, _)| pid),
+            sender_uid: death.sender.map(|(_, uid)| uid),
+            registers: all.iter().flatten().take(count).copied().map(Address).collect(),
+            pc: registers.map(|registers| Address(registers.pc)),
+        }))
     }
 
     /// The process, and a line for each thread.
@@ -140,17 +169,12 @@ impl<W: Write> Json<W> {
             let locations = words.names.locations;
             let location =
                 place_of(thread).map(|place| json_location(locations.get(place), locations, snapshot));
-            self.line(
-                "standing",
-                JsonThread {
-                    name: &task.name,
-                    pid: words.seen.target.own_pid,
-                    tid: task.own_tid,
-                    doing: words.of(thread),
-                    still: words.seen.threads[thread].is_still,
-                    location,
-                },
-            )?;
+            self.line(Line::Standing(Standing {
+                thread: JsonThread { name: &task.name, pid: words.seen.target.own_pid, tid: task.own_tid },
+                doing: words.of(thread),
+                still: words.seen.threads[thread].is_still,
+                location,
+            }))?;
         }
         Ok(())
     }
@@ -169,35 +193,31 @@ impl<W: Write> Json<W> {
             let Some((doing, _)) = doings.next() else { continue };
             let inferred_from = group.stack.inferred_from.unwrap_or(usize::MAX);
             let of_frame = |(at, frame): (usize, &read_rip_evidence::stacks::Frame)| {
-                let pc = format!("{:#x}", frame.pc);
-                let one = move |named: &'_ Frame| (pc.clone(), at >= inferred_from, named.clone());
+                let one = |named: &'_ Frame| (frame.pc, at >= inferred_from, named.clone());
                 frames.get(frame).map_or_else(Vec::new, |named| named.iter().map(one).collect())
             };
             let tid = |&task: &usize| words.seen.target.tasks[task].own_tid;
             let named: Vec<_> = group.stack.frames.iter().enumerate().flat_map(of_frame).collect();
-            self.line(
-                "stack",
-                JsonStack {
-                    threads: threads.len(),
-                    tids: threads.iter().map(tid).collect(),
-                    doing,
-                    others: doings
-                        .map(|(doing, of)| JsonOthers { tids: of.iter().map(tid).collect(), doing })
-                        .collect(),
-                    complete: group.stack.is_complete(),
-                    frames: named
-                        .iter()
-                        .map(|(pc, inferred, frame)| JsonFrame {
-                            pc: pc.clone(),
-                            function: frame.function.as_deref(),
-                            file: frame.file.as_deref(),
-                            line: frame.line,
-                            inlined: frame.is_inlined,
-                            inferred: *inferred,
-                        })
-                        .collect(),
-                },
-            )?;
+            self.line(Line::Stack(JsonStack {
+                threads: threads.len(),
+                tids: threads.iter().map(tid).collect(),
+                doing,
+                others: doings
+                    .map(|(doing, of)| JsonOthers { tids: of.iter().map(tid).collect(), doing })
+                    .collect(),
+                complete: group.stack.is_complete(),
+                frames: named
+                    .iter()
+                    .map(|(pc, inferred, frame)| JsonFrame {
+                        pc: Address(*pc),
+                        function: frame.function.as_deref(),
+                        file: frame.file.as_deref(),
+                        line: frame.line,
+                        inlined: frame.is_inlined,
+                        inferred: *inferred,
+                    })
+                    .collect(),
+            }))?;
         }
         Ok(())
     }

@@ -8,41 +8,62 @@ use read_rip_ring::{Snapshot, TaskKind};
 use serde::Serialize;
 
 use super::location::{JsonLocation, json_location};
-use super::writer::{Json, moment};
+use super::values::{Address, JsonThread, Moment};
+use super::{Json, Line};
 use crate::names::LockNames;
 use crate::remarks::is_zero;
 
+/// `tasks`: a task: a future, a call that blocks on a pool of an executor, or a coroutine.
 #[derive(Serialize)]
-struct Task<'a> {
-    name: &'a str,
-    pid: u32,
-    tid: u32,
+pub(super) struct Task<'a> {
+    #[serde(flatten)]
+    thread: JsonThread<'a>,
+    /// Its number. The process counts its tasks from 1.
     number: u32,
+    /// What it is. blocking: a call on a pool for calls that block.
     kind: &'static str,
+    /// running: it is being polled, or runs; ready: it was made or woken and was not polled since; suspended: it waits;
+    /// ended: it was dropped.
     state: &'static str,
+    /// Since when it is in this state, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    since_boottime_ns: Option<String>,
+    since_boottime_ns: Option<Moment>,
+    /// Otherwise the state may have begun up to 63 short polls later: one reading of the clock serves several polls.
     since_exact: bool,
+    /// How often it was polled.
     polls: u64,
+    /// How often it was woken since its last poll began.
     wakes: u64,
+    /// How many clones of its waker exist: nobody else can wake it.
     #[serde(skip_serializing_if = "Option::is_none")]
     wakers: Option<u32>,
+    /// It is polled on one thread only.
     local: bool,
+    /// Its executor. A task whose poll has given its worker to another thread (`block_in_place`) has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     runtime: Option<Runtime>,
+    /// The thread that polls it or polled it last, by its `tid`.
     #[serde(skip_serializing_if = "Option::is_none")]
     polled_by: Option<u32>,
+    /// The task whose poll polls it, by its `tid`.
     #[serde(skip_serializing_if = "Option::is_none")]
     within: Option<u32>,
+    /// Where the program made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     made_at: Option<JsonLocation<'a>>,
+    /// Where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<JsonLocation<'a>>,
+    /// Its marked futures that exist, in the order in which they were first polled.
     futures: Vec<Future<'a>>,
+    /// How many more marked futures exist, for which the record has no room. At most 65,535 are counted.
     #[serde(skip_serializing_if = "is_zero")]
     futures_left_out: u64,
+    /// What its futures wait for.
     waits: Vec<Use<'a>>,
+    /// The locks that it holds.
     holds: Vec<Use<'a>>,
+    /// If it waits at a channel: what was known of the other side when the wait began.
     #[serde(skip_serializing_if = "Option::is_none")]
     channel_peer: Option<ChannelPeer>,
 }
@@ -50,43 +71,63 @@ struct Task<'a> {
 /// The other side of the channel at which a task waits.
 #[derive(Serialize)]
 struct ChannelPeer {
+    /// What the other side does.
     side: &'static str,
+    /// How many ends it has.
     ends: u64,
+    /// The id of the task or thread that alone has used its only end.
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<u32>,
+    /// Nobody has used it: the user alone receives what the task has sent since it made the channel, and is presumed to
+    /// answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     presumed: bool,
+    /// Whether that one has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended: Option<bool>,
 }
 
+/// An executor.
 #[derive(Serialize)]
 struct Runtime {
+    /// Its number in the process.
     number: u32,
+    /// How many workers it has, each of which may poll the task; 0: none does, or unknown.
     workers: u32,
 }
 
+/// A future.
 #[derive(Serialize)]
 struct Future<'a> {
+    /// Its number in the task.
     index: usize,
+    /// The future that polled it first, by its `index`.
     #[serde(skip_serializing_if = "Option::is_none")]
     outer: Option<usize>,
+    /// The last poll of the task polled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     polled: Option<bool>,
+    /// Where it is.
     location: JsonLocation<'a>,
 }
 
-/// A lock or object for which a future waits, or a lock that it holds.
+/// A lock or another object that a task waits for, or a lock that it holds.
 #[derive(Serialize)]
 struct Use<'a> {
-    lock: String,
+    /// Its address.
+    lock: Address,
+    /// Its name.
     lock_name: String,
+    /// Since when, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    since_boottime_ns: Option<String>,
+    since_boottime_ns: Option<Moment>,
+    /// The marked future that does so, by its `index`.
     #[serde(skip_serializing_if = "Option::is_none")]
     future: Option<usize>,
+    /// The last poll of the task polled this wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     polled: Option<bool>,
+    /// Where.
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<JsonLocation<'a>>,
 }
@@ -100,7 +141,7 @@ impl<W: Write> Json<W> {
         let location = |id: LocationId| json_location(names.locations.get(id), names.locations, snapshot);
         let lock = |id: LockId| {
             let lock = &model.locks[id];
-            (format!("{:#x}", lock.address), names.lock(lock))
+            (Address(lock.address), names.lock(lock))
         };
         let (since_ns, is_at_most) = task_since(thread, task);
         let waits = task.waits.iter().map(|wait| {
@@ -108,7 +149,7 @@ impl<W: Write> Json<W> {
             Use {
                 lock,
                 lock_name,
-                since_boottime_ns: wait.wait.since_ns.map(moment),
+                since_boottime_ns: wait.wait.since_ns.map(Moment),
                 future: wait.future,
                 polled: wait.is_polled,
                 location: Some(location(wait.wait.location)),
@@ -119,7 +160,7 @@ impl<W: Write> Json<W> {
             Use {
                 lock,
                 lock_name,
-                since_boottime_ns: hold.hold.since_ns.map(moment),
+                since_boottime_ns: hold.hold.since_ns.map(Moment),
                 future: hold.future,
                 polled: None,
                 location: hold.hold.location.map(location),
@@ -131,39 +172,34 @@ impl<W: Write> Json<W> {
             polled: future.is_polled,
             location: location(future.location),
         });
-        self.line(
-            "task",
-            Task {
-                name: &thread.name,
-                pid: thread.pid,
-                tid: thread.tid,
-                number: task.number,
-                kind: task_kind_name(task.kind),
-                state: task_state_name(task_does(thread, task)),
-                since_boottime_ns: since_ns.map(moment),
-                since_exact: !is_at_most,
-                polls: task.polls,
-                wakes: task.wakes,
-                wakers: task.wakers,
-                local: task.is_local,
-                runtime: runtime(task),
-                polled_by: task.thread.map(|thread| model.threads[thread].tid),
-                within: task.outer.map(|outer| model.threads[outer].tid),
-                made_at: task.made_at.map(location),
-                location: task_place(thread, task).location.map(location),
-                futures: futures.collect(),
-                futures_left_out: task.left_out,
-                waits: waits.collect(),
-                holds: holds.collect(),
-                channel_peer: thread.peer.as_ref().map(|peer| ChannelPeer {
-                    side: if peer.receives { "receives" } else { "sends" },
-                    ends: peer.ends,
-                    user: peer.user,
-                    presumed: peer.is_presumed,
-                    ended: peer.user.map(|_| peer.present.is_none()),
-                }),
-            },
-        )
+        self.line(Line::Task(Task {
+            thread: JsonThread { name: &thread.name, pid: thread.pid, tid: thread.tid },
+            number: task.number,
+            kind: task_kind_name(task.kind),
+            state: task_state_name(task_does(thread, task)),
+            since_boottime_ns: since_ns.map(Moment),
+            since_exact: !is_at_most,
+            polls: task.polls,
+            wakes: task.wakes,
+            wakers: task.wakers,
+            local: task.is_local,
+            runtime: runtime(task),
+            polled_by: task.thread.map(|thread| model.threads[thread].tid),
+            within: task.outer.map(|outer| model.threads[outer].tid),
+            made_at: task.made_at.map(location),
+            location: task_place(thread, task).location.map(location),
+            futures: futures.collect(),
+            futures_left_out: task.left_out,
+            waits: waits.collect(),
+            holds: holds.collect(),
+            channel_peer: thread.peer.as_ref().map(|peer| ChannelPeer {
+                side: if peer.receives { "receives" } else { "sends" },
+                ends: peer.ends,
+                user: peer.user,
+                presumed: peer.is_presumed,
+                ended: peer.user.map(|_| peer.present.is_none()),
+            }),
+        }))
     }
 }
 

@@ -10,66 +10,93 @@ use serde::{Serialize, Serializer};
 
 use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
-use super::writer::{Json, moment};
+use super::values::{Address, JsonThread, Moment};
+use super::{Json, Line};
 use crate::log::realtime_ns;
 use crate::{ActivityWords, LockNames};
 
+/// A function in which threads and tasks of a process are: the view without options.
 #[derive(Serialize)]
-struct Function<'a> {
+pub(super) struct Function<'a> {
+    /// The process, as in `ring`: a ring may have several.
     pid: u32,
+    /// Its name, without type arguments.
     function: &'a str,
+    /// How many threads and tasks.
     threads: usize,
+    /// The marks that they passed last.
     locations: Vec<LocationThreads<'a>>,
 }
 
+/// A mark, and the threads that passed it last.
 #[derive(Serialize)]
 struct LocationThreads<'a> {
+    /// Where it is.
     location: JsonLocation<'a>,
+    /// How many threads and tasks.
     threads: usize,
+    /// Their thread ids, and the numbers of tasks, from 2^31 on.
     tids: &'a [u32],
 }
 
+/// A thread and its history: `-t`.
 #[derive(Serialize)]
-struct JsonThread<'a> {
-    name: &'a str,
-    pid: u32,
-    tid: u32,
+pub(super) struct ThreadHistory<'a> {
+    #[serde(flatten)]
+    thread: JsonThread<'a>,
+    /// present: it exists, or did when its process ended; abandoned: it disappeared without exiting.
     state: &'a str,
+    /// How many threads used the slot, including this one.
     generation: u32,
+    /// Older words of its history that newer ones have replaced.
     overwritten: u64,
+    /// Its history, oldest first.
     events: JsonEvents<'a>,
+    /// What it does now.
     #[serde(skip_serializing_if = "Option::is_none")]
     doing: Option<JsonDoing<'a>>,
 }
 
+/// A mark that was passed.
 #[derive(Serialize)]
 struct JsonEvent<'a> {
+    /// Its number in the history of the thread.
     sequence: u64,
+    /// The lock that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    lock: Option<String>,
+    lock: Option<Address>,
+    /// The name that its process gave to the lock, or the static that it is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     lock_name: Option<&'a str>,
+    /// Its time, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    boottime_ns: Option<String>,
+    boottime_ns: Option<Moment>,
+    /// If it has no time: it was not before this, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    after_boottime_ns: Option<String>,
+    after_boottime_ns: Option<Moment>,
+    /// If it has no time: it was not after this, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    before_boottime_ns: Option<String>,
-    /// What the program said.
+    before_boottime_ns: Option<Moment>,
+    /// The values in their format, or the name of the span.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
+    /// Where the mark is.
     location: JsonLocation<'a>,
 }
 
+/// `captures`: what a thread had recorded when the program kept it.
 #[derive(Serialize)]
-struct JsonCapture<'a> {
-    name: &'a str,
-    pid: u32,
-    tid: u32,
-    kept_boottime_ns: String,
+pub(super) struct JsonCapture<'a> {
+    #[serde(flatten)]
+    thread: JsonThread<'a>,
+    /// When it was kept, ns since boot.
+    kept_boottime_ns: Moment,
+    /// When it was kept, ns since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
-    kept_realtime_ns: Option<String>,
+    kept_realtime_ns: Option<Moment>,
+    /// Older words that newer ones had replaced.
     overwritten: u64,
+    /// What it had recorded, oldest first.
     events: JsonEvents<'a>,
 }
 
@@ -88,10 +115,9 @@ impl<W: Write> Json<W> {
             threads: at.tids.len(),
             tids: &at.tids,
         });
-        self.line(
-            "function",
-            Function { pid, function: &group.function, threads: group.threads, locations: entries.collect() },
-        )
+        let locations = entries.collect();
+        let (function, threads) = (&*group.function, group.threads);
+        self.line(Line::Function(Function { pid, function, threads, locations }))
     }
 
     /// A thread and its history.
@@ -105,25 +131,14 @@ impl<W: Write> Json<W> {
         now_ns: Option<u64>,
     ) -> io::Result<()> {
         let seen = ActivityWords::new(names).and_then(|words| words.seen_thread(thread));
-        self.line(
-            "thread",
-            JsonThread {
-                name: &thread.slot.name,
-                pid: thread.slot.pid,
-                tid: thread.slot.tid,
-                state: thread_state_name(thread.state),
-                generation: thread.slot.generation,
-                overwritten: thread.slot.overwritten(),
-                events: JsonEvents {
-                    slot: thread.slot,
-                    events,
-                    locations: names.locations,
-                    snapshot,
-                    now_ns,
-                },
-                doing: seen.and_then(|seen| json_doing(seen, names, snapshot)),
-            },
-        )
+        self.line(Line::Thread(ThreadHistory {
+            thread: thread.slot.into(),
+            state: thread_state_name(thread.state),
+            generation: thread.slot.generation,
+            overwritten: thread.slot.overwritten(),
+            events: JsonEvents { slot: thread.slot, events, locations: names.locations, snapshot, now_ns },
+            doing: seen.and_then(|seen| json_doing(seen, names, snapshot)),
+        }))
     }
 
     /// What a thread had recorded when the program kept it.
@@ -136,18 +151,13 @@ impl<W: Write> Json<W> {
         snapshot: &Snapshot,
         now_ns: Option<u64>,
     ) -> io::Result<()> {
-        self.line(
-            "capture",
-            JsonCapture {
-                name: &slot.name,
-                pid: slot.pid,
-                tid: slot.tid,
-                kept_boottime_ns: moment(slot.exited_boottime_ns),
-                kept_realtime_ns: realtime_ns(snapshot, slot.exited_boottime_ns).map(moment),
-                overwritten: slot.overwritten(),
-                events: JsonEvents { slot, events, locations: names.locations, snapshot, now_ns },
-            },
-        )
+        self.line(Line::Capture(JsonCapture {
+            thread: slot.into(),
+            kept_boottime_ns: Moment(slot.exited_boottime_ns),
+            kept_realtime_ns: realtime_ns(snapshot, slot.exited_boottime_ns).map(Moment),
+            overwritten: slot.overwritten(),
+            events: JsonEvents { slot, events, locations: names.locations, snapshot, now_ns },
+        }))
     }
 }
 
@@ -175,11 +185,11 @@ impl JsonEvents<'_> {
         let (after_ns, before_ns) = when.bounds();
         JsonEvent {
             sequence: event.sequence & snapshot.sequence_mask,
-            lock: lock.map(|lock| format!("{lock:#x}")),
+            lock: lock.map(Address),
             lock_name: lock.and_then(|lock| locations.lock_name(slot.pid, lock)),
-            boottime_ns: when.time_ns.map(moment),
-            after_boottime_ns: after_ns.map(moment),
-            before_boottime_ns: before_ns.map(moment),
+            boottime_ns: when.time_ns.map(Moment),
+            after_boottime_ns: after_ns.map(Moment),
+            before_boottime_ns: before_ns.map(Moment),
             text: log::kind_of(slot, event, locations, None, now_ns)
                 .map(|kind| log::text(kind, slot, event, location, locations)),
             location: json_location(location, locations, snapshot),

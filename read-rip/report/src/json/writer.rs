@@ -8,18 +8,9 @@ use serde_json::ser::Formatter;
 
 use crate::printable::is_harmless;
 
-/// The version of the schema.
-pub(super) const SCHEMA: u32 = 1;
-
 /// Writes JSON lines.
 #[derive(Debug)]
 pub struct Json<W>(pub W);
-
-#[derive(Serialize)]
-struct Line<'a, T> {
-    r#type: &'a str,
-    data: T,
-}
 
 /// Compact, with control characters escaped: serde_json itself escapes those below U+0020 only.
 struct Harmless;
@@ -39,13 +30,8 @@ impl Formatter for Harmless {
 }
 
 impl<W: Write> Json<W> {
-    pub(super) fn line(&mut self, r#type: &str, data: impl Serialize) -> io::Result<()> {
-        Line { r#type, data }.serialize(&mut Serializer::with_formatter(&mut self.0, Harmless))?;
+    pub(super) fn line(&mut self, line: impl Serialize) -> io::Result<()> {
+        line.serialize(&mut Serializer::with_formatter(&mut self.0, Harmless))?;
         writeln!(self.0)
     }
-}
-
-/// A moment, as a string.
-pub(super) fn moment(ns: u64) -> String {
-    ns.to_string()
 }
