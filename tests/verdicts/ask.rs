@@ -1,4 +1,7 @@
-//! Runs a scenario and asks `read-rip` about it. Judges nothing.
+//! Runs a scenario and asks `read-rip` about it. What it answers must fit the schema. Judges nothing else.
+
+#[path = "../../read-rip/tests/support/schema.rs"]
+mod schema;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -84,6 +87,7 @@ pub(crate) fn check(ring: &Path, more: &[&str]) -> Answer {
     let output = read_rip(&arguments, ring);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    lines.iter().for_each(schema::assert_valid);
     let findings = lines
         .iter()
         .filter(|line| line["type"] == "finding")

@@ -19,6 +19,7 @@ use crate::printable;
 
 /// `check --all`: what was looked at. The lines before are of processes and rings with findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Looked {
     /// The processes whose threads and memory may be read, without threads of the kernel.
     pub processes: usize,

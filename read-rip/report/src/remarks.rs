@@ -28,6 +28,7 @@ pub fn of_module(problem: &ModuleProblem) -> String {
 
 /// What `check` looked at, and what came of it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Checked {
     /// Threads that were analysed.
     pub threads: usize,
@@ -506,6 +507,7 @@ pub fn of_ambiguous(locations: &Locations<'_>) -> Option<Warning> {
 
 /// Why `check` has only one reading of a ring whose process is not known to be dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OneReading {
     /// The file is a copy of a ring.

@@ -1,65 +1,19 @@
-//! `json-schema.json` describes every line that `--json` writes, and nothing else.
-//!
-//! Readers of the output must accept fields that later versions add, so the schema allows them. The tests do not: they
-//! close every object of the schema first. The tests of each command check what its lines say.
+//! `json-schema.json` describes every line that `--json` writes, and nothing else. A test of read-rip-report compares it
+//! with the types that are written. The tests of each command check what its lines say.
+
+#[path = "../support/schema.rs"]
+mod valid;
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::LazyLock;
 
-use jsonschema::Validator;
-use read_rip_model::findings::*;
-use read_rip_model::locks::Quantiles;
+use read_rip_model::findings::Kind;
 use serde_json::{Value, json};
 
+use self::valid::{CLOSED, PUBLISHED, assert_valid, schema, type_of};
 use crate::support::fixture::{Fixture, Scratch, lock_sites, pile_up};
 use crate::support::run::read_rip;
 use crate::support::synth::{BIAS, Held, Ring, Site, Slot};
 use crate::support::unprepared::{Stuck, deadlocks};
-
-fn schema() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("json-schema.json");
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
-/// The same schema, closed to fields that it does not describe.
-fn closed(mut schema: Value) -> Value {
-    match &mut schema {
-        Value::Object(object) => {
-            if object.get("type") == Some(&json!("object")) && object.contains_key("properties") {
-                object.insert("additionalProperties".into(), json!(false));
-            }
-            object.values_mut().for_each(|value| *value = closed(value.take()));
-        }
-        Value::Array(values) => values.iter_mut().for_each(|value| *value = closed(value.take())),
-        _ => {}
-    }
-    schema
-}
-
-/// The published schema, and the closed one.
-static PUBLISHED: LazyLock<Validator> = LazyLock::new(|| jsonschema::validator_for(&schema()).unwrap());
-static CLOSED: LazyLock<Validator> = LazyLock::new(|| jsonschema::validator_for(&closed(schema())).unwrap());
-
-/// The closed schema of the data of a type of lines.
-fn of_type(name: &str) -> Validator {
-    let mut of_type = closed(schema());
-    of_type.as_object_mut().unwrap().remove("oneOf");
-    of_type["$ref"] = json!(format!("#/$defs/line_{name}"));
-    jsonschema::validator_for(&of_type).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
-
-/// Asserts that a line fits the schema. If not, checks its data against the part for its type: those errors say more.
-#[track_caller]
-fn assert_valid(line: &Value) {
-    if !CLOSED.is_valid(line) {
-        let of_type = of_type(line["type"].as_str().unwrap_or("?"));
-        let errors = of_type.iter_errors(&line["data"]);
-        let errors: Vec<_> = errors.map(|error| format!("{error} (at {})", error.instance_path())).collect();
-        panic!("{errors:#?}\n{line:#}");
-    }
-    assert!(PUBLISHED.is_valid(line), "the published schema: {line:#}");
-}
 
 const A: u64 = 0x7f00_0000_1000;
 const B: u64 = 0x7f00_0000_2000;
@@ -174,8 +128,8 @@ fn every_command_writes_lines_that_fit_the_schema() {
     }
     let types: BTreeSet<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
     let schema = schema();
-    let described = schema["$defs"].as_object().unwrap().keys();
-    let described: BTreeSet<&str> = described.filter_map(|name| name.strip_prefix("line_")).collect();
+    let described = schema["oneOf"].as_array().unwrap().iter();
+    let described: BTreeSet<&str> = described.map(|line| type_of(line).as_str().unwrap()).collect();
     assert_eq!(types, described, "all types of lines, and no other");
 }
 
@@ -206,24 +160,6 @@ fn a_later_version_may_add_fields() {
 }
 
 #[test]
-fn codes_of_the_schema_are_those_of_the_program() {
-    fn names<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> Value {
-        all.iter().map(|&value| name(value)).collect()
-    }
-    let schema = schema();
-    let finding = &schema["$defs"]["line_finding"]["properties"];
-    assert_eq!(finding["kind"]["enum"], names(Kind::ALL, Kind::name));
-    assert_eq!(finding["confidence"]["enum"], names(Confidence::ALL, Confidence::name));
-    assert_eq!(
-        finding["premises"]["items"]["properties"]["code"]["enum"],
-        names(Premise::ALL, Premise::name)
-    );
-    assert_eq!(finding["doubts"]["items"]["properties"]["code"]["enum"], names(Doubt::ALL, Doubt::name));
-    assert_eq!(schema["$defs"]["misuse"]["properties"]["what"]["enum"], names(Refusal::ALL, Refusal::name));
-    assert_eq!(finding["advice"]["items"]["properties"]["code"]["enum"], names(Advice::ALL, Advice::name));
-}
-
-#[test]
 fn the_readme_lists_the_kinds_that_can_be_suppressed() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
     let readme = std::fs::read_to_string(readme).unwrap();
@@ -236,273 +172,10 @@ fn the_readme_lists_the_kinds_that_can_be_suppressed() {
 }
 
 #[test]
-fn evidence_of_every_kind_fits_the_schema() {
+fn evidence_of_every_kind_has_a_schema() {
     for &kind in Kind::ALL {
-        for evidence in evidence(kind) {
-            let line = json!({"type": "finding", "data": {"kind": kind, "evidence": evidence}});
-            assert_valid(&line);
-        }
         let line = json!({"type": "finding", "data": {"kind": kind, "evidence": {"undocumented": 1}}});
         assert!(!CLOSED.is_valid(&line), "{kind:?}");
-    }
-}
-
-fn hold() -> HoldFact {
-    HoldFact { thread: 1, lock: 2, location: Some(3), is_shared: true, for_ns: Some(4), is_inherited: true }
-}
-
-fn wait() -> WaitFact {
-    WaitFact {
-        thread: 1,
-        lock: 2,
-        location: 3,
-        is_shared: true,
-        is_timed: true,
-        is_relock: true,
-        for_ns: Some(4),
-    }
-}
-
-fn waiters() -> Waiters {
-    Waiters { count: 6, first: vec![wait()] }
-}
-
-fn suspended() -> SuspendedFact {
-    SuspendedFact { location: Some(3), is_await: true, for_ns: Some(4), is_at_most: true }
-}
-
-fn never_woken() -> Evidence {
-    let first = vec![SleeperFact { task: 1, suspended: suspended(), lock: 2 }];
-    Evidence::NeverWoken(NeverWoken { count: 2, waiting: 3, first })
-}
-
-fn full_channel() -> Evidence {
-    let first = SleepFact { thread: 1, lock: 2, what: Asleep::Message, location: 3, for_ns: Some(4) };
-    Evidence::FullChannel(FullChannel { lock: 2, receiver: 1 << 31 | 4, waiting: 3, first: vec![first] })
-}
-
-fn history() -> Option<LockHistory> {
-    let times = Some(Quantiles { count: 1, p50_ns: 2, p90_ns: 3, p99_ns: 4, max_ns: 5 });
-    Some(LockHistory { acquisitions: 3, contended: 2, owners: 1, waits: times, holds: times })
-}
-
-fn queue() -> Evidence {
-    let holder = ActiveHolder { hold: hold(), words_recorded: Some(1), window_ns: Some(2), last: Some(4) };
-    Evidence::Queue(Queue { lock: 2, waiters: waiters(), users: 9, holder: Some(holder), history: history() })
-}
-
-fn standstill() -> Evidence {
-    let sleep = HolderSleep { lock: 2, what: Asleep::Barrier, location: 3, is_timed: true, for_ns: Some(4) };
-    let holder = StandingHolder {
-        hold: hold(),
-        held_at_least_ns: Some(1),
-        is_steady: Some(true),
-        words_recorded: Some(0),
-        window_ns: Some(2),
-        last: Some(4),
-        sleep: Some(sleep),
-        join: Some(JoinFact { thread: 1, joined: 2, location: 3, is_timed: true, for_ns: Some(4) }),
-        suspended: Some(Box::new(suspended())),
-    };
-    Evidence::Standstill(Standstill {
-        lock: 2,
-        waiters: waiters(),
-        blocked: 9,
-        locks: 3,
-        on_conditions: 1,
-        longest_ns: Some(1),
-        longest_at_most_ns: Some(2),
-        holder: Some(holder),
-        history: history(),
-        unlisted: 1,
-    })
-}
-
-fn lost_wakeup() -> Evidence {
-    let first = SleepFact { thread: 1, lock: 2, what: Asleep::Condition, location: 3, for_ns: Some(4) };
-    Evidence::Unheard(Unheard { waiting: 1, first, threads: 2, signaller: 5, signalled_at: 6 })
-}
-
-fn nobody_left() -> Evidence {
-    let one = |what| SleepFact { thread: 1, lock: 2, what, location: 3, for_ns: Some(4) };
-    Evidence::Abandoned(Abandoned {
-        threads: 3,
-        on_locks: 1,
-        on_conditions: 1,
-        on_semaphores: 1,
-        on_barriers: 1,
-        on_messages: 1,
-        for_ns: Some(1),
-        first: [
-            Asleep::Lock,
-            Asleep::Condition,
-            Asleep::Semaphore,
-            Asleep::Barrier,
-            Asleep::Message,
-            Asleep::Thread,
-        ]
-        .map(one)
-        .into(),
-    })
-}
-
-fn stall() -> Evidence {
-    use read_rip_model::locks::Doing;
-    let all = [
-        Doing::WaitsForLock,
-        Doing::WaitsForThread,
-        Doing::WaitsInside,
-        Doing::WaitsOutside,
-        Doing::Kernel,
-        Doing::Runs,
-        Doing::Starves,
-        Doing::Stopped,
-        Doing::Unknown,
-    ];
-    let one = |doing| StandingFact { thread: 1, count: 2, doing, location: Some(3) };
-    let first = all.map(one).into();
-    Evidence::Stall(Stall { threads: 3, on_locks: 1, on_threads: 1, inside: 1, window_ns: Some(1), first })
-}
-
-fn wait_cycle() -> Evidence {
-    let blockers = [Blocker::Holder(hold()), Blocker::QueuedWriter(7), Blocker::LeftOut(wait())];
-    let lock = |blocker| WaitEdge::Lock(LockEdge { wait: wait(), blocker });
-    let join = JoinFact { thread: 1, joined: 2, location: 3, is_timed: true, for_ns: Some(4) };
-    let channel = ChannelFact {
-        thread: 1,
-        lock: 2,
-        location: 3,
-        for_ns: Some(4),
-        peer: 5,
-        is_for_room: true,
-        is_for_answer: true,
-    };
-    let worker =
-        WaitEdge::Worker { worker: WorkerFact { task: 1, worker: 2, polled: Some(3), workers: Some(4) } };
-    let edges = blockers
-        .map(lock)
-        .into_iter()
-        .chain([WaitEdge::Join { join }, WaitEdge::Channel { channel }, worker])
-        .collect();
-    Evidence::WaitCycle(WaitCycle { threads: 2, for_ns: Some(1), edges, also_blocked: 3 })
-}
-
-fn order_cycle() -> Evidence {
-    let acquisition = Acquisition { lock: 1, location: 2, is_shared: false };
-    let edges = vec![OrderEdge { thread: 1, held: acquisition, acquired: acquisition }];
-    Evidence::OrderCycle(OrderCycle { edges, similar: 1, unlisted: 2 })
-}
-
-fn livelock() -> [Evidence; 2] {
-    let tries = vec![FailedTries { thread: 1, count: 5, lock: 2, location: 3, other: Some(9) }];
-    let loops = vec![BusyLoop { thread: 1, marks: 64, last: Some(4) }];
-    [
-        Evidence::MutualFailure(MutualFailure { threads: 2, tries, is_progress_marked: true }),
-        Evidence::BusyLoops(BusyLoops { threads: 2, loops }),
-    ]
-}
-
-fn crowded_line() -> Evidence {
-    let holder = ApparentHolder { thread: 1, location: 3, is_waiting: true, last: Some(4) };
-    Evidence::CrowdedLine(CrowdedLine {
-        waiting: 3,
-        threads: 4,
-        example: 1,
-        last: Some(4),
-        holders: 1,
-        first_holders: vec![holder],
-        all_holders_wait: true,
-    })
-}
-
-fn ready_tasks() -> ReadyTasks {
-    ReadyTasks { count: 2, first: vec![ReadyTask { task: 1, is_new: true, for_ns: Some(2) }] }
-}
-
-fn busy_runtime() -> Evidence {
-    let poll = PollFact {
-        task: 1,
-        thread: Some(2),
-        location: Some(3),
-        made_at: Some(5),
-        for_ns: Some(4),
-        is_at_most: true,
-    };
-    let (polls, ready) = (vec![poll], ready_tasks());
-    Evidence::BusyRuntime(BusyRuntime {
-        runtime: Some(1),
-        only_thread: Some(2),
-        workers: 2,
-        of_workers: 3,
-        is_blocking: true,
-        polls,
-        ready,
-    })
-}
-
-/// Evidence of a kind, with every field.
-fn evidence(kind: Kind) -> Vec<Evidence> {
-    let (hold, wait, waiters) = (hold(), wait(), waiters());
-    let (thread, lock, location, last) = (1, 2, 3, Some(4));
-    match kind {
-        Kind::Deadlock | Kind::Futurelock => vec![wait_cycle()],
-        Kind::StarvedRuntime | Kind::LongPoll => vec![busy_runtime()],
-        Kind::UnpolledTask => {
-            vec![Evidence::Unpolled(Unpolled { ready: ready_tasks(), outer: Some(1) })]
-        }
-        Kind::NeverWoken => vec![never_woken()],
-        Kind::AbandonedChannel => vec![full_channel()],
-        Kind::Unreleased => vec![Evidence::DeadHolder(DeadHolder { hold, has_exited: true, waiters })],
-        Kind::LostOwner => {
-            vec![Evidence::Orphan(Orphan { pid: 1, lock, waiters, locked_at_fork: true, parent: Some(hold) })]
-        }
-        Kind::DestroyedLock => {
-            vec![Evidence::DestroyedWhileHeld(DestroyedWhileHeld { hold, is_initialised: true })]
-        }
-        Kind::Misuse => {
-            let call = |&what: &Refusal| {
-                let (thread, tid, count, first_ago_ns) = (Some(thread), 12, 3, Some(4));
-                Evidence::RefusedCall(RefusedCall { what, thread, tid, lock, location, count, first_ago_ns })
-            };
-            Refusal::ALL.iter().map(call).collect()
-        }
-        Kind::UnlockWithoutLock => {
-            vec![Evidence::StrayRelease(StrayRelease { thread, lock, location, released_before: true })]
-        }
-        Kind::DoubleLock => {
-            let second = SecondAcquisition { thread, lock, first: location, second: last };
-            vec![Evidence::SecondAcquisition(second)]
-        }
-        Kind::NestedRead => {
-            let (first, second, writer, written) = (location, location, 5, location);
-            vec![Evidence::NestedReads(NestedReads { thread, lock, first, second, writer, written })]
-        }
-        Kind::LockOrder => vec![order_cycle()],
-        Kind::Livelock => livelock().into(),
-        Kind::StarvedHolder => vec![standstill()],
-        Kind::LongWait => vec![standstill(), nobody_left()],
-        Kind::LostWakeup => vec![lost_wakeup()],
-        Kind::Stall => vec![stall()],
-        Kind::PileUp => vec![standstill()],
-        Kind::Convoy => vec![queue()],
-        Kind::LongHold => {
-            vec![Evidence::IdleHolder(IdleHolder {
-                hold,
-                at_least_ns: 1,
-                last,
-                suspended: Some(suspended()),
-                waiters,
-            })]
-        }
-        Kind::Starvation => {
-            let first = vec![OvertakenWait { wait, overtakes: 20 }];
-            vec![Evidence::Overtaken(Overtaken { lock, threads: 1, first })]
-        }
-        Kind::Contention => {
-            let (holder, history) = (Some(hold), history());
-            vec![Evidence::Contended(Contended { lock, holder, waiters, history, unlisted: 1 })]
-        }
-        Kind::LockLine => vec![crowded_line()],
     }
 }
 

@@ -47,6 +47,7 @@ const LISTED_MAX: usize = 5;
 
 /// Tasks that wait for room in a channel, whose receiver nobody uses any more.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FullChannel {
     /// The channel.
     pub lock: LockId,

@@ -55,6 +55,7 @@ impl Outcome {
 
 /// A lock that a thread held when a process died at an unknown moment, and for which most others waited that use it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldAtEnd {
     /// The lock.
     pub lock: LockId,
@@ -105,6 +106,7 @@ impl HeldAtEnd {
 
 /// What the threads of a ring do, and what the record cannot show.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Balance {
     /// What follows.
     pub outcome: Outcome,

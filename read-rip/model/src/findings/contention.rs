@@ -62,6 +62,7 @@ const EXPLANATIONS: &[Kind] = &[
 
 /// A lock at which threads lose time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Contended {
     /// The lock.
     pub lock: LockId,

@@ -52,6 +52,7 @@ const LONG_NS: u64 = 100_000_000;
 
 /// A lock for which most of the threads that use it wait.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Queue {
     /// The lock.
     pub lock: LockId,
@@ -69,6 +70,7 @@ pub struct Queue {
 
 /// A holder and what it does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ActiveHolder {
     /// The hold.
     pub hold: HoldFact,

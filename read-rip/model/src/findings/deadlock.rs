@@ -92,6 +92,7 @@ type Found = (Confidence, Vec<usize>, Vec<usize>);
 
 /// Threads that wait for one another in a cycle. One edge: a thread that waits for a lock that it holds itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitCycle {
     /// How many threads are on the cycle.
     pub threads: usize,
@@ -106,6 +107,7 @@ pub struct WaitCycle {
 
 /// A thread of a cycle, and the next thread, which blocks it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum WaitEdge {
     /// It waits for a lock.
@@ -157,6 +159,7 @@ impl WaitEdge {
 
 /// A thread of a cycle that waits for a lock, and the next thread, which blocks it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockEdge {
     /// The wait.
     pub wait: WaitFact,
@@ -167,6 +170,7 @@ pub struct LockEdge {
 
 /// What blocks a wait.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Blocker {
     /// A thread holds the lock.
@@ -179,6 +183,7 @@ pub enum Blocker {
 
 /// A thread or task that waits at a channel for who uses its other side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChannelFact {
     /// The thread or task.
     pub thread: ThreadId,
@@ -202,6 +207,7 @@ pub struct ChannelFact {
 
 /// A task that has to be polled, and a thread that may poll it, but waits for a lock. All others that may do so, too.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerFact {
     /// The task that has to be polled.
     pub task: ThreadId,

@@ -39,6 +39,7 @@ pub(super) struct Destroyed;
 
 /// A lock that was destroyed while a thread held it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DestroyedWhileHeld {
     /// The hold.
     pub hold: HoldFact,

@@ -37,6 +37,7 @@ pub(super) struct Double;
 
 /// A lock acquired by the thread that already held it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SecondAcquisition {
     /// The thread.
     pub thread: ThreadId,

@@ -10,6 +10,7 @@ use crate::locks::{LockId, Quantiles, ThreadId};
 
 /// A thread that holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HoldFact {
     /// The thread.
     pub thread: ThreadId,
@@ -31,6 +32,7 @@ pub struct HoldFact {
 
 /// A thread that waits for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitFact {
     /// The thread.
     pub thread: ThreadId,
@@ -54,6 +56,7 @@ pub struct WaitFact {
 
 /// The threads that wait for a lock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Waiters {
     /// How many.
     pub count: usize,
@@ -63,6 +66,7 @@ pub struct Waiters {
 
 /// A thread that waits for the end of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JoinFact {
     /// The thread.
     pub thread: ThreadId,
@@ -80,6 +84,7 @@ pub struct JoinFact {
 
 /// A task that is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SuspendedFact {
     /// Where, or where it was last; `None`: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,6 +102,7 @@ pub struct SuspendedFact {
 
 /// A thread that waits, and on what.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SleepFact {
     /// The thread.
     pub thread: ThreadId,
@@ -114,6 +120,7 @@ pub struct SleepFact {
 
 /// On what a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Asleep {
     /// A lock.
@@ -136,6 +143,7 @@ pub enum Asleep {
 
 /// What is known of the past of a lock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockHistory {
     /// How often it was acquired.
     pub acquisitions: u64,

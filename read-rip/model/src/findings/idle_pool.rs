@@ -178,6 +178,7 @@ fn function<'v>(view: &View<'v>, seen: &Seen) -> Option<&'v str> {
 
 /// An idle pool, or what looks like one.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IdlePool {
     /// The lock at which the threads take turns.
     pub lock: LockId,

@@ -74,6 +74,7 @@ enum Meaning {
 
 /// A source line at which most threads wait, as far as plain marks show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CrowdedLine {
     /// How many threads wait there.
     pub waiting: usize,
@@ -94,6 +95,7 @@ pub struct CrowdedLine {
 
 /// A thread that seems to hold a lock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApparentHolder {
     /// The thread.
     pub thread: ThreadId,

@@ -59,6 +59,7 @@ type Failures = BTreeMap<LockId, (usize, LocationId)>;
 
 /// Threads that each fail to acquire what another of them holds, step back, and try again.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MutualFailure {
     /// How many threads.
     pub threads: usize,
@@ -71,6 +72,7 @@ pub struct MutualFailure {
 
 /// A thread's tries to acquire a lock while it held another one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailedTries {
     /// The thread.
     pub thread: ThreadId,
@@ -87,6 +89,7 @@ pub struct FailedTries {
 
 /// Busy threads without any mark of progress.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BusyLoops {
     /// How many threads.
     pub threads: usize,
@@ -96,6 +99,7 @@ pub struct BusyLoops {
 
 /// A thread that repeatedly passes the same few locations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BusyLoop {
     /// The thread.
     pub thread: ThreadId,

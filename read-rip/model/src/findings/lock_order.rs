@@ -71,6 +71,7 @@ const SEARCH_STEPS_ALL: usize = 1_000_000;
 
 /// Threads that acquire locks in orders that form a cycle.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OrderCycle {
     /// In the order of the cycle: each edge acquires the lock that the next one holds.
     pub edges: Vec<OrderEdge>,
@@ -82,6 +83,7 @@ pub struct OrderCycle {
 
 /// A thread that acquired one lock while it held another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OrderEdge {
     /// The thread.
     pub thread: ThreadId,
@@ -93,6 +95,7 @@ pub struct OrderEdge {
 
 /// A lock, and where and how it was acquired.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Acquisition {
     /// The lock.
     pub lock: LockId,

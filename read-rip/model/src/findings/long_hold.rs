@@ -42,6 +42,7 @@ pub(super) struct LongHold;
 
 /// A thread that holds a lock and does nothing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IdleHolder {
     /// The hold.
     pub hold: HoldFact,

@@ -81,6 +81,7 @@ const FINDINGS_MAX: usize = 50;
 
 /// Threads that wait for a lock whose ownership stands still.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Standstill {
     /// The lock.
     pub lock: LockId,
@@ -110,6 +111,7 @@ pub struct Standstill {
 
 /// A holder that keeps its lock, and what it does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StandingHolder {
     /// The hold.
     pub hold: HoldFact,
@@ -141,6 +143,7 @@ pub struct StandingHolder {
 
 /// A wait of a holder on a condition variable, semaphore, barrier or channel.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HolderSleep {
     /// The lock that it has released for the condition variable; or the semaphore, barrier or channel.
     pub lock: LockId,

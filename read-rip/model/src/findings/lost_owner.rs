@@ -45,6 +45,7 @@ pub(super) struct LostOwner;
 
 /// A lock of a forked child that is locked, and that no thread of the child holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Orphan {
     /// The child.
     pub pid: u32,

@@ -61,6 +61,7 @@ const LONG_NS: u64 = 1_000_000_000;
 
 /// Threads that wait on a condition variable after its last signal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unheard {
     /// How many threads wait on it.
     pub waiting: usize,

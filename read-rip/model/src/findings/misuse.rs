@@ -54,6 +54,7 @@ pub(super) struct Misuse;
 
 /// A call on a lock that failed, or that is forbidden.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RefusedCall {
     /// Why.
     pub what: Refusal,

@@ -190,6 +190,7 @@ macro_rules! analyses {
 
         /// What a finding is based on.
         #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(untagged)]
         #[expect(missing_docs, reason = "each type says it")]
         pub enum Evidence {

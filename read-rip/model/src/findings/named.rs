@@ -12,6 +12,7 @@ macro_rules! named {
     ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum $Enum {
             $( $(#[$doc])* #[serde(rename = $name)] $Value, )*
         }

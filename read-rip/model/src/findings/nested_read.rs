@@ -41,6 +41,7 @@ type Writer = (ThreadId, LocationId);
 
 /// A lock that a thread acquired shared while it held it shared, and a writer of the lock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NestedReads {
     /// The thread.
     pub thread: ThreadId,

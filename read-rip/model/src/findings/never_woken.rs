@@ -43,6 +43,7 @@ const LISTED_MAX: usize = 5;
 
 /// Tasks that are suspended, and that nobody can wake.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NeverWoken {
     /// How many.
     pub count: usize,
@@ -54,6 +55,7 @@ pub struct NeverWoken {
 
 /// A task that nobody can wake.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SleeperFact {
     /// The task.
     pub task: ThreadId,

@@ -59,6 +59,7 @@ pub(super) fn is_explained(found: &[Finding]) -> bool {
 
 /// A process all of whose threads wait, so that no thread is left to wake another one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Abandoned {
     /// How many threads.
     pub threads: usize,

@@ -53,6 +53,7 @@ const LISTED_MAX: usize = 6;
 
 /// A process in which no thread moves, and threads wait for locks or for one another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stall {
     /// How many threads the process has.
     pub threads: usize,
@@ -71,6 +72,7 @@ pub struct Stall {
 
 /// Threads that do the same at the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StandingFact {
     /// One of them.
     pub thread: ThreadId,

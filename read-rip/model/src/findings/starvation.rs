@@ -49,6 +49,7 @@ const LISTED_MAX: usize = 5;
 
 /// Threads that wait for a lock while others overtake them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overtaken {
     /// The lock.
     pub lock: LockId,
@@ -60,6 +61,7 @@ pub struct Overtaken {
 
 /// A wait, and how often other threads overtook it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OvertakenWait {
     /// The wait.
     pub wait: WaitFact,

@@ -73,6 +73,7 @@ enum Of {
 
 /// Polls that do not return, while tasks wait to be polled by the same threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BusyRuntime {
     /// The number of the executor; `None` if these are the polls of a thread that is no worker.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,6 +96,7 @@ pub struct BusyRuntime {
 
 /// A poll that does not return.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PollFact {
     /// The task.
     pub task: ThreadId,
@@ -124,6 +126,7 @@ impl PollFact {
 
 /// Tasks that were woken, or made, and were not polled since.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReadyTasks {
     /// How many.
     pub count: usize,
@@ -133,6 +136,7 @@ pub struct ReadyTasks {
 
 /// A task that was woken, or made, and was not polled since.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReadyTask {
     /// The task.
     pub task: ThreadId,

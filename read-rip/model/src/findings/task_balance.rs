@@ -11,6 +11,7 @@ use crate::threads::ThreadState;
 
 /// What the tasks of a ring do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskBalance {
     /// Tasks that exist.
     pub present: usize,

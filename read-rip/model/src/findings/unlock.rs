@@ -38,6 +38,7 @@ pub(super) struct Unlock;
 
 /// A release of a lock that the thread did not hold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrayRelease {
     /// The thread.
     pub thread: ThreadId,

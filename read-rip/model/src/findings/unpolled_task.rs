@@ -42,6 +42,7 @@ pub(super) struct UnpolledTask;
 
 /// Tasks that were woken, and that nobody polls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unpolled {
     /// The tasks.
     pub ready: ReadyTasks,

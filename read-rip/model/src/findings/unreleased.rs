@@ -44,6 +44,7 @@ pub(super) struct Unreleased;
 
 /// A lock held by a thread that no longer exists.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeadHolder {
     /// The hold.
     pub hold: HoldFact,

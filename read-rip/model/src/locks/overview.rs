@@ -93,12 +93,17 @@ pub struct Waiters {
 
 /// The distribution of lengths of time: percentiles and the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantiles {
+    /// How many are known.
     pub count: usize,
+    /// Half of them are no longer, ns.
     pub p50_ns: u64,
+    /// 90 of 100 are no longer, ns.
     pub p90_ns: u64,
+    /// 99 of 100 are no longer, ns.
     pub p99_ns: u64,
+    /// The longest, ns.
     pub max_ns: u64,
 }
 

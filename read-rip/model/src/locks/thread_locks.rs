@@ -24,6 +24,7 @@ pub struct Seen {
 }
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Doing {
     /// It waits for a lock, without a time limit.

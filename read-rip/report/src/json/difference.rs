@@ -11,6 +11,7 @@ use crate::PlaceChange;
 /// What has changed between two readings: `diff`. Lines of type `function` follow, of the threads that have recorded
 /// nothing, and lines of the locks that have been held all the time.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Difference"))]
 pub(super) struct JsonDifference<'a> {
     /// The time between them, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,6 +25,7 @@ pub(super) struct JsonDifference<'a> {
 
 /// What became of the threads.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ThreadsOfDifference"))]
 struct JsonThreads {
     /// How many have recorded something in between.
     moved: usize,
@@ -37,6 +39,7 @@ struct JsonThreads {
 
 /// A place.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "PlaceOfDifference"))]
 struct JsonPlace<'a> {
     /// Its function.
     function: &'a str,

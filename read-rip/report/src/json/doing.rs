@@ -12,6 +12,7 @@ use crate::names::LockNames;
 
 /// What a thread does, by the kernel and the process's memory. It was asked if this is there.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ThreadDoing"))]
 pub(super) struct JsonDoing<'a> {
     /// What.
     what: Doing,

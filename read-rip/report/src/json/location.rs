@@ -12,6 +12,7 @@ use super::values::Address;
 
 /// Where a mark is.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Location"))]
 pub(super) struct JsonLocation<'a> {
     /// The number by which evidence refers to it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,6 +31,7 @@ pub(super) struct JsonLocation<'a> {
     label: Option<&'a str>,
     /// What the mark means. Left out where the meaning is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("enum" = mark_kinds())))]
     kind: Option<&'static str>,
     /// The address relative to the module.
     address: Address,
@@ -49,6 +51,7 @@ pub(super) struct JsonLocation<'a> {
 
 /// A mark.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Mark<'a> {
     /// The source file.
     file: &'a str,
@@ -59,11 +62,13 @@ struct Mark<'a> {
     label: Option<&'a str>,
     /// What it means. Left out where the meaning is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("enum" = mark_kinds())))]
     kind: Option<&'static str>,
 }
 
 /// A function.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Caller<'a> {
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,6 +111,12 @@ pub fn kind_name(kind: SiteKind) -> Option<&'static str> {
         SiteKind::ChannelPeer => Some("channel_peer"),
         SiteKind::Unknown(_) => None,
     }
+}
+
+/// All names of kinds.
+#[cfg(test)]
+fn mark_kinds() -> Vec<&'static str> {
+    (0..=u8::MAX).filter_map(|raw| kind_name(raw.into())).collect()
 }
 
 /// A location with what its site and its module say.

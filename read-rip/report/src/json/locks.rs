@@ -11,11 +11,14 @@ use super::ring::clock_level_name;
 use super::threads::thread_state_name;
 use super::values::{Address, LockLabels, Moment};
 use super::{Json, Line};
+#[cfg(test)]
+use super::{ring::clock_levels, threads::thread_states};
 use crate::names::LockNames;
 use crate::names::lock_type;
 
 /// `locks`: what is known of all locks.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Locks {
     /// Acquisitions that are not in a thread's table of held locks, because it was full.
     held_overflows: u64,
@@ -31,15 +34,21 @@ pub(super) struct Locks {
     #[serde(skip_serializing_if = "Option::is_none")]
     now_boottime_ns: Option<Moment>,
     /// Which events have times.
+    #[cfg_attr(test, schemars(extend("enum" = clock_levels())))]
     clock: &'static str,
 }
 
 /// `locks`: a lock.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Lock<'a> {
     #[serde(flatten)]
     labels: LockLabels<'a>,
     /// Its type; `lock` if it is not known.
+    #[cfg_attr(test, schemars(extend("enum" = [
+        "mutex", "rwlock", "spin lock", "semaphore", "barrier", "channel", "initialisation", "parked thread",
+        "notification", "lock",
+    ])))]
     r#type: &'static str,
     /// Its process.
     pid: u32,
@@ -79,14 +88,17 @@ pub(super) struct Lock<'a> {
 
 /// A holder, or a thread that may be one.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Holder<'a> {
     /// The name of the thread or task.
     name: &'a str,
     /// Its id, as in `thread`.
     tid: u32,
     /// present: it exists, or did when its process ended; abandoned: it disappeared without exiting.
+    #[cfg_attr(test, schemars(extend("enum" = thread_states())))]
     thread_state: &'static str,
     /// acquiring, releasing: may hold the lock; destroyed: held it when it was destroyed.
+    #[cfg_attr(test, schemars(extend("enum" = ["held", "acquiring", "releasing", "destroyed"])))]
     state: &'static str,
     /// In shared mode.
     shared: bool,
@@ -107,6 +119,7 @@ struct Holder<'a> {
 
 /// Threads that wait at one location.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "WaitingGroup"))]
 struct Waiters<'a> {
     /// How many.
     threads: usize,

@@ -12,8 +12,10 @@ use crate::log::{level_name, realtime_ns};
 
 /// `log`: what a thread said with values, or the beginning or the end of a span.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Entry"))]
 pub(super) struct JsonEntry<'a> {
     /// What it is.
+    #[cfg_attr(test, schemars(extend("enum" = ["event", "begin", "end"])))]
     kind: &'a str,
     /// The thread.
     thread: JsonThread<'a>,
@@ -36,6 +38,7 @@ pub(super) struct JsonEntry<'a> {
     realtime_ns: Option<Moment>,
     /// How important an event is.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("enum" = ["trace", "debug", "info", "warn", "error"])))]
     level: Option<&'a str>,
     /// How long the span took.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,6 +53,7 @@ pub(super) struct JsonEntry<'a> {
     format: &'a str,
     /// The language of the format: that of Rust's `std::fmt`, or that of C's `printf`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("enum" = ["rust", "printf"])))]
     syntax: Option<&'static str>,
     /// The values, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -64,6 +68,7 @@ pub(super) struct JsonEntry<'a> {
 
 /// A value of an event. Integers beyond 2^53, addresses, and floats that are not finite are strings.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Value"))]
 #[serde(untagged)]
 enum JsonValue {
     Unsigned(u64),
@@ -76,6 +81,7 @@ enum JsonValue {
 
 /// `spans`: all spans of one place.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Span"))]
 pub(super) struct JsonSpan<'a> {
     /// The name.
     name: &'a str,
@@ -108,6 +114,7 @@ pub(super) struct JsonSpan<'a> {
 
 /// The span that took the longest.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "LongestSpan"))]
 struct JsonLongest<'a> {
     /// Its thread.
     thread: JsonThread<'a>,
@@ -117,6 +124,7 @@ struct JsonLongest<'a> {
 
 /// An open span.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "OpenSpan"))]
 struct JsonOpen<'a> {
     /// Its thread.
     thread: JsonThread<'a>,

@@ -1,7 +1,8 @@
 //! The JSON output: one object a line, `{"type": ..., "data": {...}}`.
 //!
-//! `read-rip/json-schema.json` describes every line, and the tests validate the output against it. Lines of type
-//! `ring` and `removed` have the version of the schema. Within a version fields and types are only added. All fields but `type` are
+//! These types and what is written above their fields are the description of the output: a test makes
+//! `read-rip/json-schema.json` of them, and others validate the output against it. Lines of type `ring` and `removed`
+//! have the version of the schema. Within a version fields and types are only added. All fields but `type` are
 //! optional: a field that does not apply or is not known is left out. Addresses are strings in hexadecimal with `0x`.
 //! Moments are strings of decimal digits, because nanoseconds exceed 2^53, the largest integer that every JSON parser
 //! reads exactly. Lengths of time and counts are integers. Paths and names have U+FFFD where they are not UTF-8, and
@@ -14,6 +15,8 @@ mod location;
 mod locks;
 mod log;
 mod ring;
+#[cfg(test)]
+mod schema;
 mod standing;
 mod tasks;
 mod threads;
@@ -34,6 +37,7 @@ const SCHEMA: u32 = 1;
 
 /// A line of `read-rip --json`. Within a version, fields and types are only added. All fields but `type` are optional.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a line is written where it is made")]
 enum Line<'a> {

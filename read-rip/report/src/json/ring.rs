@@ -17,8 +17,10 @@ use crate::units::hex;
 
 /// A ring: the first line of every view, and each line of `list`.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Ring<'a> {
     /// The version of this schema.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     schema: u32,
     /// The file of the ring.
     path: Cow<'a, str>,
@@ -37,6 +39,9 @@ pub(super) struct Ring<'a> {
     /// dying: killed, and threads of it may go on for a moment; replaced: alive, and it called exec; child-alive: dead,
     /// but a forked child records here; dead: killed, crashed or _exit; unreadable: it belongs to another user.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("enum" = [
+        "alive", "dying", "replaced", "child-alive", "exited", "dead", "unknown", "unreadable",
+    ])))]
     state: Option<&'static str>,
     /// The status with which the process exited.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,17 +69,20 @@ pub(super) struct Ring<'a> {
 
 /// A channel.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Channel"))]
 struct JsonChannel<'a> {
     /// Its name.
     name: &'a str,
     /// The words of a thread.
     words: u32,
     /// The least important level that is recorded.
+    #[cfg_attr(test, schemars(extend("enum" = ["all", "trace", "debug", "info", "warn", "error", "off"])))]
     level: &'static str,
 }
 
 /// The words of a ring.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Words {
     /// Words that were read.
     words: u64,
@@ -90,10 +98,12 @@ struct Words {
 
 /// `info`: what a ring says about itself, besides its `ring` line.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Info<'a> {
     /// The version of the format.
     format: String,
     /// The processor architecture.
+    #[cfg_attr(test, schemars(extend("enum" = [Machine::X86_64, Machine::Aarch64].map(machine_name))))]
     machine: &'static str,
     /// The user of the process.
     uid: u32,
@@ -136,6 +146,7 @@ pub(super) struct Info<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     clock: Option<Clock>,
     /// Settings that the recorder did not follow.
+    #[cfg_attr(test, schemars(extend("items" = {"enum": ["words", "slots", "keep", "clock", "slots-limited"]})))]
     settings_ignored: Vec<&'static str>,
     /// Programs and libraries.
     modules: Vec<Module<'a>>,
@@ -143,10 +154,13 @@ pub(super) struct Info<'a> {
 
 /// How times are recorded.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Clock {
     /// Which events have times.
+    #[cfg_attr(test, schemars(extend("enum" = clock_levels())))]
     level: &'static str,
     /// The processor's counter or CLOCK_MONOTONIC.
+    #[cfg_attr(test, schemars(extend("enum" = ["counter", "monotonic"])))]
     source: &'static str,
     /// Ticks in 1000 s.
     ticks_per_kilosecond: u64,
@@ -154,6 +168,7 @@ struct Clock {
 
 /// A module.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Module<'a> {
     /// Its path.
     path: Cow<'a, str>,
@@ -167,6 +182,7 @@ struct Module<'a> {
 
 /// Something that could not be read or resolved.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Problem<'a> {
     /// A file.
     about: &'a str,
@@ -179,8 +195,10 @@ pub(super) struct Problem<'a> {
 
 /// `gc`: a ring that was removed.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Removed<'a> {
     /// The version of this schema.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     schema: u32,
     /// Its file.
     path: Cow<'a, str>,
@@ -368,6 +386,13 @@ pub fn clock_level_name(level: Option<ClockLevel>) -> &'static str {
         Some(ClockLevel::All) => "all",
         Some(ClockLevel::Unknown(_)) => "unknown",
     }
+}
+
+/// All names of levels.
+#[cfg(test)]
+pub(super) fn clock_levels() -> [&'static str; 5] {
+    use ClockLevel::{All, Contended, Off, Ticks, Unknown};
+    [Off, Contended, Ticks, All, Unknown(9)].map(|level| clock_level_name(Some(level)))
 }
 
 fn setting_name(setting: Setting) -> &'static str {

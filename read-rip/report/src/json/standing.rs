@@ -20,6 +20,7 @@ use crate::{ActivityWords, StackFrames};
 
 /// A thread of a process without a ring or of a core file, by the kernel and its memory.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Standing<'a> {
     #[serde(flatten)]
     thread: JsonThread<'a>,
@@ -35,6 +36,7 @@ pub(super) struct Standing<'a> {
 
 /// `stacks`: a stack, and the threads that have it.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Stack"))]
 pub(super) struct JsonStack<'a> {
     /// How many threads have it.
     threads: usize,
@@ -53,6 +55,7 @@ pub(super) struct JsonStack<'a> {
 
 /// Threads that do the same.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ThreadsOfStack"))]
 struct JsonOthers {
     /// Their ids, as their own PID namespace numbers them.
     tids: Vec<u32>,
@@ -62,6 +65,7 @@ struct JsonOthers {
 
 /// A function.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Frame"))]
 struct JsonFrame<'a> {
     /// The address in the process.
     pc: Address,
@@ -82,6 +86,7 @@ struct JsonFrame<'a> {
 
 /// A core file: the process, and why it died.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Core"))]
 pub(super) struct JsonCore<'a> {
     /// The core file.
     file: Cow<'a, str>,

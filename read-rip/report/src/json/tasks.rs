@@ -15,15 +15,18 @@ use crate::remarks::is_zero;
 
 /// `tasks`: a task: a future, a call that blocks on a pool of an executor, or a coroutine.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Task<'a> {
     #[serde(flatten)]
     thread: JsonThread<'a>,
     /// Its number. The process counts its tasks from 1.
     number: u32,
     /// What it is. blocking: a call on a pool for calls that block.
+    #[cfg_attr(test, schemars(extend("enum" = ["async", "blocking", "coroutine", "unknown"])))]
     kind: &'static str,
     /// running: it is being polled, or runs; ready: it was made or woken and was not polled since; suspended: it waits;
     /// ended: it was dropped.
+    #[cfg_attr(test, schemars(extend("enum" = task_states())))]
     state: &'static str,
     /// Since when it is in this state, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,8 +73,10 @@ pub(super) struct Task<'a> {
 
 /// The other side of the channel at which a task waits.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ChannelPeer {
     /// What the other side does.
+    #[cfg_attr(test, schemars(extend("enum" = ["sends", "receives"])))]
     side: &'static str,
     /// How many ends it has.
     ends: u64,
@@ -89,6 +94,7 @@ struct ChannelPeer {
 
 /// An executor.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Runtime {
     /// Its number in the process.
     number: u32,
@@ -98,6 +104,7 @@ struct Runtime {
 
 /// A future.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Future<'a> {
     /// Its number in the task.
     index: usize,
@@ -113,6 +120,7 @@ struct Future<'a> {
 
 /// A lock or another object that a task waits for, or a lock that it holds.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "UseOfTask"))]
 struct Use<'a> {
     /// Its address.
     lock: Address,
@@ -225,4 +233,11 @@ pub fn task_state_name(does: TaskDoes) -> &'static str {
         TaskDoes::Suspended => "suspended",
         TaskDoes::Ended => "ended",
     }
+}
+
+/// All names of what tasks do.
+#[cfg(test)]
+fn task_states() -> [&'static str; 4] {
+    use TaskDoes::{Ended, Ready, Runs, Suspended};
+    [Runs, Ready, Suspended, Ended].map(task_state_name)
 }

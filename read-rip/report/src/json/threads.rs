@@ -17,6 +17,7 @@ use crate::{ActivityWords, LockNames};
 
 /// A function in which threads and tasks of a process are: the view without options.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Function<'a> {
     /// The process, as in `ring`: a ring may have several.
     pid: u32,
@@ -30,6 +31,7 @@ pub(super) struct Function<'a> {
 
 /// A mark, and the threads that passed it last.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct LocationThreads<'a> {
     /// Where it is.
     location: JsonLocation<'a>,
@@ -41,16 +43,19 @@ struct LocationThreads<'a> {
 
 /// A thread and its history: `-t`.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ThreadHistory<'a> {
     #[serde(flatten)]
     thread: JsonThread<'a>,
     /// present: it exists, or did when its process ended; abandoned: it disappeared without exiting.
+    #[cfg_attr(test, schemars(extend("enum" = thread_states())))]
     state: &'a str,
     /// How many threads used the slot, including this one.
     generation: u32,
     /// Older words of its history that newer ones have replaced.
     overwritten: u64,
     /// Its history, oldest first.
+    #[cfg_attr(test, schemars(with = "Vec<JsonEvent<'_>>"))]
     events: JsonEvents<'a>,
     /// What it does now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,6 +64,7 @@ pub(super) struct ThreadHistory<'a> {
 
 /// A mark that was passed.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Event"))]
 struct JsonEvent<'a> {
     /// Its number in the history of the thread.
     sequence: u64,
@@ -86,6 +92,7 @@ struct JsonEvent<'a> {
 
 /// `captures`: what a thread had recorded when the program kept it.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Capture"))]
 pub(super) struct JsonCapture<'a> {
     #[serde(flatten)]
     thread: JsonThread<'a>,
@@ -97,6 +104,7 @@ pub(super) struct JsonCapture<'a> {
     /// Older words that newer ones had replaced.
     overwritten: u64,
     /// What it had recorded, oldest first.
+    #[cfg_attr(test, schemars(with = "Vec<JsonEvent<'_>>"))]
     events: JsonEvents<'a>,
 }
 
@@ -204,4 +212,10 @@ pub fn thread_state_name(state: ThreadState) -> &'static str {
         ThreadState::Exited => "exited",
         ThreadState::Abandoned => "abandoned",
     }
+}
+
+/// All names of states.
+#[cfg(test)]
+pub(super) fn thread_states() -> [&'static str; 3] {
+    [ThreadState::Present, ThreadState::Exited, ThreadState::Abandoned].map(thread_state_name)
 }

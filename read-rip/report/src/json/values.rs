@@ -8,11 +8,21 @@ use crate::names::LockNames;
 
 /// An address, in hexadecimal.
 #[derive(Serialize)]
-pub(super) struct Address(#[serde(serialize_with = "hexadecimal")] pub(super) u64);
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Address(
+    #[serde(serialize_with = "hexadecimal")]
+    #[cfg_attr(test, schemars(with = "String", extend("pattern" = "^0x[0-9a-f]+$")))]
+    pub(super) u64,
+);
 
 /// A moment in ns, as decimal digits: it can exceed 2^53, which JSON parsers may round.
 #[derive(Serialize)]
-pub(super) struct Moment(#[serde(serialize_with = "decimal")] pub(super) u64);
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Moment(
+    #[serde(serialize_with = "decimal")]
+    #[cfg_attr(test, schemars(with = "String", extend("pattern" = "^[0-9]+$")))]
+    pub(super) u64,
+);
 
 fn hexadecimal<S: Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{address:#x}"))
@@ -24,6 +34,7 @@ fn decimal<S: Serializer>(ns: &u64, serializer: S) -> Result<S::Ok, S::Error> {
 
 /// A thread or task.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Thread"))]
 pub(super) struct JsonThread<'a> {
     /// Its name.
     pub(super) name: &'a str,
@@ -41,12 +52,14 @@ impl<'a> From<&'a Slot> for JsonThread<'a> {
 
 /// What a lock is called.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct LockLabels<'a> {
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     /// given: by the program; symbol: of a static; location: the function that acquired it first.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("enum" = ["given", "symbol", "location"])))]
     name_from: Option<&'static str>,
     /// Its class, as its marks say it.
     #[serde(skip_serializing_if = "Option::is_none")]
