@@ -115,11 +115,8 @@ fn hidden(names: &LockNames<'_>) -> String {
     format!("not judged: {why}{next}")
 }
 
-/// What an analysis says of a process, in a line; `None` if nothing is known that can be judged.
-pub fn verdict(balance: &Balance, found: &[Finding], names: &LockNames<'_>) -> Option<String> {
-    if balance.outcome == Outcome::NothingRecorded {
-        return None;
-    }
+/// What an analysis says of a process, in a line.
+pub fn verdict(balance: &Balance, found: &[Finding], names: &LockNames<'_>) -> String {
     let judged = || brief(found, names).unwrap_or_else(|| "no findings".to_owned());
-    Some(not_judged(balance, names).unwrap_or_else(judged))
+    not_judged(balance, names).unwrap_or_else(judged)
 }

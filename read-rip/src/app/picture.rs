@@ -49,7 +49,7 @@ pub(super) fn make(
     Ok(Picture {
         taken_ns: now_ns(),
         heading: reading.heading(&reading.threads()),
-        verdict: verdict.unwrap_or_else(|| "nothing is recorded that can be judged".to_owned()),
+        verdict,
         severity: severity(found),
         doing: doing.into_iter().flatten().collect::<Vec<_>>().join("; "),
         is_final: reading.is_final(),

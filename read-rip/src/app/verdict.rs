@@ -106,11 +106,12 @@ pub(super) fn of_case(case: &mut Case<'_>, command: &str) -> (Balance, Option<St
     let judgement = case.judge(THRESHOLD);
     let texts = case.texts(false);
     let balance = judgement.balance;
-    let verdict = report::verdict(&balance, &judgement.findings, &case.names(&texts));
-    let verdict = verdict.map(|what| match balance.outcome {
+    let what = report::verdict(&balance, &judgement.findings, &case.names(&texts));
+    let verdict = match balance.outcome {
+        Outcome::NothingRecorded => None,
         // It says what to do.
-        Outcome::Hidden => format!("check: {what}"),
-        _ => format!("check: {what}; next: {command}"),
-    });
+        Outcome::Hidden => Some(format!("check: {what}")),
+        _ => Some(format!("check: {what}; next: {command}")),
+    };
     (balance, verdict)
 }

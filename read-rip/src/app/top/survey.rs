@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use read_rip_case::{Case, Options, Reading, Readings};
+use read_rip_case::{Case, Options, Readings};
 use read_rip_evidence::process::Found;
 use read_rip_report::{self as report, Looked, counted, printable};
 use read_rip_report::{Machine, ProcessRow, Severity};
@@ -100,19 +100,5 @@ fn row(path: PathBuf, readings: Result<Readings, AppError>, options: &Options) -
     let texts = case.texts(false);
     let (process, name) = names_of(case.reading);
     let text = report::verdict(&verdict.checked.balance, &verdict.found, &case.names(&texts));
-    ProcessRow {
-        name,
-        program: printable(&process).into_owned(),
-        severity: severity(&verdict.found),
-        text: text.unwrap_or_else(|| state(case.reading)),
-    }
-}
-
-/// What is said of a process of which nothing is recorded that could be judged.
-fn state(reading: &Reading) -> String {
-    if reading.is_final() {
-        "dead; its record has no locks".to_owned()
-    } else {
-        "its record has no locks".to_owned()
-    }
+    ProcessRow { name, program: printable(&process).into_owned(), severity: severity(&verdict.found), text }
 }
