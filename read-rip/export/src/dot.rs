@@ -22,6 +22,7 @@ pub fn dot(out: &mut dyn Write, names: &LockNames<'_>) -> io::Result<()> {
         let place = edge.location.map_or_else(String::new, |location| names.location(location));
         let (style, label) = match edge.kind {
             EdgeKind::Waits => ("", place),
+            EdgeKind::Condition => ("style=dashed, ", format!("waits on a condition variable at {place}")),
             EdgeKind::Held => ("style=bold, ", place),
             EdgeKind::Uses => ("style=dotted, ", "its other side is used by".to_owned()),
             EdgeKind::Joins => ("style=dashed, ", format!("waits for its end at {place}")),

@@ -25,7 +25,7 @@ use read_rip_report::{LockNames, StackFrames};
 use super::folded::{awaited, places};
 use super::scene::Scene;
 use super::timeline::{Said, Slice, SliceKind, Timeline, of_slot};
-use super::uses::{bounds, slice_words, tasks_of};
+use super::uses::{bounds, object_name, slice_words, tasks_of};
 
 /// At most this many threads are shown before the user asks for more.
 const SHOWN_FIRST: usize = 50;
@@ -193,10 +193,8 @@ impl Writer<'_> {
         let timing = MarkerTiming::Interval(self.time(slice.begin_ns), self.time(slice.end_ns));
         let lock = |id: LockId| self.names.lock(&self.names.model.locks[id]);
         let object = match &slice.kind {
-            SliceKind::Wait(id) | SliceKind::Hold(id) | SliceKind::Condition(id) | SliceKind::Sleep(id) => {
-                lock(*id)
-            }
-            SliceKind::Join(id) => self.names.thread(*id),
+            SliceKind::Wait(object) => object_name(*object, self.names),
+            SliceKind::Hold(id) => lock(*id),
             SliceKind::Task(_) => String::new(),
             SliceKind::Span(_) => {
                 // A line for all spans of a thread, because their texts have values in them.

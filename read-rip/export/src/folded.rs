@@ -105,5 +105,5 @@ pub(super) fn awaited(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
 
 fn awaited_object(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
     let awaited = names.model.threads[id].awaited()?;
-    Some(format!("[waits {}]", awaited_words(awaited, names)))
+    Some(format!("[waits {}]", awaited_words(awaited.object(), names)))
 }

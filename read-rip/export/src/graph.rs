@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use read_rip_model::locations::LocationId;
-use read_rip_model::locks::{LockId, LockModel, ThreadId, ThreadLocks, Wait};
+use read_rip_model::locks::{LockId, LockModel, Object, ThreadId, ThreadLocks};
 use read_rip_model::threads::ThreadState;
 use read_rip_report::LockNames;
 
@@ -44,8 +44,10 @@ impl Node {
 /// Why one node leads to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EdgeKind {
-    /// A thread waits for a lock.
+    /// A thread waits for a lock, or for what is not held, such as a message.
     Waits,
+    /// A thread waits on a condition variable, and has released the lock meanwhile.
+    Condition,
     /// A lock is held by a thread.
     Held,
     /// A channel has one end on the other side of a wait, and only this thread has used it.
@@ -72,7 +74,7 @@ pub struct Edge {
 pub struct WaitGraph {
     /// First the locks, then the threads that others wait for, then all others.
     pub nodes: Vec<Node>,
-    /// Waits, then holds, then who uses channels, then waits for the ends of threads.
+    /// Waits, then holds, then who uses channels.
     pub edges: Vec<Edge>,
 }
 
@@ -80,55 +82,57 @@ impl WaitGraph {
     /// The graph of all threads that exist.
     pub fn of(model: &LockModel) -> WaitGraph {
         let present = || model.threads.iter().enumerate().filter(|(_, it)| it.state == ThreadState::Present);
-        // The thread's own wait, or that for the lock of its condition.
-        let wait_of = |id: ThreadId| -> Option<&Wait> { model.threads[id].awaited()?.wait() };
-        let wanted: BTreeSet<LockId> = present().filter_map(|(id, _)| Some(wait_of(id)?.lock)).collect();
+        let waits: Vec<(ThreadId, Vec<(Object, LocationId)>)> =
+            present().map(|(id, _)| (id, waits(model, id))).collect();
+        let objects = || waits.iter().flat_map(|(_, waits)| waits).map(|&(object, _)| object);
+        let wanted: BTreeSet<LockId> = objects().filter_map(Object::lock).collect();
+        let joined = objects().filter_map(|object| match object {
+            Object::End(joined) => Some(joined),
+            _ => None,
+        });
         let awaited: BTreeSet<ThreadId> = wanted
             .iter()
             .flat_map(|&lock| &model.locks[lock].holders)
             .map(|hold| hold.thread)
-            .chain(present().filter_map(|(_, thread)| Some(thread.join.as_ref()?.joined)))
+            .chain(joined)
             .chain(present().filter_map(|(_, thread)| only_peer(thread)))
             .collect();
         let mut graph = WaitGraph::default();
         let locks = graph.add_all(&wanted, Node::Lock);
         let threads = graph.add_all(&awaited, Node::Thread);
 
-        let mut crowds: BTreeMap<(LockId, LocationId), Vec<ThreadId>> = BTreeMap::new();
-        for (id, _) in present() {
-            let Some(wait) = wait_of(id) else { continue };
-            match threads.get(&id) {
-                Some(&from) => graph.edge(from, locks[&wait.lock], EdgeKind::Waits, Some(wait.location)),
-                None => crowds.entry((wait.lock, wait.location)).or_default().push(id),
+        // Those that nobody waits for, by all that they wait for.
+        let mut crowds: BTreeMap<&[(Object, LocationId)], Vec<ThreadId>> = BTreeMap::new();
+        let mut edges: Vec<(usize, Object, LocationId)> = Vec::new();
+        for (id, waits) in waits.iter().filter(|(_, waits)| !waits.is_empty()) {
+            match threads.get(id) {
+                Some(&from) => edges.extend(waits.iter().map(|&(object, at)| (from, object, at))),
+                None => crowds.entry(waits).or_default().push(*id),
             }
         }
-        for ((lock, location), waiting) in crowds {
+        for (waits, waiting) in crowds {
             let from = graph.add(Node::Waiting(waiting));
-            graph.edge(from, locks[&lock], EdgeKind::Waits, Some(location));
+            edges.extend(waits.iter().map(|&(object, at)| (from, object, at)));
+        }
+        for &(from, object, location) in &edges {
+            let (to, kind) = match object {
+                Object::Lock(lock) | Object::Unit(lock) => (locks[&lock], EdgeKind::Waits),
+                Object::Condition(lock) => (locks[&lock], EdgeKind::Condition),
+                Object::End(joined) => (threads[&joined], EdgeKind::Joins),
+            };
+            graph.edge(from, to, kind, Some(location));
         }
         for &lock in &wanted {
             for hold in &model.locks[lock].holders {
                 graph.edge(locks[&lock], threads[&hold.thread], EdgeKind::Held, hold.location);
             }
         }
-        let peers: BTreeSet<(LockId, ThreadId)> =
-            present().filter_map(|(id, thread)| Some((wait_of(id)?.lock, only_peer(thread)?))).collect();
+        let peers: BTreeSet<(LockId, ThreadId)> = present()
+            .filter_map(|(_, thread)| Some((thread.awaited()?.lock()?, only_peer(thread)?)))
+            .filter(|(channel, _)| wanted.contains(channel))
+            .collect();
         for (channel, peer) in peers {
             graph.edge(locks[&channel], threads[&peer], EdgeKind::Uses, None);
-        }
-        let mut joins: BTreeMap<(ThreadId, LocationId), Vec<ThreadId>> = BTreeMap::new();
-        for (id, thread) in present() {
-            let Some(join) = &thread.join else { continue };
-            match threads.get(&id) {
-                Some(&from) => {
-                    graph.edge(from, threads[&join.joined], EdgeKind::Joins, Some(join.location));
-                }
-                None => joins.entry((join.joined, join.location)).or_default().push(id),
-            }
-        }
-        for ((joined, location), waiting) in joins {
-            let from = graph.add(Node::Waiting(waiting));
-            graph.edge(from, threads[&joined], EdgeKind::Joins, Some(location));
         }
         graph
     }
@@ -161,6 +165,12 @@ impl WaitGraph {
             .filter_map(|edge| Some(Edge { from: index[edge.from]?, to: index[edge.to]?, ..*edge }))
             .collect();
     }
+}
+
+/// All that a thread waits for at a place that is known.
+fn waits(model: &LockModel, id: ThreadId) -> Vec<(Object, LocationId)> {
+    let all = model.threads[id].all_awaited();
+    all.iter().filter_map(|awaited| Some((awaited.object(), awaited.location()?))).collect()
 }
 
 /// Who alone has used the other side of the channel at which a thread or task waits, if nothing else can wake it.

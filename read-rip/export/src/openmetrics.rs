@@ -93,12 +93,7 @@ pub fn openmetrics(
     };
     let threads = [("waiting", waiting(true)), ("other", waiting(false))];
     let by_state = |(state, count): (&str, f64)| (format!(",state=\"{state}\""), count);
-    family(
-        "rip_threads",
-        "",
-        "Threads that have recorded, and are present, without tasks.",
-        &threads.map(by_state),
-    )?;
+    family("rip_threads", "", "Threads that are present, without tasks.", &threads.map(by_state))?;
     let doing = |does: TaskDoes| {
         let tasks = present().filter_map(|thread| Some((thread, thread.task.as_deref()?)));
         (task_state_name(does), tasks.filter(|(thread, task)| task_does(thread, task) == does).count() as f64)

@@ -6,22 +6,18 @@
 use std::collections::{BTreeSet, HashMap};
 
 use read_rip_model::locations::LocationId;
-use read_rip_model::locks::{LockId, LockModel, StepKind, ThreadId, ThreadLocks, task_place, task_since};
+use read_rip_model::locks::{
+    LockId, LockModel, Object, StepKind, ThreadId, ThreadLocks, task_place, task_since,
+};
 use read_rip_model::threads::ThreadState;
 
 /// What a slice is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SliceKind {
-    /// The thread waits for the lock.
-    Wait(LockId),
+    /// The thread waits for this.
+    Wait(Object),
     /// The thread holds the lock.
     Hold(LockId),
-    /// The thread waits on a condition variable, and has released the lock meanwhile.
-    Condition(LockId),
-    /// The thread waits for a unit of a semaphore, at a barrier, or for a message.
-    Sleep(LockId),
-    /// The thread waits for the end of another one.
-    Join(ThreadId),
     /// The thread is in a span, of this name.
     Span(String),
     /// What this task does now: it is suspended, ready or polled.
@@ -116,7 +112,8 @@ impl Timeline {
                 }
                 StepKind::ConditionWoken => {
                     if let Some((begin_ns, location)) = waits.remove(&lock) {
-                        timeline.add(SliceKind::Condition(lock), begin_ns, step.time_ns, Some(location));
+                        let kind = SliceKind::Wait(Object::Condition(lock));
+                        timeline.add(kind, begin_ns, step.time_ns, Some(location));
                     }
                 }
                 _ => {}
@@ -126,18 +123,9 @@ impl Timeline {
             timeline.end_wait(&mut waits, hold.lock, hold.since_ns);
             timeline.add_open(SliceKind::Hold(hold.lock), hold.since_ns, end_ns, hold.location);
         }
-        if let Some(wait) = &thread.wait {
-            timeline.add_open(SliceKind::Wait(wait.lock), wait.since_ns, end_ns, Some(wait.location));
-        }
-        if let Some(sleep) = &thread.sleep {
-            let kind = match thread.condition_wait {
-                Some(lock) => SliceKind::Condition(lock),
-                None => SliceKind::Sleep(sleep.lock),
-            };
-            timeline.add_open(kind, sleep.since_ns, end_ns, Some(sleep.location));
-        }
-        if let Some(join) = &thread.join {
-            timeline.add_open(SliceKind::Join(join.joined), join.since_ns, end_ns, Some(join.location));
+        for awaited in thread.all_awaited() {
+            let kind = SliceKind::Wait(awaited.object());
+            timeline.add_open(kind, awaited.since_ns(), end_ns, awaited.location());
         }
         timeline.add_task(id, thread, end_ns);
         for said in said {
@@ -173,7 +161,7 @@ impl Timeline {
         end_ns: Option<u64>,
     ) {
         if let Some((begin_ns, location)) = waits.remove(&lock) {
-            self.add(SliceKind::Wait(lock), begin_ns, end_ns, Some(location));
+            self.add(SliceKind::Wait(Object::Lock(lock)), begin_ns, end_ns, Some(location));
         }
     }
 
@@ -303,9 +291,9 @@ mod tests {
         let mut timeline = Timeline::default();
         timeline.add(SliceKind::Hold(0), Some(5), None, None);
         timeline.add(SliceKind::Hold(0), Some(5), Some(4), None);
-        timeline.add_open(SliceKind::Wait(0), None, Some(9), None);
+        timeline.add_open(SliceKind::Wait(Object::Lock(0)), None, Some(9), None);
         assert_eq!((timeline.undated, timeline.slices.len()), (3, 0));
-        timeline.add_open(SliceKind::Wait(0), Some(10), Some(9), None);
+        timeline.add_open(SliceKind::Wait(Object::Lock(0)), Some(10), Some(9), None);
         let [slice] = &timeline.slices[..] else { panic!("{timeline:?}") };
         assert!((slice.begin_ns, slice.end_ns, slice.is_open) == (10, 10, true));
     }

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
-use read_rip_model::locks::{LockId, ThreadId};
+use read_rip_model::locks::{LockId, Object, ThreadId};
 use read_rip_report::printable;
-use read_rip_report::{LockNames, task_doing_at};
+use read_rip_report::{LockNames, awaited_words, task_doing_at};
 
 use super::timeline::{Said, Slice, SliceKind, Timeline};
 
@@ -99,7 +99,7 @@ pub(super) fn lock_uses(threads: &[(ThreadId, Timeline)]) -> BTreeMap<LockId, Lo
                 is_nested,
             };
             match of.kind {
-                SliceKind::Wait(lock) => locks.entry(lock).or_default().waits.push(one),
+                SliceKind::Wait(Object::Lock(lock)) => locks.entry(lock).or_default().waits.push(one),
                 SliceKind::Hold(lock) => locks.entry(lock).or_default().holds.push(one),
                 _ => {}
             }
@@ -150,14 +150,22 @@ impl LockUses {
     }
 }
 
+/// The name of the object of a wait: a lock, or a thread or task.
+pub(super) fn object_name(object: Object, names: &LockNames<'_>) -> String {
+    match object {
+        Object::Lock(lock) | Object::Condition(lock) | Object::Unit(lock) => {
+            names.lock(&names.model.locks[lock])
+        }
+        Object::End(joined) => names.thread(joined),
+    }
+}
+
 /// What a slice is called, and its category.
 pub(super) fn slice_words<'a>(slice: &'a Slice, names: &LockNames<'_>) -> (Cow<'a, str>, &'static str) {
     let lock = |id: LockId| names.lock(&names.model.locks[id]);
     let (name, category) = match &slice.kind {
-        SliceKind::Wait(id) | SliceKind::Sleep(id) => (format!("waits for {}", lock(*id)), "wait"),
+        SliceKind::Wait(object) => (format!("waits {}", awaited_words(*object, names)), "wait"),
         SliceKind::Hold(id) => (format!("holds {}", lock(*id)), "hold"),
-        SliceKind::Condition(id) => (format!("waits on a condition variable, with {}", lock(*id)), "wait"),
-        SliceKind::Join(id) => (format!("waits for the end of {}", names.thread(*id)), "wait"),
         SliceKind::Span(name) => return (printable(name), "span"),
         SliceKind::Task(id) => (task_doing_at(*id, names), "task"),
     };
@@ -227,8 +235,20 @@ mod tests {
         let timeline = |slices| Timeline { slices, undated: 0 };
         let all = [
             (1, timeline(vec![slice(SliceKind::Hold(7), 0, 10)])),
-            (2, timeline(vec![slice(SliceKind::Wait(7), 5, 11), slice(SliceKind::Hold(7), 11, 20)])),
-            (3, timeline(vec![slice(SliceKind::Wait(7), 6, 21), slice(SliceKind::Hold(7), 21, 30)])),
+            (
+                2,
+                timeline(vec![
+                    slice(SliceKind::Wait(Object::Lock(7)), 5, 11),
+                    slice(SliceKind::Hold(7), 11, 20),
+                ]),
+            ),
+            (
+                3,
+                timeline(vec![
+                    slice(SliceKind::Wait(Object::Lock(7)), 6, 21),
+                    slice(SliceKind::Hold(7), 21, 30),
+                ]),
+            ),
         ];
         let contention = Contention::of(&all);
         let arrows = |threads: &[ThreadId]| {

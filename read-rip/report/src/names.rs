@@ -10,7 +10,7 @@ use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::Region;
 use read_rip_model::findings::{Names, members};
 use read_rip_model::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
-use read_rip_model::locks::{Awaited, Lock, LockId, LockModel, LockName, ThreadId};
+use read_rip_model::locks::{Lock, LockId, LockModel, LockName, Object, ThreadId};
 use read_rip_ring::{LockType, task_number};
 use read_rip_symbols::Frame;
 
@@ -145,13 +145,12 @@ pub fn who(name: &str, tid: u32) -> String {
 
 /// What a thread or task waits for, after "waits" or "waiting": `for LOCK`, `on a condition variable, with LOCK`, `for
 /// the end of THREAD`.
-pub fn awaited_words(awaited: Awaited<'_>, names: &LockNames<'_>) -> String {
+pub fn awaited_words(object: Object, names: &LockNames<'_>) -> String {
     let name = |lock| names.lock(&names.model.locks[lock]);
-    match awaited {
-        Awaited::Lock(wait) => format!("for {}", name(wait.lock)),
-        Awaited::Condition { lock, .. } => format!("on a condition variable, with {}", name(lock)),
-        Awaited::Unit { lock, .. } => format!("for {}", name(lock)),
-        Awaited::End(join) => format!("for the end of {}", names.thread(join.joined)),
+    match object {
+        Object::Lock(lock) | Object::Unit(lock) => format!("for {}", name(lock)),
+        Object::Condition(lock) => format!("on a condition variable, with {}", name(lock)),
+        Object::End(joined) => format!("for the end of {}", names.thread(joined)),
     }
 }
 

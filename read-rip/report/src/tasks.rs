@@ -5,8 +5,8 @@
 use std::io::{self, Write};
 
 use read_rip_model::locks::{
-    LockId, Peer, TaskDoes, TaskFacts, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks, task_does,
-    task_place, task_since,
+    LockId, Object, Peer, TaskDoes, TaskFacts, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks,
+    task_does, task_place, task_since,
 };
 use read_rip_ring::{FUTURES_LEFT_OUT_MAX, FUTURES_MAX, TaskKind, task_number};
 
@@ -18,7 +18,7 @@ pub fn task_group(group: &TaskGroup, names: &LockNames<'_>) -> (String, String, 
     let does = task_state(group.does, group.kind);
     let place = match group.locks[..] {
         [first, _, ..] => many_in_words(group, first, names),
-        _ => place_in_words(group.does, group.place, names),
+        _ => place_in_words(group.does, group.place.object, group.place, names),
     };
     let longest = group.tasks.first().and_then(|&id| lasting(id, names)).map(|lasting| {
         let longest = if group.tasks.len() > 1 { "the longest " } else { "" };
@@ -107,7 +107,8 @@ pub fn task_doing_since(id: ThreadId, names: &LockNames<'_>) -> String {
     let thread = &names.model.threads[id];
     let doing = [task_doing(id, names)].into_iter().chain(lasting(id, names)).collect::<Vec<_>>().join(" ");
     let place = thread.task.as_deref().map(|task| task_place(thread, task)).unwrap_or_default();
-    let awaited = thread.awaited().map(|awaited| format!("waiting {}", awaited_words(awaited, names)));
+    let awaited =
+        thread.awaited().map(|awaited| format!("waiting {}", awaited_words(awaited.object(), names)));
     let made_at = place.location.filter(|_| place.is_where_made);
     let made_at = made_at.map(|made_at| format!("made at {}", names.line(made_at)));
     [doing].into_iter().chain(awaited).chain(made_at).collect::<Vec<_>>().join(", ")
@@ -120,15 +121,22 @@ fn many_in_words(group: &TaskGroup, first: LockId, names: &LockNames<'_>) -> Str
     format!(", waiting for {objects}{}", line.map_or_else(String::new, |line| format!(" at {line}")))
 }
 
-fn place_in_words(does: TaskDoes, place: TaskPlace, names: &LockNames<'_>) -> String {
-    let Some(location) = place.location else { return String::new() };
+/// What a task waits for, and where it is.
+fn place_in_words(
+    does: TaskDoes,
+    awaited: Option<Object>,
+    place: TaskPlace,
+    names: &LockNames<'_>,
+) -> String {
+    let waiting = awaited.map(|object| format!(", waiting {}", awaited_words(object, names)));
+    let waiting = waiting.unwrap_or_default();
+    let Some(location) = place.location else { return waiting };
     let line = names.location(location);
-    let lock = place.lock.map(|lock| &names.model.locks[lock]);
-    match lock {
-        Some(lock) => format!(", waiting for {} at {line}", names.lock(lock)),
-        None if place.is_where_made => format!(", made at {line}"),
-        None if does == TaskDoes::Suspended => format!(" at {line}"),
-        None => format!(", last at {line}"),
+    let is_there = does == TaskDoes::Suspended || place.object.is_some();
+    match (place.is_where_made, is_there) {
+        (true, _) => format!("{waiting}, made at {line}"),
+        (false, true) => format!("{waiting} at {line}"),
+        (false, false) => format!("{waiting}, last at {line}"),
     }
 }
 
@@ -172,10 +180,8 @@ pub fn task(out: &mut dyn Write, id: ThreadId, names: &LockNames<'_>) -> io::Res
     if let Some(lasting) = lasting(id, names) {
         write!(out, " {lasting}")?;
     }
-    let place = place_in_words(task_does(thread, task), task_place(thread, task), names);
-    if let Some(joined) = thread.awaited().and_then(|awaited| awaited.end_of()) {
-        write!(out, ", waiting for the end of {}", names.thread(joined))?;
-    }
+    let awaited = thread.awaited().map(|awaited| awaited.object());
+    let place = place_in_words(task_does(thread, task), awaited, task_place(thread, task), names);
     write!(out, "{place}")?;
     if let Some(peer) = &thread.peer {
         write!(out, "{}", peer_in_words(peer, names))?;
@@ -213,9 +219,9 @@ fn tree(
     names: &LockNames<'_>,
 ) -> io::Result<()> {
     let known = |index: Option<usize>| index.is_some_and(|index| task.future(index).is_some());
-    // Waits that stand for the whole task are on its line.
-    let is_shown = thread.wait.is_some() as usize + thread.sleep.is_some() as usize;
-    let is_simple = task.futures.is_empty() && task.waits.len() <= is_shown;
+    // The one wait of the whole task is on its line.
+    let is_shown = |wait: &TaskWait| thread.awaited().and_then(|awaited| awaited.wait()) == Some(&wait.wait);
+    let is_simple = task.futures.is_empty() && task.waits.len() <= 1 && task.waits.iter().all(is_shown);
     let roots = task.futures.iter().filter(|future| !known(future.outer));
     // No root leads to futures of a circle: the entry of an outer one was used again, or the table is damaged.
     let mut shown = Vec::new();

@@ -122,12 +122,10 @@ fn thread(
     let is_blocked = of.is_blocked();
     let words = ActivityWords::new(names).zip(of.seen);
     let task = of.task.as_deref();
-    let waiting = |awaited| format!("waiting {}", report::awaited_words(awaited, names));
-    let doing = match (task, words, of.awaited()) {
+    let doing = match (task, of.awaited(), words) {
         (Some(_), ..) => report::task_doing_since(id, names),
-        (None, _, Some(awaited @ Awaited::Lock(_))) => waiting(awaited),
-        (None, Some((words, seen)), _) => words.of(seen.index),
-        (None, None, Some(awaited)) => waiting(awaited),
+        (None, Some(awaited), _) => format!("waiting {}", report::awaited_words(awaited.object(), names)),
+        (None, None, Some((words, seen))) => words.of(seen.index),
         (None, None, None) => String::new(),
     };
     let polling = polled.map(|task| format!("polling {}", names.thread(task)));
@@ -135,7 +133,10 @@ fn thread(
         [doing].into_iter().chain(polling).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
     let place = match task.map(|task| locks::task_place(of, task)) {
         Some(place) => place.location.filter(|_| !place.is_where_made),
-        None => of.wait.map(|wait| wait.location).or(of.seen.and_then(|seen| seen.place)).or(of.last),
+        None => {
+            let awaited = of.awaited().and_then(|awaited| awaited.location());
+            awaited.or(of.seen.and_then(|seen| seen.place)).or(of.last)
+        }
     };
     let is_idle = is_blocked || task.is_some_and(|task| locks::task_does(of, task) == TaskDoes::Suspended);
     let awaits_owner = matches!(of.awaited(), Some(Awaited::Lock(_) | Awaited::End(_)));

@@ -3,12 +3,13 @@
 //! Lists of many rows are columns, and their texts are numbers of one list. Times are nanoseconds since `origin`. A
 //! number that a script cannot tell from its neighbours is the greatest one that it can.
 
-use read_rip_model::locks::{Quantiles, Record, TaskDoes, ThreadId, task_does};
+use read_rip_model::locks::{Object, Quantiles, Record, TaskDoes, ThreadId, task_does};
 use read_rip_report::Texts;
 use read_rip_report::{self as report, LockNames, printable};
 use serde::Serialize;
 
 use super::{Entry, Page};
+use crate::uses::object_name;
 use crate::{Slice, SliceKind, Timeline};
 
 /// The greatest number that a script tells from its neighbours.
@@ -197,10 +198,7 @@ fn row(slice: &Slice, names: &LockNames<'_>, since: &impl Fn(u64) -> u64, texts:
     let lock = |lock: usize| names.lock(&names.model.locks[lock]);
     let (kind, text) = match &slice.kind {
         &SliceKind::Hold(of) => (0, lock(of)),
-        &SliceKind::Wait(of) => (1, lock(of)),
-        &SliceKind::Condition(of) => (2, lock(of)),
-        &SliceKind::Sleep(of) => (3, lock(of)),
-        &SliceKind::Join(thread) => (4, names.thread(thread)),
+        &SliceKind::Wait(of) => (kind_of(of), object_name(of, names)),
         SliceKind::Span(name) => (5, printable(name).into_owned()),
         &SliceKind::Task(task) if is_suspended(task, names) => (6, report::task_doing_since(task, names)),
         &SliceKind::Task(task) => (7, report::task_doing_since(task, names)),
@@ -209,6 +207,15 @@ fn row(slice: &Slice, names: &LockNames<'_>, since: &impl Fn(u64) -> u64, texts:
     let length_ns = slice.end_ns.saturating_sub(slice.begin_ns);
     let [text, place] = [text, place].map(|text| u64::from(texts.add(text)));
     [kind, text, since(slice.begin_ns), exact(length_ns), u64::from(slice.is_open), place]
+}
+
+fn kind_of(awaited: Object) -> u64 {
+    match awaited {
+        Object::Lock(_) => 1,
+        Object::Condition(_) => 2,
+        Object::Unit(_) => 3,
+        Object::End(_) => 4,
+    }
 }
 
 fn is_suspended(task: ThreadId, names: &LockNames<'_>) -> bool {

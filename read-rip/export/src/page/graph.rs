@@ -159,6 +159,7 @@ fn sentence(edge: &Edge, labels: &[Label], names: &LockNames<'_>) -> String {
     let at = |verb: &str| if place.is_empty() { String::new() } else { format!(", {verb} {place}") };
     match edge.kind {
         EdgeKind::Waits => format!("{from}: waiting for {to}{}", at("at")),
+        EdgeKind::Condition => format!("{from}: waiting on a condition variable, with {to}{}", at("at")),
         EdgeKind::Held => format!("{from}: held by {to}{}", at("acquired at")),
         EdgeKind::Uses => format!("{from}: its other side is used by {to}"),
         EdgeKind::Joins => format!("{from}: waiting for the end of {to}{}", at("at")),
@@ -182,6 +183,7 @@ fn svg(graph: &WaitGraph, labels: &[Label], layout: &Layout, names: &LockNames<'
         let is_circle = from.circle.is_some() && to.circle.is_some();
         let class = match edge.kind {
             EdgeKind::Waits => "waits",
+            EdgeKind::Condition => "condition",
             EdgeKind::Held => "held",
             EdgeKind::Uses => "uses",
             EdgeKind::Joins => "joins",

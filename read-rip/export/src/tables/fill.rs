@@ -7,7 +7,7 @@ use read_rip_files::Module;
 use read_rip_model::findings::{Balance, Finding};
 use read_rip_model::locations::{Limits, LocationId};
 use read_rip_model::locks::{
-    Awaited, LockId, LockModel, Quantiles, TaskDoes, TaskFacts, TaskPlace, ThreadId, ThreadLocks, task_does,
+    LockId, LockModel, Object, Quantiles, TaskDoes, TaskFacts, TaskPlace, ThreadId, ThreadLocks, task_does,
     task_place, task_since,
 };
 use read_rip_model::threads::{Losses, ThreadState};
@@ -89,43 +89,13 @@ struct Stretch {
     is_open: bool,
 }
 
-/// What a thread waits for.
-#[derive(Clone, Copy)]
-enum Object {
-    Lock(LockId),
-    /// The condition variable for which it has released the lock.
-    Condition(LockId),
-    /// A unit of a semaphore, the others at a barrier, a message.
-    Unit(LockId),
-    /// The end of the thread.
-    Thread(ThreadId),
-}
-
-impl Object {
-    fn name(self) -> &'static str {
-        match self {
-            Object::Lock(_) => "lock",
-            Object::Condition(_) => "condition",
-            Object::Unit(_) => "unit",
-            Object::Thread(_) => "thread",
-        }
-    }
-
-    fn lock(self) -> Option<LockId> {
-        match self {
-            Object::Lock(lock) | Object::Condition(lock) | Object::Unit(lock) => Some(lock),
-            Object::Thread(_) => None,
-        }
-    }
-
-    /// What a thread waits for now.
-    fn of(thread: &ThreadLocks) -> Option<Object> {
-        Some(match thread.awaited()? {
-            Awaited::Lock(wait) => Object::Lock(wait.lock),
-            Awaited::Condition { lock, .. } => Object::Condition(lock),
-            Awaited::Unit { lock, .. } => Object::Unit(lock),
-            Awaited::End(join) => Object::Thread(join.joined),
-        })
+/// What an object of a wait is, as tables name it.
+fn kind_name(object: Object) -> &'static str {
+    match object {
+        Object::Lock(_) => "lock",
+        Object::Condition(_) => "condition",
+        Object::Unit(_) => "unit",
+        Object::End(_) => "thread",
     }
 }
 
@@ -177,7 +147,7 @@ impl Filler<'_, '_> {
             tid: thread.tid,
             thread: printable(&thread.name).into_owned(),
             state: thread_state_name(thread.state),
-            waits_for: Object::of(thread).map(Object::name),
+            waits_for: thread.awaited().map(|awaited| kind_name(awaited.object())),
             function,
             file,
             line,
@@ -194,7 +164,7 @@ impl Filler<'_, '_> {
         let Place { function, file, line } = self.place(place.location);
         let (since_ns, is_at_most) = task_since(thread, task);
         let began = Some(thread.claimed_ns).filter(|&ns| ns > 0).and_then(|ns| self.moment(ns));
-        let awaited = Object::of(thread);
+        let awaited = thread.awaited().map(|awaited| awaited.object());
         let by = task.thread.map(|by| &self.model.threads[by]);
         self.row(&TaskRow {
             task_pid: thread.pid,
@@ -208,7 +178,7 @@ impl Filler<'_, '_> {
             for_ns: since_ns
                 .filter(|_| does != TaskDoes::Ended)
                 .and_then(|ns| self.model.now_ns?.checked_sub(ns)),
-            waits_for: awaited.map(Object::name),
+            waits_for: awaited.map(kind_name),
             object: awaited.map(|awaited| self.object(awaited)),
             place: place.location.map(|_| match place {
                 TaskPlace { is_await: true, .. } => "await",
@@ -238,7 +208,7 @@ impl Filler<'_, '_> {
     fn object(&self, awaited: Object) -> String {
         match awaited {
             Object::Lock(lock) | Object::Condition(lock) | Object::Unit(lock) => self.locks[lock].clone(),
-            Object::Thread(other) => self.record.names.thread(other),
+            Object::End(other) => self.record.names.thread(other),
         }
     }
 
@@ -250,10 +220,7 @@ impl Filler<'_, '_> {
             is_open: slice.is_open,
         };
         match slice.kind {
-            SliceKind::Wait(lock) => self.wait(id, Object::Lock(lock), &stretch),
-            SliceKind::Condition(lock) => self.wait(id, Object::Condition(lock), &stretch),
-            SliceKind::Sleep(lock) => self.wait(id, Object::Unit(lock), &stretch),
-            SliceKind::Join(other) => self.wait(id, Object::Thread(other), &stretch),
+            SliceKind::Wait(object) => self.wait(id, object, &stretch),
             SliceKind::Hold(lock) => self.hold(id, lock, &stretch),
             // What the thread said has the place too, and so has the row of a task.
             SliceKind::Span(_) | SliceKind::Task(_) => Ok(()),
@@ -267,15 +234,8 @@ impl Filler<'_, '_> {
         for hold in thread.holds.iter().filter(|hold| hold.since_ns.is_none()) {
             self.hold(id, hold.lock, &since(hold.location))?;
         }
-        if let Some(wait) = thread.wait.as_ref().filter(|wait| wait.since_ns.is_none()) {
-            self.wait(id, Object::Lock(wait.lock), &since(Some(wait.location)))?;
-        }
-        if let Some(sleep) = thread.sleep.as_ref().filter(|sleep| sleep.since_ns.is_none()) {
-            let awaited = thread.condition_wait.map_or(Object::Unit(sleep.lock), Object::Condition);
-            self.wait(id, awaited, &since(Some(sleep.location)))?;
-        }
-        if let Some(join) = thread.join.as_ref().filter(|join| join.since_ns.is_none()) {
-            self.wait(id, Object::Thread(join.joined), &since(Some(join.location)))?;
+        for awaited in thread.all_awaited().iter().filter(|awaited| awaited.since_ns().is_none()) {
+            self.wait(id, awaited.object(), &since(awaited.location()))?;
         }
         Ok(())
     }
@@ -295,7 +255,7 @@ impl Filler<'_, '_> {
             thread_pid: thread.pid,
             tid: thread.tid,
             thread: printable(&thread.name).into_owned(),
-            waits_for: awaited.name(),
+            waits_for: kind_name(awaited),
             address: lock.map(|lock| format!("{:#x}", lock.address)),
             object,
             function,

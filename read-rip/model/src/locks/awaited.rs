@@ -1,7 +1,8 @@
 //! What a thread or task waits for: the one answer that all views, findings and exports give.
 //!
-//! A task in a `select!` waits for several objects. Then the answer is the first of them in the order of [`Awaited`],
-//! and [`ThreadLocks`] has the others. It is the same for a thread that a signal handler interrupted in a wait.
+//! A task in a `select!` waits for several objects. Then the answer is the first of them in the order of [`Awaited`].
+//! [`ThreadLocks::all_awaited`] has the others too, for outputs that list each wait. It is the same for a thread that a
+//! signal handler interrupted in a wait.
 
 use super::{Join, LockId, ThreadId, ThreadLocks, Wait};
 use crate::locations::LocationId;
@@ -29,26 +30,96 @@ pub enum Awaited<'m> {
     End(&'m Join),
 }
 
+/// The object of a wait, without its place and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Object {
+    /// A lock.
+    Lock(LockId),
+    /// A condition variable, for which this lock was released.
+    Condition(LockId),
+    /// A semaphore, barrier, channel or notification.
+    Unit(LockId),
+    /// The end of this thread or task.
+    End(ThreadId),
+}
+
+impl Object {
+    /// The lock, semaphore, barrier or channel; of a condition variable, the lock that was released.
+    pub fn lock(self) -> Option<LockId> {
+        match self {
+            Object::Lock(lock) | Object::Condition(lock) | Object::Unit(lock) => Some(lock),
+            Object::End(_) => None,
+        }
+    }
+}
+
 impl ThreadLocks {
     /// What the thread or task waits for; `None` if it does not wait.
     pub fn awaited(&self) -> Option<Awaited<'_>> {
-        let wait = self.sleep.as_deref();
-        let condition = || self.condition_wait.map(|lock| Awaited::Condition { lock, wait });
-        let unit =
-            || self.semaphore_wait.or(wait.map(|wait| wait.lock)).map(|lock| Awaited::Unit { lock, wait });
-        let end = || self.join.as_deref().map(Awaited::End);
-        self.wait.as_ref().map(Awaited::Lock).or_else(condition).or_else(unit).or_else(end)
+        let lock = self.wait.as_ref().map(Awaited::Lock);
+        lock.or_else(|| self.awaited_condition())
+            .or_else(|| self.awaited_unit())
+            .or_else(|| self.awaited_end())
+    }
+
+    /// All that it waits for, each object once. The first one is [`ThreadLocks::awaited`].
+    pub fn all_awaited(&self) -> Vec<Awaited<'_>> {
+        let futures = || self.task.iter().flat_map(|task| &task.waits);
+        let lock = self.wait.as_ref().map(Awaited::Lock);
+        let locks = futures().filter(|wait| wait.is_for_lock).map(|wait| Awaited::Lock(&wait.wait));
+        let units = futures().filter(|wait| !wait.is_for_lock);
+        let units = units.map(|wait| Awaited::Unit { lock: wait.wait.lock, wait: Some(&wait.wait) });
+        let mut all: Vec<Awaited<'_>> = Vec::new();
+        let each = lock
+            .into_iter()
+            .chain(locks)
+            .chain(self.awaited_condition())
+            .chain(self.awaited_unit())
+            .chain(units)
+            .chain(self.awaited_end());
+        for awaited in each {
+            if all.iter().all(|known| known.object() != awaited.object()) {
+                all.push(awaited);
+            }
+        }
+        all
+    }
+
+    fn awaited_condition(&self) -> Option<Awaited<'_>> {
+        let lock = self.condition_wait?;
+        Some(Awaited::Condition { lock, wait: self.sleep_at(lock) })
+    }
+
+    fn awaited_unit(&self) -> Option<Awaited<'_>> {
+        let of_sleep = || self.sleep.as_ref().filter(|_| self.condition_wait.is_none()).map(|wait| wait.lock);
+        let lock = self.semaphore_wait.or_else(of_sleep)?;
+        Some(Awaited::Unit { lock, wait: self.sleep_at(lock) })
+    }
+
+    fn awaited_end(&self) -> Option<Awaited<'_>> {
+        self.join.as_deref().map(Awaited::End)
+    }
+
+    /// The wait with its place and time. If a signal handler waits too, it may be for another object.
+    fn sleep_at(&self, lock: LockId) -> Option<&Wait> {
+        self.sleep.as_deref().filter(|wait| wait.lock == lock)
     }
 }
 
 impl<'m> Awaited<'m> {
+    /// What is awaited.
+    pub fn object(&self) -> Object {
+        match *self {
+            Awaited::Lock(wait) => Object::Lock(wait.lock),
+            Awaited::Condition { lock, .. } => Object::Condition(lock),
+            Awaited::Unit { lock, .. } => Object::Unit(lock),
+            Awaited::End(join) => Object::End(join.joined),
+        }
+    }
+
     /// The lock, semaphore, barrier or channel; of a condition variable, the lock that was released.
     pub fn lock(&self) -> Option<LockId> {
-        match *self {
-            Awaited::Lock(wait) => Some(wait.lock),
-            Awaited::Condition { lock, .. } | Awaited::Unit { lock, .. } => Some(lock),
-            Awaited::End(_) => None,
-        }
+        self.object().lock()
     }
 
     /// The wait at that lock, if it was recorded.
@@ -65,6 +136,14 @@ impl<'m> Awaited<'m> {
         match self {
             Awaited::End(join) => Some(join.joined),
             _ => None,
+        }
+    }
+
+    /// Since when it waits, ns since boot; `None` if that was not recorded.
+    pub fn since_ns(&self) -> Option<u64> {
+        match self {
+            Awaited::End(join) => join.since_ns,
+            _ => self.wait()?.since_ns,
         }
     }
 

@@ -37,7 +37,7 @@ mod task_facts;
 mod task_groups;
 mod thread_locks;
 
-pub use awaited::Awaited;
+pub use awaited::{Awaited, Object};
 pub use between::{Rate, per_second};
 pub use build::{Input, build, build_of_words};
 pub use hold::{Hold, HoldState, Wait};

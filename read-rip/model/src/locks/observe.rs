@@ -45,7 +45,7 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
         let standing = &seen.threads[at];
         let own = &mut observer.model.threads[id];
         // The record knows the caller of a wrapper, in every build.
-        let recorded = own.wait.as_ref().or(own.sleep.as_deref()).map(|wait| wait.location);
+        let recorded = own.awaited().and_then(|awaited| awaited.location());
         own.seen = Some(Seen {
             index: at,
             place: recorded.or(places[standing.stack]),

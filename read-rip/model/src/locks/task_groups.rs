@@ -22,7 +22,9 @@ use std::mem::{Discriminant, discriminant};
 use foldhash::HashMap;
 use read_rip_ring::{LockType, TaskKind};
 
-use super::{Lock, LockId, LockModel, LockName, TaskFacts, TaskFuture, ThreadId, ThreadLocks};
+use super::{
+    Lock, LockId, LockModel, LockName, Object, TaskFacts, TaskFuture, TaskWait, ThreadId, ThreadLocks,
+};
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
 
@@ -44,8 +46,8 @@ pub enum TaskDoes {
 pub struct TaskPlace {
     /// The place in the source, if any is known.
     pub location: Option<LocationId>,
-    /// The lock or object for which it waits there.
-    pub lock: Option<LockId>,
+    /// What it waits for there.
+    pub object: Option<Object>,
     /// Whether it is the await. Otherwise it is the last mark before, or where the task was made.
     pub is_await: bool,
     /// Whether the place is only where the task was made.
@@ -90,14 +92,14 @@ pub fn task_since(thread: &ThreadLocks, task: &TaskFacts) -> (Option<u64>, bool)
 pub fn task_awaits(thread: &ThreadLocks, task: &TaskFacts) -> Vec<LocationId> {
     let place = task_place(thread, task);
     let Some(at) = place.location.filter(|_| place.is_await) else { return Vec::new() };
-    let within = match (thread.wait.as_ref().or(thread.sleep.as_deref()), &thread.join) {
-        (Some(wait), _) => {
-            let of_wait =
-                task.waits.iter().filter(|own| own.wait.lock == wait.lock && own.wait.location == at);
+    let within = match place.object {
+        Some(Object::End(_)) => task.joins_in,
+        Some(object) => {
+            let is_this = |own: &&TaskWait| Some(own.wait.lock) == object.lock() && own.wait.location == at;
+            let of_wait = task.waits.iter().filter(is_this);
             of_wait.max_by_key(|own| own.is_polled != Some(false)).and_then(|own| own.future)
         }
-        (None, Some(_)) => task.joins_in,
-        (None, None) => innermost(task).and_then(|future| future.outer),
+        None => innermost(task).and_then(|future| future.outer),
     };
     let mut awaits = vec![at];
     awaits.extend(task.outwards(within).map(|future| future.location));
@@ -119,7 +121,7 @@ pub fn task_place(thread: &ThreadLocks, task: &TaskFacts) -> TaskPlace {
     if let Some(awaited) = thread.awaited()
         && let Some(location) = awaited.location()
     {
-        return TaskPlace { lock: awaited.lock(), ..awaits(location) };
+        return TaskPlace { object: Some(awaited.object()), ..awaits(location) };
     }
     if let Some(innermost) = innermost(task) {
         return awaits(innermost.location);
@@ -141,14 +143,17 @@ pub fn task_groups(model: &LockModel, is_wanted: impl Fn(ThreadId) -> bool) -> V
         HashMap::default();
     for (id, thread) in model.threads.iter().enumerate() {
         let Some(task) = thread.task.as_deref().filter(|_| is_wanted(id)) else { continue };
-        let (does, place) = (task_does(thread, task), task_place(thread, task));
-        let lock_type = place.lock.map_or(LockType::Unknown, |lock| model.locks[lock].nature.lock_type);
-        let is_alike = place.lock.is_some_and(|lock| is_one_of_many(&model.locks[lock]));
-        let key_place = if is_alike { TaskPlace { lock: None, ..place } } else { place };
+        let (does, mut place) = (task_does(thread, task), task_place(thread, task));
+        // Each task of a group may wait for the end of another one.
+        place.object = place.object.filter(|object| object.lock().is_some());
+        let lock = place.object.and_then(Object::lock);
+        let lock_type = lock.map_or(LockType::Unknown, |lock| model.locks[lock].nature.lock_type);
+        let is_alike = lock.is_some_and(|lock| is_one_of_many(&model.locks[lock]));
+        let key_place = if is_alike { TaskPlace { object: None, ..place } } else { place };
         let new = || TaskGroup { kind: task.kind, does, place, locks: Vec::new(), tasks: Vec::new() };
         let group = groups.entry((does, key_place, discriminant(&task.kind), lock_type)).or_insert_with(new);
         group.tasks.push(id);
-        group.locks.extend(place.lock);
+        group.locks.extend(lock);
     }
     let mut groups: Vec<TaskGroup> = groups.into_values().collect();
     let since = |&id: &ThreadId| {
@@ -167,7 +172,7 @@ pub fn task_groups(model: &LockModel, is_wanted: impl Fn(ThreadId) -> bool) -> V
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Join, TaskFuture, TaskWait, Wait};
+    use super::super::{Join, Wait};
     use super::*;
 
     fn wait(lock: LockId, location: LocationId) -> Wait {
