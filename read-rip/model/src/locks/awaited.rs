@@ -87,7 +87,8 @@ impl ThreadLocks {
 
     fn awaited_condition(&self) -> Option<Awaited<'_>> {
         let lock = self.condition_wait?;
-        Some(Awaited::Condition { lock, wait: self.sleep_at(lock) })
+        let relock = || self.relock.as_deref().filter(|wait| wait.lock == lock);
+        Some(Awaited::Condition { lock, wait: self.sleep_at(lock).or_else(relock) })
     }
 
     fn awaited_unit(&self) -> Option<Awaited<'_>> {
@@ -153,5 +154,80 @@ impl<'m> Awaited<'m> {
             Awaited::End(join) => Some(join.location),
             _ => self.wait().map(|wait| wait.location),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{TaskFacts, TaskWait};
+    use super::*;
+
+    fn wait(lock: LockId, since_ns: u64) -> Wait {
+        Wait {
+            thread: 0,
+            lock,
+            is_shared: false,
+            is_upgradable: false,
+            location: 10 + lock,
+            since_ns: Some(since_ns),
+            is_timed: false,
+            is_relock: false,
+            is_steady: true,
+            is_of_future: false,
+        }
+    }
+
+    fn objects(thread: &ThreadLocks) -> Vec<Object> {
+        let all = thread.all_awaited();
+        assert_eq!(all.first().copied(), thread.awaited());
+        all.iter().map(Awaited::object).collect()
+    }
+
+    #[test]
+    fn a_lock_comes_before_what_nobody_holds_and_the_end_of_a_thread_comes_last() {
+        let mut thread = ThreadLocks::unrecorded(1, 1, String::new());
+        assert!(objects(&thread).is_empty() && !thread.is_blocked());
+        thread.join = Some(Box::new(Join {
+            thread: 0,
+            joined: 7,
+            location: 30,
+            since_ns: None,
+            is_timed: false,
+            is_steady: true,
+            is_of_future: false,
+        }));
+        assert_eq!(objects(&thread), [Object::End(7)]);
+        (thread.semaphore_wait, thread.sleep) = (Some(2), Some(Box::new(wait(2, 5))));
+        assert_eq!(objects(&thread), [Object::Unit(2), Object::End(7)]);
+        thread.wait = Some(wait(1, 6));
+        assert_eq!(objects(&thread), [Object::Lock(1), Object::Unit(2), Object::End(7)]);
+    }
+
+    #[test]
+    fn a_condition_keeps_its_place_and_time_while_a_signal_handler_waits_for_a_unit() {
+        let mut thread = ThreadLocks::unrecorded(1, 1, String::new());
+        (thread.condition_wait, thread.relock) = (Some(1), Some(Box::new(wait(1, 5))));
+        (thread.semaphore_wait, thread.sleep) = (Some(2), Some(Box::new(wait(2, 6))));
+        assert_eq!(objects(&thread), [Object::Condition(1), Object::Unit(2)]);
+        let times: Vec<_> = thread.all_awaited().iter().map(Awaited::since_ns).collect();
+        assert_eq!(times, [Some(5), Some(6)]);
+    }
+
+    #[test]
+    fn each_object_that_futures_of_a_task_wait_for_is_listed_once() {
+        let mut thread = ThreadLocks::unrecorded(1, 1, String::new());
+        let of = |lock, is_for_lock| TaskWait {
+            wait: wait(lock, 5),
+            is_polled: Some(true),
+            is_direct: true,
+            is_for_lock,
+            future: None,
+            entry: 0,
+        };
+        let waits = vec![of(3, false), of(1, true), of(1, true), of(2, true)];
+        thread.task = Some(Box::new(TaskFacts { waits, ..TaskFacts::suspended(7, 0) }));
+        thread.wait = Some(wait(2, 5));
+        (thread.semaphore_wait, thread.sleep) = (Some(3), Some(Box::new(wait(3, 5))));
+        assert_eq!(objects(&thread), [Object::Lock(2), Object::Lock(1), Object::Unit(3)]);
     }
 }
