@@ -355,9 +355,11 @@ pub struct Held {
     pub lock: u64,
     /// The address in [`Module::program`].
     pub address: u64,
-    /// 1 taking, 2 waiting, 3 held, 4 releasing, 5 condition, 6 destroyed.
+    /// 1 taking, 2 waiting, 3 held, 4 releasing, 5 condition, 6 destroyed, 7 for what nobody holds.
     pub state: u64,
     pub shared: bool,
+    /// In memory that processes share. With state 7: for the end of a thread, or, if it is shared too, for a message.
+    pub process_shared: bool,
     pub since: Option<u64>,
     pub recursion: u64,
     /// The sequence in the lock's word.
@@ -373,6 +375,7 @@ impl Held {
             address,
             state,
             shared: false,
+            process_shared: false,
             since: None,
             recursion: 0,
             sequence: 0,
@@ -388,6 +391,7 @@ impl Held {
         let has_since = self.since.is_some() || self.recursion > 0;
         let bits = u64::from(has_since) << held::SINCE_BIT
             | u64::from(self.shared) << held::SHARED_BIT
+            | u64::from(self.process_shared) << held::PROCESS_SHARED_BIT
             | self.state << held::STATE_SHIFT;
         let place = pack(self.place_sequence.unwrap_or(self.sequence), true, self.lock);
         let meta = checksum::held_meta(place, bits | (BIAS + self.address) << held::PC_SHIFT);
