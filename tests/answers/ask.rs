@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
+use librip_test_kit::reader;
 use librip_test_kit::run::{Outcome, clean, finish};
 use librip_test_kit::tmux::Tmux;
 
@@ -57,7 +58,7 @@ pub(crate) struct Subject<'s> {
 
 /// `read-rip ARGUMENTS`.
 fn read_rip(arguments: &[&str]) -> Outcome {
-    let mut command = clean(Command::new(env!("CARGO_BIN_EXE_reader")));
+    let mut command = clean(Command::new(reader::program()));
     command.args(arguments);
     finish(command)
 }
@@ -151,7 +152,7 @@ impl Subject<'_> {
 
     /// The screen of `top`, if there is a terminal to draw it.
     fn top(&self, names: &Names) -> Option<Facts> {
-        let line = format!("{} top {}", env!("CARGO_BIN_EXE_reader"), self.target);
+        let line = format!("{} top {}", reader::program().display(), self.target);
         let name: String = self.scratch.file_name()?.to_string_lossy().into_owned();
         let tmux = Tmux::start(&name, (250, 60), &line)?;
         tmux.shows("Enter open");

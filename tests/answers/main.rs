@@ -23,6 +23,7 @@ use std::time::Instant;
 
 use librip_test_kit::builder::Ring;
 use librip_test_kit::core;
+use librip_test_kit::reader;
 use librip_test_kit::tool::{repository, tool};
 use librip_test_kit::victim::{DEADLINE, Plan, Victim, shared_directory, tempdir, torture};
 
@@ -176,7 +177,7 @@ fn started(program: &str, scenario: &str) -> Victim {
 
 fn copy_of(ring: &Path, directory: &Path) -> String {
     let copy = directory.join("copy.gz").to_string_lossy().into_owned();
-    let mut save = Command::new(env!("CARGO_BIN_EXE_reader"));
+    let mut save = Command::new(reader::program());
     assert!(save.args(["save", "-o", &copy]).arg(ring).output().unwrap().status.success());
     copy
 }
