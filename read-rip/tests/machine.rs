@@ -137,7 +137,7 @@ fn a_machine_without_stuck_processes_has_no_findings() {
         asleep 10\n\
         exec $READER check --all";
     let outcome = program.machine(script);
-    assert_eq!(outcome.stdout, "Looked at 20 processes with 40 threads: no findings.\n", "{outcome:#?}");
+    assert_eq!(outcome.stdout, "Examined 20 processes with 40 threads: no findings.\n", "{outcome:#?}");
     assert_eq!((outcome.status, &*outcome.stderr), (0, ""), "{outcome:#?}");
 }
 
@@ -157,12 +157,16 @@ fn the_most_certain_finding_comes_first_and_json_has_the_usual_lines() {
     assert_eq!(text.len(), 3, "{outcome:#?}");
     assert!(text[..2].iter().all(|line| line.starts_with("proven deadlock: bank[")), "{outcome:#?}");
     // The shell is a process, too.
-    assert_eq!(text[2], "Looked at 4 processes with 10 threads: 2 have findings.", "{outcome:#?}");
+    assert_eq!(text[2], "Examined 4 processes with 10 threads: 2 have findings.", "{outcome:#?}");
     let lines: Vec<serde_json::Value> = json.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let types: Vec<_> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
-    assert_eq!(types, ["ring", "finding", "checked", "ring", "finding", "checked", "looked"], "{outcome:#?}");
-    let looked = &lines[6]["data"];
-    assert_eq!((&looked["processes"], &looked["stuck"]), (&4.into(), &2.into()), "{outcome:#?}");
+    assert_eq!(
+        types,
+        ["ring", "finding", "checked", "ring", "finding", "checked", "examined"],
+        "{outcome:#?}"
+    );
+    let examined = &lines[6]["data"];
+    assert_eq!((&examined["processes"], &examined["stuck"]), (&4.into(), &2.into()), "{outcome:#?}");
     assert_eq!(outcome.status, 1, "{outcome:#?}");
 }
 
@@ -211,7 +215,7 @@ fn the_living_come_first_and_a_program_that_many_rings_name_is_opened_once() {
     for (line, next) in lines[1..].iter().zip(newest_first) {
         assert!(line.contains(" deadlock: server[4321], dead: ") && line.ends_with(&next), "{line}");
     }
-    assert!(lines[31].contains(", and at 30 rings: 31 have findings."), "{outcome:#?}");
+    assert!(lines[31].contains(" and 30 rings: 31 have findings."), "{outcome:#?}");
     assert_eq!(opened(&watch), 1);
     // And if each has its full report.
     let outcome = read_rip(["check".as_ref(), "--all".as_ref(), "--dir".as_ref(), rings.path().as_os_str()]);

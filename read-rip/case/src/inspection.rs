@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use read_rip_evidence::patience::patiently;
 use read_rip_evidence::process::live::{self, LiveMemory, LiveTarget};
-use read_rip_evidence::process::{Activity, Liveness, ready_threads, thread_name};
+use read_rip_evidence::process::{Liveness, RunControl, ready_threads, thread_name};
 use read_rip_evidence::stacks;
 use read_rip_evidence::standing::{Load, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{Hidden, Sleep};
 use read_rip_files::Module;
-use read_rip_model::findings::{Outcome, Runtime};
+use read_rip_model::findings::{ManagedRuntime, Outcome};
 use read_rip_model::locations::Locations;
 use read_rip_model::threads::Losses;
 use read_rip_report::{ObjectName, SeenNames};
@@ -133,7 +133,7 @@ impl Reading {
             path: Subject::Process(seen.target.pid).path().into_owned(),
             losses: Losses::default(),
             snapshot,
-            liveness: Some(Liveness::Alive { pid, activity: Activity::default() }),
+            liveness: Some(Liveness::Alive { pid, control: RunControl::default() }),
             living: HashSet::new(),
             ended: HashSet::new(),
             now_ns: seen.target.taken_ns,
@@ -193,8 +193,8 @@ impl Reading {
     pub fn outcome(&self, of_analysis: Outcome) -> Outcome {
         match of_analysis {
             Outcome::Findings => Outcome::Findings,
-            _ if self.bare().is_some_and(|seen| seen.target.hidden.is_some()) => Outcome::Hidden,
-            _ if self.bare().is_some_and(|seen| Runtime::of(&seen.target.modules).is_some()) => {
+            _ if self.unrecorded().is_some_and(|seen| seen.target.hidden.is_some()) => Outcome::Hidden,
+            _ if self.unrecorded().is_some_and(|seen| ManagedRuntime::of(&seen.target.modules).is_some()) => {
                 Outcome::OtherLocks
             }
             _ if self.seen.as_ref().is_some_and(|seen| seen.unreadable() > 0) => Outcome::Unreadable,

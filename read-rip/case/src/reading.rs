@@ -285,7 +285,7 @@ impl Reading {
         if let Some(saved) = &self.saved {
             return saved.context.program.clone();
         }
-        if let Some(seen) = self.bare() {
+        if let Some(seen) = self.unrecorded() {
             return seen.target.name.clone();
         }
         let executable = self.snapshot.program().map(|module| module.path.clone()).unwrap_or_default();
@@ -295,7 +295,7 @@ impl Reading {
     /// The id of the process in its own PID namespace; `None` if the ring has none.
     pub fn pid(&self) -> Option<u32> {
         let recorded = self.snapshot.header.as_ref().map(|header| header.pid);
-        recorded.or_else(|| self.bare().map(|seen| seen.target.own_pid))
+        recorded.or_else(|| self.unrecorded().map(|seen| seen.target.own_pid))
     }
 
     /// The first line of JSON output.
@@ -314,7 +314,7 @@ impl Reading {
     }
 
     /// What was seen of a process that has no ring.
-    pub fn bare(&self) -> Option<&Standings> {
+    pub fn unrecorded(&self) -> Option<&Standings> {
         self.seen.as_ref().filter(|_| self.snapshot.header.is_none())
     }
 
@@ -327,7 +327,7 @@ impl Reading {
     pub fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
         let (program, liveness) = (self.program(), self.liveness.as_ref());
         let of_core = self.seen.as_ref().filter(|_| self.core.is_some());
-        if let Some(seen) = of_core.or(self.bare()) {
+        if let Some(seen) = of_core.or(self.unrecorded()) {
             let of_tasks = report::remarks::of_tasks(threads);
             return report::standing_heading(seen, self.snapshot.header.is_some()) + &of_tasks;
         }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use read_rip_evidence::process::{Activity, Liveness};
+use read_rip_evidence::process::{Liveness, RunControl};
 use read_rip_evidence::standing::Standings;
 use read_rip_ring::Header;
 use read_rip_symbols::SavedAnswers;
@@ -123,9 +123,9 @@ pub(crate) enum State {
 impl From<&Liveness> for State {
     fn from(liveness: &Liveness) -> State {
         match liveness.clone() {
-            Liveness::Alive { pid, activity: Activity::Free } => State::Alive { pid },
-            Liveness::Alive { pid, activity: Activity::Stopped } => State::Stopped { pid },
-            Liveness::Alive { pid, activity: Activity::Traced { by, name, is_stopped } } => {
+            Liveness::Alive { pid, control: RunControl::Free } => State::Alive { pid },
+            Liveness::Alive { pid, control: RunControl::Stopped } => State::Stopped { pid },
+            Liveness::Alive { pid, control: RunControl::Traced { by, name, is_stopped } } => {
                 State::Traced { pid, by, name, is_stopped }
             }
             Liveness::Dying { pid } => State::Dying { pid },
@@ -140,10 +140,10 @@ impl From<&Liveness> for State {
 impl From<State> for Liveness {
     fn from(state: State) -> Liveness {
         match state {
-            State::Alive { pid } => Liveness::Alive { pid, activity: Activity::Free },
-            State::Stopped { pid } => Liveness::Alive { pid, activity: Activity::Stopped },
+            State::Alive { pid } => Liveness::Alive { pid, control: RunControl::Free },
+            State::Stopped { pid } => Liveness::Alive { pid, control: RunControl::Stopped },
             State::Traced { pid, by, name, is_stopped } => {
-                Liveness::Alive { pid, activity: Activity::Traced { by, name, is_stopped } }
+                Liveness::Alive { pid, control: RunControl::Traced { by, name, is_stopped } }
             }
             State::Dying { pid } => Liveness::Dying { pid },
             State::Replaced { pid } => Liveness::Replaced { pid },

@@ -141,7 +141,7 @@ struct Shared<F> {
 }
 
 /// What a worker says.
-enum Said<R> {
+enum Message<R> {
     /// It does an item.
     Begun { at: usize, group: Arc<Group>, has_ended: Arc<AtomicBool> },
     /// It is done.
@@ -177,7 +177,7 @@ pub fn each<T: Send + Sync + 'static, R: Send + 'static>(
     }
     let shared = Arc::new(Shared { work: at, pids, next: AtomicUsize::new(0) });
     let mut results: Vec<Option<R>> = (0..count).map(|_| None).collect();
-    let (send, said) = channel();
+    let (send, messages) = channel();
     let mut running: BTreeMap<usize, Running> = BTreeMap::new();
     let mut left = count;
     let workers = available_parallelism().map_or(1, usize::from).min(WORKERS_MAX).min(count);
@@ -187,13 +187,13 @@ pub fn each<T: Send + Sync + 'static, R: Send + 'static>(
         return (0..count).map(|index| Some((shared.work)(index))).collect();
     }
     while left > 0 {
-        match said.recv_timeout(TICK) {
-            Ok(Said::Begun { at, group, has_ended }) => {
+        match messages.recv_timeout(TICK) {
+            Ok(Message::Begun { at, group, has_ended }) => {
                 let before = group.activity();
                 let (since, is_replaced) = (Instant::now(), false);
                 running.insert(at, Running { group, has_ended, before, since, is_replaced });
             }
-            Ok(Said::Done { at, result }) => {
+            Ok(Message::Done { at, result }) => {
                 // Whoever was left behind may come back: its answer counts no more.
                 if running.remove(&at).is_some() {
                     left -= 1;
@@ -233,7 +233,7 @@ pub fn each<T: Send + Sync + 'static, R: Send + 'static>(
 /// Starts a worker. Returns whether a thread could be started.
 fn start<R: Send + 'static, F: Fn(usize) -> R + Send + Sync + 'static>(
     shared: &Arc<Shared<F>>,
-    send: &Sender<Said<Option<R>>>,
+    send: &Sender<Message<Option<R>>>,
 ) -> bool {
     let (shared, send) = (Arc::clone(shared), send.clone());
     let work = move || {
@@ -243,14 +243,14 @@ fn start<R: Send + 'static, F: Fn(usize) -> R + Send + Sync + 'static>(
             let Some(&pid) = shared.pids.get(at) else { return };
             let (group, has_ended) = (Arc::new(Group::default()), Arc::new(AtomicBool::new(false)));
             let member = Member::of(Arc::clone(&group));
-            let begun = Said::Begun { at, group, has_ended: Arc::clone(&has_ended) };
+            let begun = Message::Begun { at, group, has_ended: Arc::clone(&has_ended) };
             // Nobody hears it if the caller has given up.
             let _ = send.send(begun);
             let is_asked = !is_silent(pid) && !is_at_limit();
             let result = catch_unwind(AssertUnwindSafe(|| is_asked.then(|| (shared.work)(at))));
             drop(member);
             has_ended.store(true, Relaxed);
-            if send.send(Said::Done { at, result }).is_err() {
+            if send.send(Message::Done { at, result }).is_err() {
                 return;
             }
         }

@@ -113,7 +113,7 @@ fn event<'a>(
 /// Those of `out`.
 pub fn chrome(
     out: &mut dyn Write,
-    &Scene { program, names, threads, said, contention, .. }: &Scene<'_>,
+    &Scene { program, names, threads, logged, contention, .. }: &Scene<'_>,
 ) -> io::Result<()> {
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
     let mut writer = Writer { out, is_first: true, next_id: 0 };
@@ -133,9 +133,9 @@ pub fn chrome(
         for (slice, is_nested) in timeline.slices.iter().zip(timeline.nested()) {
             writer.slice(slice, is_nested, track, names)?;
         }
-        for said in of_slot(said, thread.slot) {
-            if let Some(at_ns) = said.at_ns() {
-                let (text, args) = (printable(&said.text), json!({ "place": printable(&said.place) }));
+        for logged in of_slot(logged, thread.slot) {
+            if let Some(at_ns) = logged.at_ns() {
+                let (text, args) = (printable(&logged.text), json!({ "place": printable(&logged.place) }));
                 writer.event(&TraceEvent {
                     s: Some("t"),
                     args,

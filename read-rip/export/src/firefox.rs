@@ -24,7 +24,7 @@ use read_rip_report::{LockNames, StackFrames};
 
 use super::folded::{awaited, places};
 use super::scene::Scene;
-use super::timeline::{Said, Slice, SliceKind, Timeline, of_slot};
+use super::timeline::{Logged, Slice, SliceKind, Timeline, of_slot};
 use super::uses::{bounds, object_name, slice_words, tasks_of};
 
 /// At most this many threads are shown before the user asks for more.
@@ -92,7 +92,7 @@ struct Writer<'n> {
     /// Waits and holds.
     uses: MarkerTypeHandle,
     /// Spans and events.
-    said: MarkerTypeHandle,
+    logged: MarkerTypeHandle,
     categories: HashMap<&'static str, CategoryHandle>,
     /// By the id, and whether it is that of the tasks.
     processes: HashMap<(u32, bool), ProcessHandle>,
@@ -108,8 +108,8 @@ struct Writer<'n> {
 ///
 /// Those of `out`.
 pub fn firefox(out: &mut dyn Write, scene: &Scene<'_>) -> io::Result<()> {
-    let &Scene { program, names, threads, said, frames, .. } = scene;
-    let (zero_ns, last_ns) = bounds(threads, said, names.model.now_ns).unwrap_or(0..=0).into_inner();
+    let &Scene { program, names, threads, logged, frames, .. } = scene;
+    let (zero_ns, last_ns) = bounds(threads, logged, names.model.now_ns).unwrap_or(0..=0).into_inner();
     let real_ms = scene.realtime_ns(zero_ns).map_or(0.0, |real_ns| real_ns as f64 / 1e6);
     let reference = ReferenceTimestamp::from_millis_since_unix_epoch(real_ms);
     let mut profile = Profile::new(&printable(program), reference, SamplingInterval::from_millis(1));
@@ -131,20 +131,21 @@ pub fn firefox(out: &mut dyn Write, scene: &Scene<'_>) -> io::Result<()> {
         [("lock", "Lock, thread or task"), ("location", "Location"), ("state", "State")],
     ));
     let of_said = profile.register_marker_type(schema(
-        ("Said", "A span, or an event, with its values."),
+        ("Logged", "A span, or an event, with its values."),
         ("{marker.data.text}", "{marker.data.text}"),
         [("text", "Text"), ("place", "Place"), ("state", "State")],
     ));
     let processes = HashMap::new();
-    let mut writer = Writer { profile, names, uses, said: of_said, categories, processes, zero_ns, last_ns };
+    let mut writer =
+        Writer { profile, names, uses, logged: of_said, categories, processes, zero_ns, last_ns };
     let mut shown_first = 0;
     for (id, timeline) in threads {
         let handle = writer.thread(*id, program, timeline);
         for slice in &timeline.slices {
             writer.slice(handle, slice);
         }
-        for said in of_slot(said, names.model.threads[*id].slot) {
-            writer.event(handle, said);
+        for logged in of_slot(logged, names.model.threads[*id].slot) {
+            writer.event(handle, logged);
         }
         writer.samples(handle, *id, frames);
         let thread = &names.model.threads[*id];
@@ -200,7 +201,7 @@ impl Writer<'_> {
                 // A line for all spans of a thread, because their texts have values in them.
                 let (name, text) = (self.profile.intern_string(category), self.profile.intern_string(&words));
                 let marker =
-                    TextMarker { kind: self.said, name, category: of, texts: [text, location, state] };
+                    TextMarker { kind: self.logged, name, category: of, texts: [text, location, state] };
                 self.profile.add_marker(thread, timing, marker);
                 return;
             }
@@ -210,12 +211,12 @@ impl Writer<'_> {
         self.profile.add_marker(thread, timing, marker);
     }
 
-    fn event(&mut self, thread: ThreadHandle, said: &Said) {
-        let Some(at_ns) = said.at_ns() else { return };
-        let texts = ["event", &*printable(&said.text), &*printable(&said.place), ""];
+    fn event(&mut self, thread: ThreadHandle, logged: &Logged) {
+        let Some(at_ns) = logged.at_ns() else { return };
+        let texts = ["event", &*printable(&logged.text), &*printable(&logged.place), ""];
         let [name, text, place, state] = texts.map(|text| self.profile.intern_string(text));
         let category = self.category("event");
-        let marker = TextMarker { kind: self.said, name, category, texts: [text, place, state] };
+        let marker = TextMarker { kind: self.logged, name, category, texts: [text, place, state] };
         let timing = MarkerTiming::Instant(self.time(at_ns));
         self.profile.add_marker(thread, timing, marker);
     }

@@ -42,7 +42,7 @@ pub use graph::{Edge, EdgeKind, Node, WaitGraph};
 pub use openmetrics::openmetrics;
 pub use perfetto::perfetto;
 pub use scene::Scene;
-pub use timeline::{Said, SaidKind, Slice, SliceKind, Timeline, of_slot};
+pub use timeline::{Logged, LoggedKind, Slice, SliceKind, Timeline, of_slot};
 pub use uses::Contention;
 
 /// Where an export of several files writes them.

@@ -3,7 +3,7 @@
 use read_rip_model::locks::ThreadId;
 use read_rip_report::{LockNames, StackFrames};
 
-use super::timeline::{Said, Timeline};
+use super::timeline::{Logged, Timeline};
 use super::uses::Contention;
 
 /// What a viewer is shown.
@@ -15,8 +15,8 @@ pub struct Scene<'a> {
     pub names: &'a LockNames<'a>,
     /// What the threads and tasks did that are part of it, in the order of the model.
     pub threads: &'a [(ThreadId, Timeline)],
-    /// What threads said, ordered by slots.
-    pub said: &'a [Said],
+    /// What threads logged, ordered by slots.
+    pub logged: &'a [Logged],
     /// The waits of all threads, also of those that are left out.
     pub contention: &'a Contention,
     /// The functions of stacks, if the kernel was asked.

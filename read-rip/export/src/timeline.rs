@@ -41,7 +41,7 @@ pub struct Slice {
 
 /// What a thread said with values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct Logged {
     /// The thread's slot, as an index into those of the snapshot.
     pub slot: usize,
     /// Its text: that of an event, or the name of a span, with its values.
@@ -49,30 +49,30 @@ pub struct Said {
     /// `file:line`, as the compiler knew it; empty if unknown.
     pub place: String,
     /// Which of them it is.
-    pub kind: SaidKind,
+    pub kind: LoggedKind,
 }
 
-impl Said {
+impl Logged {
     /// When it was, ns since boot, if it is an event and its time is known.
     pub fn at_ns(&self) -> Option<u64> {
         match self.kind {
-            SaidKind::Event(at_ns) => at_ns,
-            SaidKind::Span(_) | SaidKind::Open(_) => None,
+            LoggedKind::Event(at_ns) => at_ns,
+            LoggedKind::Span(_) | LoggedKind::Open(_) => None,
         }
     }
 }
 
-/// What the owner of a slot said, if all that was said is ordered by slots.
-pub fn of_slot(said: &[Said], slot: Option<usize>) -> &[Said] {
+/// What the owner of a slot logged, if all that was said is ordered by slots.
+pub fn of_slot(logged: &[Logged], slot: Option<usize>) -> &[Logged] {
     let Some(slot) = slot else { return &[] };
-    let from = said.partition_point(|one| one.slot < slot);
-    let until = said.partition_point(|one| one.slot <= slot);
-    &said[from..until]
+    let from = logged.partition_point(|one| one.slot < slot);
+    let until = logged.partition_point(|one| one.slot <= slot);
+    &logged[from..until]
 }
 
-/// When something was said.
+/// When something was logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaidKind {
+pub enum LoggedKind {
     /// An event, at this time, ns since boot; `None` if only its bounds are known.
     Event(Option<u64>),
     /// A span that has ended: its begin and end.
@@ -91,8 +91,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The timeline of a thread or task, with the spans among what it said.
-    pub fn of(id: ThreadId, said: &[Said], model: &LockModel) -> Timeline {
+    /// The timeline of a thread or task, with the spans among what it logged.
+    pub fn of(id: ThreadId, logged: &[Logged], model: &LockModel) -> Timeline {
         let thread = &model.threads[id];
         let mut timeline = Timeline::default();
         let end_ns = thread.exited_ns.or(model.now_ns);
@@ -128,15 +128,15 @@ impl Timeline {
             timeline.add_open(kind, awaited.since_ns(), end_ns, awaited.location());
         }
         timeline.add_task(id, thread, end_ns);
-        for said in said {
-            let kind = || SliceKind::Span(said.text.clone());
-            match said.kind {
-                SaidKind::Event(_) => {}
-                SaidKind::Span(times) => {
+        for logged in logged {
+            let kind = || SliceKind::Span(logged.text.clone());
+            match logged.kind {
+                LoggedKind::Event(_) => {}
+                LoggedKind::Span(times) => {
                     let (begin_ns, span_end_ns) = times.unzip();
                     timeline.add(kind(), begin_ns, span_end_ns, None);
                 }
-                SaidKind::Open(begin_ns) => timeline.add_open(kind(), begin_ns, end_ns, None),
+                LoggedKind::Open(begin_ns) => timeline.add_open(kind(), begin_ns, end_ns, None),
             }
         }
         timeline.slices.sort_by_key(|slice| (slice.begin_ns, std::cmp::Reverse(slice.end_ns)));

@@ -9,7 +9,7 @@ use read_rip_model::locks::{LockId, Object, ThreadId};
 use read_rip_report::printable;
 use read_rip_report::{LockNames, awaited_words, task_doing_at};
 
-use super::timeline::{Said, Slice, SliceKind, Timeline};
+use super::timeline::{Logged, Slice, SliceKind, Timeline};
 
 /// A wait for a lock that has ended or goes on, or a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,11 +191,11 @@ pub(super) fn processes(
 /// The first and the last moment of these timelines and events, ns since boot, with the time of the reading.
 pub(super) fn bounds(
     threads: &[(ThreadId, Timeline)],
-    said: &[Said],
+    logged: &[Logged],
     now_ns: Option<u64>,
 ) -> Option<RangeInclusive<u64>> {
     let slices = || threads.iter().flat_map(|(_, timeline)| &timeline.slices);
-    let events = || said.iter().filter_map(Said::at_ns).chain(now_ns);
+    let events = || logged.iter().filter_map(Logged::at_ns).chain(now_ns);
     let first_ns = slices().map(|slice| slice.begin_ns).chain(events()).min()?;
     let last_ns = slices().map(|slice| slice.end_ns).chain(events()).max()?;
     Some(first_ns..=last_ns)

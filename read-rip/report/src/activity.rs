@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use read_rip_evidence::standing::{Activity, Standings};
 use read_rip_evidence::target::{Call, CallKind, Child, Descriptor, DescriptorKind, Peer};
-use read_rip_evidence::waits::{Doubt, MutexType, Owner, Role, Wait, WaitKind};
+use read_rip_evidence::waits::{FutexWait, MutexType, Owner, Role, UnknownOwner, WaitKind};
 use read_rip_model::locks::ThreadId;
 use read_rip_model::threads::{Thread, ThreadState};
 use read_rip_ring::LockType;
@@ -170,7 +170,7 @@ impl<'a> ActivityWords<'a> {
         format!("ready to run{share}{why}")
     }
 
-    fn wait(&self, wait: &Wait) -> String {
+    fn wait(&self, wait: &FutexWait) -> String {
         let limit = if wait.is_timed { ", with a time limit" } else { "" };
         if wait.kind == WaitKind::Join {
             return format!("waiting for the end of {}{limit}", self.joined(wait.owner));
@@ -189,7 +189,7 @@ impl<'a> ActivityWords<'a> {
     }
 
     /// `for the mutex CACHE`.
-    fn object(&self, wait: &Wait) -> String {
+    fn object(&self, wait: &FutexWait) -> String {
         let mode = if wait.is_exclusive { "" } else { " (shared)" };
         let construct = wait.construct.map(|construct| construct.name);
         let what = match wait.kind {
@@ -241,21 +241,21 @@ impl<'a> ActivityWords<'a> {
         }
     }
 
-    fn owner(&self, wait: &Wait) -> String {
+    fn owner(&self, wait: &FutexWait) -> String {
         let readers = match wait.kind {
             WaitKind::ReadWriteLock { readers, .. } => readers,
             _ => 0,
         };
         match wait.owner {
             Owner::Tid(tid) => format!(", owned by {}", self.thread(tid)),
-            Owner::Unknown(Doubt::Readers(_)) => {
+            Owner::Unknown(UnknownOwner::Readers(_)) => {
                 format!(", held by {} that it does not name", counted(readers.into(), "reader"))
             }
-            Owner::Unknown(Doubt::NotHere(tid)) => {
+            Owner::Unknown(UnknownOwner::NotHere(tid)) => {
                 format!(", owned by thread {tid}, which is not in this process")
             }
-            Owner::Unknown(Doubt::Changing) => ", which is changing hands".to_owned(),
-            Owner::Unknown(Doubt::NotStored)
+            Owner::Unknown(UnknownOwner::Changing) => ", which is changing hands".to_owned(),
+            Owner::Unknown(UnknownOwner::NotStored)
                 if matches!(wait.kind, WaitKind::Mutex { .. })
                     || wait.construct.is_some_and(|of| of.role == Role::Lock) =>
             {

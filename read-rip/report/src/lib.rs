@@ -56,18 +56,20 @@ pub use findings::{FindingText, Sources, balance_lines, finding_text, findings};
 pub use info::{facts, info};
 pub use json::kind_name;
 pub use json::{
-    Json, Said, clock_level_name, process_state_name, task_kind_name, task_state_name, thread_state_name,
+    Json, LogText, clock_level_name, process_state_name, task_kind_name, task_state_name, thread_state_name,
 };
 pub use list::{list, process_state, removed, removed_unfinished};
 pub use locks::{locks, rate};
 pub use log::level_name;
 pub use log::{LogWriter, channel_level, entry_word, realtime_ns, spans, thread_of_slot};
-pub use machine::{Looked, brief, looked, stuck};
+pub use machine::{Examined, brief, examined, stuck};
 pub use names::{
     LocationTexts, LockNames, ObjectName, SeenNames, awaited_words, location_texts, lock_type, who,
 };
 pub use outcome::{not_judged, verdict};
-pub use picture::{LockKey, LockRow, Machine, Picture, ProcessRow, Severity, Texts, ThreadKey, ThreadRow};
+pub use picture::{
+    LockKey, LockRow, Picture, ProcessRow, ProcessTable, Severity, Texts, ThreadKey, ThreadRow,
+};
 pub use printable::{plain_lines, printable};
 pub use read_rip_model::units::{age, amount, counted, duration, hex};
 pub use remarks::{Checked, OneReading, count_of_findings};

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use comfy_table::{CellAlignment, Table};
-use read_rip_evidence::process::{Activity, Found, Liveness, Unreadable};
+use read_rip_evidence::process::{Found, Liveness, RunControl, Unreadable};
 use read_rip_ring::{Ending, Header};
 
 use super::units::age;
@@ -13,11 +13,11 @@ use crate::printable;
 /// Whether a process is alive, or how it ended, as far as known, for people.
 pub fn process_state(header: &Header, liveness: &Liveness) -> String {
     let own = match (liveness, header.ending) {
-        (Liveness::Alive { pid, activity }, Ending::Unrecorded) => {
-            let activity = activity_text(activity);
+        (Liveness::Alive { pid, control }, Ending::Unrecorded) => {
+            let state = control_text(control);
             match *pid == header.pid as i32 {
-                true => activity,
-                false => format!("{activity}, with pid {pid} in this PID namespace"),
+                true => state,
+                false => format!("{state}, with pid {pid} in this PID namespace"),
             }
         }
         (Liveness::Dying { .. }, Ending::Unrecorded) => "dying (killed)".to_owned(),
@@ -37,11 +37,11 @@ pub fn process_state(header: &Header, liveness: &Liveness) -> String {
 }
 
 /// Whether a living process runs.
-fn activity_text(activity: &Activity) -> String {
-    match activity {
-        Activity::Free => "alive".to_owned(),
-        Activity::Stopped => "stopped by a signal".to_owned(),
-        Activity::Traced { by, name, is_stopped } => {
+fn control_text(control: &RunControl) -> String {
+    match control {
+        RunControl::Free => "alive".to_owned(),
+        RunControl::Stopped => "stopped by a signal".to_owned(),
+        RunControl::Traced { by, name, is_stopped } => {
             let state = if *is_stopped { "stopped, traced" } else { "alive, traced" };
             let name = if name.is_empty() { String::new() } else { format!(" ({})", printable(name)) };
             format!("{state} by {by}{name}")
@@ -52,7 +52,7 @@ fn activity_text(activity: &Activity) -> String {
 /// The state of a forked child.
 pub(super) fn state_of_child(parent: u32, liveness: &Liveness) -> String {
     let state = match liveness {
-        Liveness::Alive { activity, .. } => activity_text(activity),
+        Liveness::Alive { control, .. } => control_text(control),
         Liveness::Dying { .. } => "dying (killed)".to_owned(),
         Liveness::Replaced { .. } => "alive, has called exec".to_owned(),
         Liveness::Dead | Liveness::Forked { .. } => "has ended".to_owned(),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! proven deadlock: bank[4711]: 2 threads wait for one another, for 203 ms; next: read-rip check 4711
-//! Looked at 412 processes with 3120 threads, and at 3 rings: 1 has findings.
+//! Examined 412 processes with 3120 threads and 3 rings: 1 has findings.
 //! Not looked into: 31 processes that this user may not read.
 //! ```
 
@@ -20,7 +20,7 @@ use crate::printable;
 /// `check --all`: what was looked at. The lines before are of processes and rings with findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Looked {
+pub struct Examined {
     /// The processes whose threads and memory may be read, without threads of the kernel.
     pub processes: usize,
     /// Their threads.
@@ -41,7 +41,7 @@ pub struct Looked {
     pub zombies: usize,
 }
 
-impl Looked {
+impl Examined {
     /// What to do about the processes that this user may not read.
     pub fn hint(&self) -> Option<&'static str> {
         (self.hidden > 0)
@@ -95,33 +95,33 @@ impl Brief<'_> {
 /// # Errors
 ///
 /// Those of `out`.
-pub fn looked(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
+pub fn examined(out: &mut dyn Write, examined: &Examined) -> io::Result<()> {
     let count = |count: usize, thing| counted(count as u64, thing);
-    let processes = match looked.processes {
+    let processes = match examined.processes {
         1 => "1 process".to_owned(),
         processes => format!("{processes} processes"),
     };
-    let rings = match looked.rings {
+    let rings = match examined.rings {
         0 => String::new(),
-        rings => format!(", and at {}", count(rings, "ring")),
+        rings => format!(" and {}", count(rings, "ring")),
     };
-    let stuck = match looked.stuck {
+    let stuck = match examined.stuck {
         0 => "no findings".to_owned(),
         1 => "1 has findings".to_owned(),
         stuck => format!("{stuck} have findings"),
     };
-    writeln!(out, "Looked at {processes} with {}{rings}: {stuck}.", count(looked.threads, "thread"))?;
+    writeln!(out, "Examined {processes} with {}{rings}: {stuck}.", count(examined.threads, "thread"))?;
     let others = [
-        (looked.hidden, "that this user may not read", "that this user may not read"),
-        (looked.silent, "that did not answer within 2 s", "that did not answer within 2 s"),
-        (looked.unsupported, "that runs code of another processor", "that run code of another processor"),
-        (looked.zombies, "that has ended", "that have ended"),
+        (examined.hidden, "that this user may not read", "that this user may not read"),
+        (examined.silent, "that did not answer within 2 s", "that did not answer within 2 s"),
+        (examined.unsupported, "that runs code of another processor", "that run code of another processor"),
+        (examined.zombies, "that has ended", "that have ended"),
     ];
     let others: Vec<String> = others
         .into_iter()
         .filter(|&(count, ..)| count > 0)
         .map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several }))
-        .chain((looked.of_kernel > 0).then(|| count(looked.of_kernel, "thread") + " of the kernel"))
+        .chain((examined.of_kernel > 0).then(|| count(examined.of_kernel, "thread") + " of the kernel"))
         .collect();
     if !others.is_empty() {
         writeln!(out, "Not looked into: {}.", others.join(", "))?;
@@ -133,18 +133,18 @@ pub fn looked(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn text(of: &Looked) -> String {
+    fn text(of: &Examined) -> String {
         let mut out = Vec::new();
-        looked(&mut out, of).expect("memory");
+        examined(&mut out, of).expect("memory");
         String::from_utf8(out).expect("text")
     }
 
     #[test]
     fn what_was_not_looked_into_is_counted() {
-        let healthy = Looked { processes: 412, threads: 3120, ..Looked::default() };
-        assert_eq!(text(&healthy), "Looked at 412 processes with 3120 threads: no findings.\n");
+        let healthy = Examined { processes: 412, threads: 3120, ..Examined::default() };
+        assert_eq!(text(&healthy), "Examined 412 processes with 3120 threads: no findings.\n");
         assert_eq!(healthy.hint(), None);
-        let one = Looked {
+        let one = Examined {
             processes: 1,
             threads: 1,
             rings: 1,
@@ -155,12 +155,12 @@ mod tests {
             of_kernel: 1,
             zombies: 1,
         };
-        let expected = "Looked at 1 process with 1 thread, and at 1 ring: 1 has findings.\n\
+        let expected = "Examined 1 process with 1 thread and 1 ring: 1 has findings.\n\
             Not looked into: 1 that this user may not read, 1 that did not answer within 2 s, \
             1 that runs code of another processor, 1 that has ended, 1 thread of the kernel.\n";
         assert_eq!(text(&one), expected);
         assert!(one.hint().is_some());
-        let several = Looked { stuck: 2, hidden: 31, silent: 2, zombies: 2, of_kernel: 210, ..healthy };
+        let several = Examined { stuck: 2, hidden: 31, silent: 2, zombies: 2, of_kernel: 210, ..healthy };
         assert!(
             text(&several).contains(": 2 have findings.\nNot looked into: 31 that"),
             "{}",

@@ -1,7 +1,7 @@
 //! Why a process was not judged: one sentence for each outcome, which all views have.
 
 use read_rip_evidence::target::Hidden;
-use read_rip_model::findings::{Balance, Finding, HeldAtEnd, Outcome, Runtime, executor};
+use read_rip_model::findings::{Balance, Finding, HeldAtEnd, ManagedRuntime, Outcome, executor};
 
 use super::machine::brief;
 use super::names::LockNames;
@@ -26,8 +26,8 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
         }
         Outcome::NothingRecorded => reason("nothing to judge: nothing is known of the threads", ""),
         Outcome::Hidden => reason(&hidden(names), ""),
-        Outcome::OtherLocks => match Runtime::of(names.locations.modules()) {
-            Some(Runtime { locks, tool, .. }) => {
+        Outcome::OtherLocks => match ManagedRuntime::of(names.locations.modules()) {
+            Some(ManagedRuntime { locks, tool, .. }) => {
                 let more = format!(
                     ": they are in a heap that read-rip does not interpret; `{tool} {}` shows who has them",
                     model.pid

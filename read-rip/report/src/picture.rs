@@ -61,11 +61,11 @@ pub struct ProcessRow {
 
 /// The processes of this machine at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct ProcessTable {
     /// Those with findings first, the most certain ones on top.
     pub rows: Vec<ProcessRow>,
     /// What was looked at, and what was not, a line each.
-    pub looked: Vec<String>,
+    pub examined: Vec<String>,
 }
 
 /// A lock.

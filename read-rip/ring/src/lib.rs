@@ -10,7 +10,7 @@
 //! | `metadata`, `names`, `call`, `static_text` | decode the tables of modules, sites, locks' names, callers, texts |
 //! | `image`, `saved` | copy a ring as bytes, and take a saved one apart |
 //! | `follow`, `recording` | what was recorded since the last time, and the file that keeps it |
-//! | `glance` | a quick look at who has come how far, and who holds or waits for what |
+//! | `progress` | a quick look at who has come how far, and who holds or waits for what |
 //! | `copy`, `held`, `span` | copy slots, their held-lock tables and their open spans while their owners write |
 //! | `task` | what the slot of a task says besides |
 //! | `history` | the same for the words that threads have in channels |
@@ -26,7 +26,6 @@ mod error;
 pub mod events;
 mod file_name;
 mod follow;
-mod glance;
 mod header;
 mod held;
 mod history;
@@ -37,6 +36,7 @@ mod metadata;
 mod names;
 mod owner;
 mod parse;
+mod progress;
 mod recording;
 mod region;
 mod region_list;
@@ -62,7 +62,6 @@ pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Cut, Defect, Error};
 pub use file_name::{FileName, program_name};
 pub use follow::{Follower, NewWords};
-pub use glance::{Glimpse, glance};
 pub use header::{
     Ending, FileId, FileSystem, HandedOver, Header, IgnoredSettings, Machine, OpenedFile, Setting,
 };
@@ -70,6 +69,7 @@ pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use history::{Channel, ChannelLevel};
 pub use image::{ImageOutput, write_image};
 pub use incident::{Incident, IncidentKind};
+pub use progress::{Progress, progress};
 pub use recording::{IntoParts, Parts, RecordingWriter};
 pub use region::{Region, RegionKind};
 pub use sampled::SampledTime;

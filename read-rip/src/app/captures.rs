@@ -54,10 +54,10 @@ pub(super) fn captures(args: &CapturesArgs, common: &Common) -> Result<u8, AppEr
     for (slot, events) in kept.iter().zip(&histories) {
         let is_matched = |Dated { event, location, .. }: &Dated, of: &Pattern<'_>| {
             let location = locations.get(*location);
-            let said = log::kind_of(slot, event, &locations, None, None)
+            let logged = log::kind_of(slot, event, &locations, None, None)
                 .map(|kind| log::text(kind, slot, event, location, &locations));
             of.pattern.is_match(&texts.line_of(location))
-                || said.is_some_and(|said| of.pattern.is_match(&said))
+                || logged.is_some_and(|logged| of.pattern.is_match(&logged))
         };
         if matching
             .as_ref()

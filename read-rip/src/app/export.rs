@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use read_rip_case::{Case, Readings, Subject};
-use read_rip_export::{self as export, Contention, SaidKind, Scene};
+use read_rip_export::{self as export, Contention, LoggedKind, Scene};
 use read_rip_model::locations::Locations;
 use read_rip_report as report;
 
@@ -14,7 +14,7 @@ use super::judged::{self, Judged};
 use super::limits::limits;
 use super::output::{bytes, output};
 use super::remarks;
-use super::timelines::{all_timelines, choose, said};
+use super::timelines::{all_timelines, choose, logged};
 use super::written::{self, Writing};
 use crate::cli::{Common, ExportArgs, ExportFormat};
 
@@ -60,7 +60,7 @@ pub(super) fn export(args: &ExportArgs, common: &Common) -> Result<u8, AppError>
     let mut readings = Readings::at_present(&subject, &options)?;
     let limits = limits(&args.time, &readings.reading)?;
     let is_timeline = drawn.is_timeline();
-    let said = if is_timeline { said(&readings.reading, limits, &options) } else { Vec::new() };
+    let logged = if is_timeline { logged(&readings.reading, limits, &options) } else { Vec::new() };
     let mut case = Case::of(&mut readings, &options);
     if drawn.has_stacks() {
         case.find_all_frames();
@@ -68,7 +68,7 @@ pub(super) fn export(args: &ExportArgs, common: &Common) -> Result<u8, AppError>
     let (reading, model) = (case.reading, &case.model);
     let texts = case.texts(false);
     let names = case.names(&texts);
-    let mut threads = if is_timeline { all_timelines(model, &said, limits) } else { Vec::new() };
+    let mut threads = if is_timeline { all_timelines(model, &logged, limits) } else { Vec::new() };
     let contention = Contention::of(&threads);
     let left_out = choose(&mut threads, model, args.threads);
     threads.sort_by_key(|(id, _)| *id);
@@ -77,7 +77,7 @@ pub(super) fn export(args: &ExportArgs, common: &Common) -> Result<u8, AppError>
         program: &program,
         names: &names,
         threads: &threads,
-        said: &said,
+        logged: &logged,
         contention: &contention,
         frames: &case.frames,
         boot_ns: report::realtime_ns(&reading.snapshot, 0),
@@ -108,7 +108,7 @@ pub(super) fn export(args: &ExportArgs, common: &Common) -> Result<u8, AppError>
         remarks.push(format!("{} left out: see --threads.", names.members(&left_out, left_out.len())));
     }
     let undated: usize = threads.iter().map(|(_, timeline)| timeline.undated).sum::<usize>()
-        + said.iter().filter(|said| said.kind == SaidKind::Event(None)).count();
+        + logged.iter().filter(|logged| logged.kind == LoggedKind::Event(None)).count();
     if undated > 0 {
         remarks.push(report::remarks::of_undated(undated));
     }

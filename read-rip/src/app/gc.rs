@@ -11,7 +11,7 @@ use read_rip_report::{self as report, Json, printable};
 
 use super::error::AppError;
 use super::output::{ERROR, SOUND, output, remark};
-use super::rings::{look_in, program_of, unfinished};
+use super::rings::{program_of, search_directories, unfinished};
 use crate::cli::{Common, GcArgs};
 
 /// `read-rip gc`.
@@ -21,7 +21,7 @@ pub(super) fn gc(args: &GcArgs, common: &Common) -> Result<u8, AppError> {
     let mapped = LazyCell::new(MappedFiles::search as fn() -> MappedFiles);
     let mut kept_of_program = HashMap::new();
     // The newest first.
-    for ring in look_in(common)?.into_iter().map(|ring| ring.with_children(&mapped, true)) {
+    for ring in search_directories(common)?.into_iter().map(|ring| ring.with_children(&mapped, true)) {
         let path = printable(&ring.path.to_string_lossy()).into_owned();
         let program = program_of(&ring);
         let kept = kept_of_program.entry((program.clone(), ring.header.uid)).or_insert(0);

@@ -16,7 +16,7 @@ use super::check::{Filter, judge};
 use super::error::AppError;
 use super::limits::limits;
 use super::output::{ERROR, SOUND, output};
-use super::timelines::said;
+use super::timelines::logged;
 use super::written;
 use crate::cli::{Common, ExportArgs};
 
@@ -43,7 +43,7 @@ pub(super) fn export(
     let options = common.options();
     let mut readings = Readings::of(subject, &options)?;
     let limits = limits(&args.time, &readings.reading)?;
-    let said = said(&readings.reading, limits, &options);
+    let logged = logged(&readings.reading, limits, &options);
     let mut case = Case::of(&mut readings, &options);
     let verdict = judge(&mut case, &Filter::default());
     let texts = case.texts(false);
@@ -53,7 +53,7 @@ pub(super) fn export(
     let record = Record {
         key: key(reading, names.model, boot_ns),
         names,
-        said: &said,
+        logged: &logged,
         found: &verdict.found,
         balance: &verdict.checked.balance,
         snapshot: &reading.snapshot,

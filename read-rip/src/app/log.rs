@@ -7,7 +7,7 @@ use std::time::Duration;
 use read_rip_case::{Options, Reading, Subject};
 use read_rip_model::locations::{FileNames, Locations};
 use read_rip_model::log::{self, Entry, EntryKind};
-use read_rip_report::{self as report, Json, LogWriter, Said};
+use read_rip_report::{self as report, Json, LogText, LogWriter};
 use read_rip_ring::events::Leftover;
 use read_rip_ring::{Channel, Syntax, Value};
 
@@ -219,7 +219,7 @@ fn show<'r>(
                     slot.values(entry.event.operands.clone()).map(|values| values.values).unwrap_or_default()
                 }
             };
-            let said = Said {
+            let logged = LogText {
                 text: &text,
                 span: site.map_or("", |site| &site.label),
                 format: site.map_or("", |site| &site.format),
@@ -227,7 +227,7 @@ fn show<'r>(
                 values: &values,
                 place: site.map(|site| (&*site.file, site.line)),
             };
-            Json(&mut *out).entry(entry, &said, snapshot)?;
+            Json(&mut *out).entry(entry, &logged, snapshot)?;
         } else {
             shown.writer.entry(out, entry, (&text, &line), snapshot, names_process)?;
         }

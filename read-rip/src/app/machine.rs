@@ -22,7 +22,7 @@ use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::Confidence;
 use read_rip_report::ci::{CaseFinding, TestCase};
-use read_rip_report::{self as report, Json, Looked};
+use read_rip_report::{self as report, Examined, Json};
 
 use super::check::judge;
 use super::collect::{Collection, filter};
@@ -30,7 +30,7 @@ use super::error::AppError;
 use super::output::{UNJUDGED, prose, remark};
 use super::progress::Progress;
 use super::remarks;
-use super::rings::look_everywhere;
+use super::rings::search_everywhere;
 use crate::cli::{CheckArgs, Common};
 
 /// A process or a ring with findings.
@@ -45,7 +45,7 @@ pub(super) fn check(args: &CheckArgs, common: &Common) -> Result<u8, AppError> {
     let options = args.options(common);
     let mut collection = Collection::new(filter(args)?, &args.source, &options, common);
     let group = args.cgroup.as_deref();
-    let mut machine = Machine { group, options: &options, common, looked: Looked::default() };
+    let mut machine = Scan { group, options: &options, common, examined: Examined::default() };
     let mut stuck = Vec::new();
     let dead = machine.read_living(&mut |path, pid, readings| {
         stuck.extend(add(&mut collection, path, pid, readings)?);
@@ -68,18 +68,18 @@ pub(super) fn check(args: &CheckArgs, common: &Common) -> Result<u8, AppError> {
         progress.next();
     }
     drop(progress);
-    let looked = Looked { stuck, ..machine.looked };
+    let examined = Examined { stuck, ..machine.examined };
     match common.json {
-        true => Json(&mut out).looked(&looked)?,
-        false => report::looked(&mut out, &looked)?,
+        true => Json(&mut out).examined(&examined)?,
+        false => report::examined(&mut out, &examined)?,
     }
     out.flush()?;
-    if let Some(hint) = looked.hint().filter(|_| !common.json) {
+    if let Some(hint) = examined.hint().filter(|_| !common.json) {
         remark(format_args!("Hint: {hint}"));
     }
     collection.write(&args.ci)?;
     // If nothing could be looked into, nothing was judged.
-    Ok(if looked.processes + looked.rings == 0 { UNJUDGED } else { collection.status() })
+    Ok(if examined.processes + examined.rings == 0 { UNJUDGED } else { collection.status() })
 }
 
 /// What is done with each ring, and with each process without a ring that may be stuck. If a ring cannot be read, the
@@ -88,26 +88,26 @@ pub(super) type Each<'a> =
     dyn FnMut(PathBuf, Option<u32>, Result<Readings, AppError>) -> Result<(), AppError> + 'a;
 
 /// The processes and rings of this machine, while they are read.
-pub(super) struct Machine<'a> {
+pub(super) struct Scan<'a> {
     /// The control group whose processes are read; `None`: all.
     pub(super) group: Option<&'a str>,
     pub(super) options: &'a Options,
     pub(super) common: &'a Common,
     /// Counts what was read, but for what is stuck.
-    pub(super) looked: Looked,
+    pub(super) examined: Examined,
 }
 
-impl Machine<'_> {
+impl Scan<'_> {
     /// Reads all processes, and the rings of those that may live. Returns the other rings and the copies, the newest
     /// first.
     pub(super) fn read_living(&mut self, each: &mut Each<'_>) -> Result<Vec<Found>, AppError> {
-        let Machine { group, options, common, .. } = *self;
-        let triages = triage(group, &mut self.looked)?;
+        let Scan { group, options, common, .. } = *self;
+        let triages = triage(group, &mut self.examined)?;
         let mapped = LazyCell::new(MappedFiles::search as fn() -> MappedFiles);
         // A copy says nothing that its original does not say.
         let is_past =
             |ring: &Found| ring.header.is_copy() || ring.liveness.is_final() && !ring.may_have_child(&mapped);
-        let (mut dead, living) = look_everywhere(common)?.into_iter().partition::<Vec<_>, _>(is_past);
+        let (mut dead, living) = search_everywhere(common)?.into_iter().partition::<Vec<_>, _>(is_past);
         if group.is_some() {
             dead.clear();
         }
@@ -124,8 +124,8 @@ impl Machine<'_> {
             move |(triage, is_recorded): &(Arc<Triage>, bool)| second(triage, *is_recorded),
         );
         let mut seen: Vec<Option<Standings>> = seen.into_iter().map(Option::flatten).collect();
-        count(&triages, &mut self.looked);
-        self.looked.rings += rings.len();
+        count(&triages, &mut self.examined);
+        self.examined.rings += rings.len();
         for ring in rings {
             let at = ring.process().and_then(|pid| triages.iter().position(|triage| triage.pid == pid));
             let of_process = at.and_then(|at| seen[at].take());
@@ -144,7 +144,7 @@ impl Machine<'_> {
 
     /// Reads a ring of a process that is dead, or a copy. Returns what an [`Each`] gets.
     pub(super) fn read_dead(&mut self, ring: Found) -> (PathBuf, Option<u32>, Result<Readings, AppError>) {
-        self.looked.rings += 1;
+        self.examined.rings += 1;
         let readings = match begin(&ring.path, self.options) {
             Ok(Begun::Complete(readings)) => Ok(*readings),
             // By its header the process was dead when the ring was found. By what was read now, it may live.
@@ -166,7 +166,7 @@ fn begin(path: &Path, options: &Options) -> Result<Begun, AppError> {
 }
 
 /// Reads all processes for the first time.
-fn triage(group: Option<&str>, looked: &mut Looked) -> Result<Vec<Arc<Triage>>, AppError> {
+fn triage(group: Option<&str>, examined: &mut Examined) -> Result<Vec<Arc<Triage>>, AppError> {
     let wanted = group.map(str::to_owned);
     let first = move |&pid: &u32| {
         let live = match LiveTarget::open_here(pid) {
@@ -186,10 +186,10 @@ fn triage(group: Option<&str>, looked: &mut Looked) -> Result<Vec<Arc<Triage>>, 
     for found in found {
         match found {
             Ok(triage) => triages.push(Arc::new(triage)),
-            Err(Error::KernelThread { .. }) => looked.of_kernel += 1,
-            Err(Error::Zombie { .. }) => looked.zombies += 1,
-            Err(Error::Invisible { .. } | Error::System { .. }) => looked.hidden += 1,
-            Err(Error::OtherArchitecture { .. }) => looked.unsupported += 1,
+            Err(Error::KernelThread { .. }) => examined.of_kernel += 1,
+            Err(Error::Zombie { .. }) => examined.zombies += 1,
+            Err(Error::Invisible { .. } | Error::System { .. }) => examined.hidden += 1,
+            Err(Error::OtherArchitecture { .. }) => examined.unsupported += 1,
             // It has ended meanwhile.
             Err(Error::NoProcess { .. } | Error::Ended { .. } | Error::Ambiguous { .. }) => {}
         }
@@ -201,15 +201,15 @@ fn triage(group: Option<&str>, looked: &mut Looked) -> Result<Vec<Arc<Triage>>, 
 }
 
 /// Counts the processes that were looked at. Whether one answers is known after the second reading.
-fn count(triages: &[Arc<Triage>], looked: &mut Looked) {
+fn count(triages: &[Arc<Triage>], examined: &mut Examined) {
     for triage in triages {
         match triage.hidden {
-            _ if is_silent(triage.pid) => looked.silent += 1,
-            Some(Hidden::OtherArchitecture(_)) => looked.unsupported += 1,
-            Some(_) => looked.hidden += 1,
+            _ if is_silent(triage.pid) => examined.silent += 1,
+            Some(Hidden::OtherArchitecture(_)) => examined.unsupported += 1,
+            Some(_) => examined.hidden += 1,
             None => {
-                looked.processes += 1;
-                looked.threads += triage.threads();
+                examined.processes += 1;
+                examined.threads += triage.threads();
             }
         }
     }

@@ -2,7 +2,6 @@
 //!
 //! The commands connect the layers. They decode, analyse and format nothing themselves.
 
-mod bare;
 mod captures;
 mod check;
 mod collect;
@@ -37,6 +36,7 @@ mod tasks;
 mod timelines;
 #[cfg(feature = "top")]
 mod top;
+mod unrecorded;
 mod verdict;
 mod wrap;
 mod written;
@@ -78,7 +78,7 @@ pub fn run_command(cli: Cli) -> ExitCode {
         Some(Command::Spans(args)) => log::spans(&args, &cli.common),
         Some(Command::Captures(args)) => captures::captures(&args, &cli.common),
         Some(Command::Set(args)) => set::set(&args, &cli.common),
-        Some(Command::Stacks(args)) => bare::stacks(&args, &cli.common),
+        Some(Command::Stacks(args)) => unrecorded::stacks(&args, &cli.common),
         Some(Command::Check(args)) if args.all && cli.common.is_default_dir() => {
             machine::check(&args, &cli.common)
         }

@@ -34,7 +34,7 @@ pub(super) fn write(
 /// What every result leaves out, in sentences: what was lost, and warnings with their hints.
 pub(super) fn besides(reading: &Reading, common: &Common, locations: &Locations<'_>) -> Vec<String> {
     let mut lines = report::remarks::of_recording(&reading.snapshot);
-    if reading.bare().is_none() {
+    if reading.unrecorded().is_none() {
         lines.push(report::remarks::of_losses(&reading.losses));
     }
     lines.extend(report::remarks::of_refused(&reading.snapshot));
@@ -66,7 +66,7 @@ fn warnings(
         let about = problem.path.to_string_lossy().into_owned();
         warnings.push((about, report::remarks::of_module(&problem), problem.hint().to_owned()));
     }
-    let is_said = !is_alone && reading.bare().is_some();
+    let is_said = !is_alone && reading.unrecorded().is_some();
     if let Some(hidden) =
         reading.seen.as_ref().and_then(|seen| seen.target.hidden.as_ref()).filter(|_| !is_said)
     {

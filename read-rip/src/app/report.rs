@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use read_rip_case::{Case, Options, Reading, Readings, Subject, now_ns};
-use read_rip_export::Said;
-use read_rip_export::page::{self, Entry, Page, Told};
+use read_rip_export::Logged;
+use read_rip_export::page::{self, Entry, Log, Page};
 use read_rip_model::locations::{FileNames, Limits, LocationId, Locations};
 use read_rip_model::locks::{self, LockModel};
 use read_rip_model::log::{self, EntryKind};
@@ -20,7 +20,7 @@ use super::error::AppError;
 use super::output::{ERROR, SOUND};
 use super::picture;
 use super::remarks;
-use super::timelines::{said_in, timelines};
+use super::timelines::{logged_in, timelines};
 use super::written::{self, name_of};
 use crate::cli::{Common, ReportArgs};
 
@@ -71,13 +71,13 @@ pub(super) fn default_target(path: &Path) -> PathBuf {
 
 /// What needs the words of the slots.
 struct Record {
-    told: Told,
+    log: Log,
     /// The same for timelines, ordered by slots.
-    said: Vec<Said>,
+    logged: Vec<Logged>,
     remarks: Vec<String>,
 }
 
-/// What the program said: at most so many events, the newest ones.
+/// What the program logged: at most so many events, the newest ones.
 fn record(reading: &Reading, most: usize, options: &Options) -> Record {
     let snapshot = &reading.snapshot;
     let mut locations = Locations::new(snapshot, reading.resolver(options));
@@ -86,7 +86,7 @@ fn record(reading: &Reading, most: usize, options: &Options) -> Record {
     let spans = log::spans(snapshot, &entries, slots(), &mut locations, reading.now_ns);
     // Timelines show spans only.
     let of_spans = entries.iter().filter(|entry| !matches!(entry.kind, EntryKind::Event(_)));
-    let said = said_in(reading, of_spans, &spans, &mut locations);
+    let logged = logged_in(reading, of_spans, &spans, &mut locations);
     let left_out = entries.len().saturating_sub(most);
     let kept = &entries[left_out..];
     let places: Vec<LocationId> =
@@ -112,7 +112,7 @@ fn record(reading: &Reading, most: usize, options: &Options) -> Record {
     let mut remarks = report::remarks::of_leftover(&leftover);
     remarks.extend(report::remarks::of_channels(snapshot));
     remarks.extend(report::remarks::of_spans(snapshot));
-    Record { told: Told { entries, left_out, spans, names_process }, said, remarks }
+    Record { log: Log { entries, left_out, spans, names_process }, logged, remarks }
 }
 
 /// What a judgement gives.
@@ -136,7 +136,7 @@ impl Parts<'_> {
         let overview = locks::overview(model, false, true);
         let picture = picture::make(verdict, names, reading, period_ns, &overview, LOCKS_MAX)?;
         let (mut timelines, timelines_left_out) =
-            timelines(model, &record.said, Limits::default(), args.threads);
+            timelines(model, &record.logged, Limits::default(), args.threads);
         let undated = timelines.iter().map(|(_, timeline)| timeline.undated).sum();
         timelines.retain(|(_, timeline)| !timeline.slices.is_empty());
         let shown = overview.locks.iter().take(LOCKS_MAX);
@@ -151,7 +151,7 @@ impl Parts<'_> {
             task_groups: locks::task_groups(model, |id| model.threads[id].state == ThreadState::Present),
             timelines: &timelines,
             timelines_left_out,
-            told: &record.told,
+            log: &record.log,
             snapshot: &reading.snapshot,
             stacks: self.stacks()?,
             remarks: self.remarks(record, undated, common),
@@ -219,7 +219,7 @@ fn facts(reading: &Reading) -> io::Result<Vec<(String, String)>> {
         Ok(())
     };
     let (path, program) = (&reading.path, reading.program());
-    if reading.bare().is_some() {
+    if reading.unrecorded().is_some() {
         let what = if reading.core.is_some() { "core file" } else { "process" };
         fact(what, &path.to_string_lossy())?;
         fact("program", &program)?;

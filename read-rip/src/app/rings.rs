@@ -21,7 +21,7 @@ use crate::cli::{Common, RingArgs};
 
 /// `read-rip list`.
 pub(super) fn list(common: &Common) -> Result<u8, AppError> {
-    let rings = with_programs(look_everywhere(common)?);
+    let rings = with_programs(search_everywhere(common)?);
     let unreadable = unreadable(common);
     let mut out = output(common);
     if common.json {
@@ -66,8 +66,8 @@ fn leftovers(common: &Common) -> Result<(), AppError> {
 pub(super) fn choose(args: &RingArgs, common: &Common) -> Result<Subject, AppError> {
     let of_file = |path: &Path| Ok(Subject::of_file(path, &common.options())?);
     let Some(name) = args.name() else {
-        let rings = look_in(common)?;
-        let rings = if rings.is_empty() { look_everywhere(common)? } else { rings };
+        let rings = search_directories(common)?;
+        let rings = if rings.is_empty() { search_everywhere(common)? } else { rings };
         return of_file(&only(rings, AppError::NoRing { dir: names(common).into() })?);
     };
     if args.is_file() {
@@ -123,7 +123,7 @@ fn of_process(pid: u32, common: &Common) -> Result<Chosen, AppError> {
     }
 }
 
-/// The rings that are no copies; all of them if there are only copies. A copy says what its original said, or what
+/// The rings that are no copies; all of them if there are only copies. A copy says what its original logged, or what
 /// somebody has made of it.
 fn originals(rings: Vec<Found>) -> Vec<Found> {
     let (copies, originals) = rings.into_iter().partition::<Vec<_>, _>(|ring| ring.header.is_copy());
@@ -145,7 +145,7 @@ fn of_program(name: &OsStr, common: &Common) -> Result<Option<Chosen>, AppError>
     if name.is_empty() || name.as_encoded_bytes().contains(&b'/') {
         return Ok(None);
     }
-    let mut rings = look_everywhere(common)?;
+    let mut rings = search_everywhere(common)?;
     rings.retain(|ring| is_of_program(ring, name));
     if rings.iter().all(|ring| ring.liveness.is_final())
         && common.is_default_dir()
@@ -204,7 +204,7 @@ fn only(rings: Vec<Found>, none: AppError) -> Result<PathBuf, AppError> {
 }
 
 /// The rings of the directories that are searched, the newest first.
-pub(super) fn look_in(common: &Common) -> Result<Vec<Found>, AppError> {
+pub(super) fn search_directories(common: &Common) -> Result<Vec<Found>, AppError> {
     let mut found = Vec::new();
     for directory in common.directories() {
         let rings =
@@ -227,8 +227,8 @@ pub(super) fn unfinished(common: &Common) -> Result<Vec<Unfinished>, AppError> {
 
 /// The rings of these directories, and if the user names no directory, the rings that containers and other processes
 /// have elsewhere.
-pub(super) fn look_everywhere(common: &Common) -> Result<Vec<Found>, AppError> {
-    let mut found = look_in(common)?;
+pub(super) fn search_everywhere(common: &Common) -> Result<Vec<Found>, AppError> {
+    let mut found = search_directories(common)?;
     for directory in others(common) {
         // The process may have ended.
         found.extend(rings_in(&directory).unwrap_or_default());
@@ -257,7 +257,7 @@ fn names(common: &Common) -> String {
 
 /// All rings of the directories that are searched, the newest first.
 pub(super) fn all(common: &Common) -> Result<Vec<PathBuf>, AppError> {
-    let rings: Vec<PathBuf> = look_in(common)?.into_iter().map(|ring| ring.path).collect();
+    let rings: Vec<PathBuf> = search_directories(common)?.into_iter().map(|ring| ring.path).collect();
     if rings.is_empty() { Err(AppError::NoRing { dir: names(common).into() }) } else { Ok(rings) }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn show_subject(
         if args.time.is_limited() {
             return Err(AppError::NoTimes { path: subject.path().into_owned() });
         }
-        return super::bare::show(subject, ring, args, common);
+        return super::unrecorded::show(subject, ring, args, common);
     }
     let options = Options { stops_threads: args.stop.stop, ..common.options() };
     let mut reading = match args.threads {

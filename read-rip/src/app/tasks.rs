@@ -15,7 +15,7 @@ use super::output::{output, prose, remark};
 use super::remarks;
 use crate::cli::{Common, TasksArgs};
 
-/// What is said where no task is recorded.
+/// What is logged where no task is recorded.
 const NO_TASKS: &str = "no tasks are recorded: call librip::init at the start, and spawn them with \
                         librip_tokio::spawn, or wrap their futures in librip::task::traced";
 

@@ -1,13 +1,13 @@
-//! What threads said and did in a time that the user wants: events, spans, waits and holds. It draws nothing.
+//! What threads logged and did in a time that the user wants: events, spans, waits and holds. It draws nothing.
 
 use read_rip_case::{Options, Reading};
-use read_rip_export::{self as export, Said, SaidKind, Timeline};
+use read_rip_export::{self as export, Logged, LoggedKind, Timeline};
 use read_rip_model::locations::{Limits, Locations};
 use read_rip_model::locks::{LockModel, ThreadId};
 use read_rip_model::log::{self, Entry, EntryKind, Span};
 
 /// What all threads said in that time, ordered by slots. Their words are still there.
-pub(super) fn said(reading: &Reading, limits: Limits, options: &Options) -> Vec<Said> {
+pub(super) fn logged(reading: &Reading, limits: Limits, options: &Options) -> Vec<Logged> {
     let snapshot = &reading.snapshot;
     let mut locations = Locations::new(snapshot, reading.resolver(options));
     let slots = || snapshot.all_recorded();
@@ -17,24 +17,24 @@ pub(super) fn said(reading: &Reading, limits: Limits, options: &Options) -> Vec<
     for span in &mut spans {
         span.open.retain(|open| limits.overlap(open.since_ns, reading.now_ns));
     }
-    said_in(reading, entries.iter(), &spans, &mut locations)
+    logged_in(reading, entries.iter(), &spans, &mut locations)
 }
 
 /// What these entries say, and the open ones of these spans, ordered by slots.
-pub(super) fn said_in<'e>(
+pub(super) fn logged_in<'e>(
     reading: &Reading,
     entries: impl Iterator<Item = &'e Entry>,
     spans: &[Span],
     locations: &mut Locations<'_>,
-) -> Vec<Said> {
-    let mut said = Vec::new();
+) -> Vec<Logged> {
+    let mut logged = Vec::new();
     for entry in entries {
         let kind = match (entry.kind, entry.when.time_ns) {
-            (EntryKind::Event(_), at_ns) => SaidKind::Event(at_ns),
+            (EntryKind::Event(_), at_ns) => LoggedKind::Event(at_ns),
             (EntryKind::End(Some(took_ns)), Some(end_ns)) => {
-                SaidKind::Span(Some((end_ns.saturating_sub(took_ns), end_ns)))
+                LoggedKind::Span(Some((end_ns.saturating_sub(took_ns), end_ns)))
             }
-            (EntryKind::End(_), _) => SaidKind::Span(None),
+            (EntryKind::End(_), _) => LoggedKind::Span(None),
             (EntryKind::Begin, _) => continue,
         };
         let slot = reading.snapshot.recorded(entry.slot);
@@ -43,37 +43,41 @@ pub(super) fn said_in<'e>(
         let text = log::text(entry.kind, slot, &entry.event, location, locations);
         let place =
             location.source.as_ref().map_or_else(String::new, |(file, line)| format!("{file}:{line}"));
-        said.push(Said { slot: entry.slot, text, place, kind });
+        logged.push(Logged { slot: entry.slot, text, place, kind });
     }
     for span in spans {
-        said.extend(span.open.iter().map(|open| Said {
+        logged.extend(span.open.iter().map(|open| Logged {
             slot: open.slot,
             text: span.name.clone(),
             place: format!("{}:{}", span.place.0, span.place.1),
-            kind: SaidKind::Open(open.since_ns),
+            kind: LoggedKind::Open(open.since_ns),
         }));
     }
-    said.sort_by_key(|said| said.slot);
-    said
+    logged.sort_by_key(|logged| logged.slot);
+    logged
 }
 
 /// The timelines of the threads and tasks that matter most, these first, and who is left out.
 pub(super) fn timelines(
     model: &LockModel,
-    said: &[Said],
+    logged: &[Logged],
     limits: Limits,
     most: usize,
 ) -> (Vec<(ThreadId, Timeline)>, Vec<ThreadId>) {
-    let mut all = all_timelines(model, said, limits);
+    let mut all = all_timelines(model, logged, limits);
     let left_out = choose(&mut all, model, most);
     (all, left_out)
 }
 
 /// The timelines of all threads, in the order of the model.
-pub(super) fn all_timelines(model: &LockModel, said: &[Said], limits: Limits) -> Vec<(ThreadId, Timeline)> {
+pub(super) fn all_timelines(
+    model: &LockModel,
+    logged: &[Logged],
+    limits: Limits,
+) -> Vec<(ThreadId, Timeline)> {
     let of = |id: ThreadId| {
-        let said = export::of_slot(said, model.threads[id].slot);
-        let mut timeline = Timeline::of(id, said, model);
+        let logged = export::of_slot(logged, model.threads[id].slot);
+        let mut timeline = Timeline::of(id, logged, model);
         timeline.slices.retain(|slice| limits.overlap(Some(slice.begin_ns), Some(slice.end_ns)));
         (id, timeline)
     };

@@ -8,7 +8,7 @@ use read_rip_model::locks::Rate;
 use read_rip_report::{LockRow, Picture, ProcessRow, Severity, ThreadRow};
 use read_rip_report::{amount, duration};
 
-use super::state::{Order, Page, State, View};
+use super::state::{Detail, Order, State, Tab};
 use super::table::{Column, headings, row};
 
 /// The verdict takes at most this many lines.
@@ -62,29 +62,29 @@ pub fn draw(frame: &mut Frame<'_>, state: &mut State, colours: Colours) {
     let area = frame.area();
     let mut screen = Screen { frame, left: area, colours };
     let picture = state.picture().cloned().unwrap_or_default();
-    match state.view {
-        View::Processes => screen.processes_heading(state),
+    match state.tab {
+        Tab::Processes => screen.processes_heading(state),
         _ => screen.heading(state, &picture),
     }
     screen.footer(state);
-    match (state.pages.last().cloned(), state.view) {
-        (Some(Page::Help), _) => {
+    match (state.pages.last().cloned(), state.tab) {
+        (Some(Detail::Help), _) => {
             screen.lines(&HELP.iter().map(|&line| line.to_owned()).collect::<Vec<_>>(), state);
         }
-        (Some(Page::Lock(key)), _) => {
+        (Some(Detail::Lock(key)), _) => {
             let lock = picture.locks.iter().find(|lock| lock.key == key);
             let gone = || vec!["the lock is not in this reading".to_owned()];
             screen.lines(&lock.map_or_else(gone, |lock| lock.lines.clone()), state);
         }
-        (Some(Page::Thread(_, lines)), _) => {
+        (Some(Detail::Thread(_, lines)), _) => {
             screen.lines(&lines.unwrap_or_else(|| vec!["reading ...".to_owned()]), state);
         }
-        (None, View::Processes) if state.machine.is_none() => {}
-        (None, View::Locks | View::Threads | View::Findings) if state.picture().is_none() => {}
-        (None, View::Findings) => screen.lines(&picture.findings, state),
-        (None, View::Processes) => screen.processes(state),
-        (None, View::Locks) => screen.locks(state),
-        (None, View::Threads) => screen.threads(state, &picture),
+        (None, Tab::Processes) if state.machine.is_none() => {}
+        (None, Tab::Locks | Tab::Threads | Tab::Findings) if state.picture().is_none() => {}
+        (None, Tab::Findings) => screen.lines(&picture.findings, state),
+        (None, Tab::Processes) => screen.processes(state),
+        (None, Tab::Locks) => screen.locks(state),
+        (None, Tab::Threads) => screen.threads(state, &picture),
     }
 }
 
@@ -159,15 +159,15 @@ impl Screen<'_, '_> {
         if self.frame.area().height < LOW_LINES {
             return;
         }
-        let pulse = state.present();
-        let rate = match pulse {
-            Some(pulse) => pulse.words_per_second(),
+        let update = state.present();
+        let rate = match update {
+            Some(update) => update.words_per_second(),
             None => picture.words_per_second,
         };
         let rate = rate.map(|rate| format!("{rate} words/s recorded"));
-        let now = pulse.map(|pulse| {
-            let waiting = format!("now {} wait for locks and {} hold some", pulse.waiting, pulse.holding);
-            let age_ns = pulse.taken_ns.saturating_sub(picture.taken_ns);
+        let now = update.map(|update| {
+            let waiting = format!("now {} wait for locks and {} hold some", update.waiting, update.holding);
+            let age_ns = update.taken_ns.saturating_sub(picture.taken_ns);
             let judged = format!("judged {} ago", duration(age_ns));
             if age_ns < OLD_NS { waiting } else { format!("{waiting}; {judged}") }
         });
@@ -181,7 +181,7 @@ impl Screen<'_, '_> {
             return self.write("reading the processes of this machine ...", Style::new());
         };
         let worst = machine.rows.iter().map(|row| row.severity).max().unwrap_or_default();
-        for (at, line) in machine.looked.iter().enumerate() {
+        for (at, line) in machine.examined.iter().enumerate() {
             let style = if at == 0 { self.colour(worst) } else { Style::new() };
             self.wrapped(line, 2, style);
         }
@@ -315,7 +315,7 @@ impl Screen<'_, '_> {
         let count = state.threads().len();
         let take = |state: &State, first, rows| {
             let present = |thread: &ThreadRow| ThreadRow {
-                advanced: state.present().map_or(thread.advanced, |pulse| pulse.advanced(thread)),
+                advanced: state.present().map_or(thread.advanced, |update| update.advanced(thread)),
                 ..thread.clone()
             };
             state.threads().into_iter().skip(first).take(rows).map(present).collect::<Vec<ThreadRow>>()
@@ -333,9 +333,9 @@ impl Screen<'_, '_> {
 /// A lock as it is now: who waits for it, and who has it.
 fn present_lock(state: &State, lock: &LockRow) -> LockRow {
     let mut lock = lock.clone();
-    if let Some(pulse) = state.present() {
-        lock.waiters = pulse.waiters(&lock);
-        if let Some(key) = pulse.new_holder(&lock) {
+    if let Some(update) = state.present() {
+        lock.waiters = update.waiters(&lock);
+        if let Some(key) = update.new_holder(&lock) {
             let picture = state.picture();
             let row = picture.and_then(|it| it.threads.iter().find(|thread| thread.key == key));
             lock.held = row.map_or_else(|| format!("[{}]", key.tid), |row| row.name.to_string());

@@ -4,10 +4,10 @@
 //! minutes and what the user has chosen, and [`draw`] makes a frame of it. Nothing here does input or output.
 
 mod draw;
-mod pulse;
 mod state;
 mod table;
+mod update;
 
 pub use draw::{Colours, draw};
-pub use pulse::{Beat, Pulse};
-pub use state::{Input, Order, Page, Request, State, View};
+pub use state::{Detail, Input, Order, Request, State, Tab};
+pub use update::{LockUpdate, Update};

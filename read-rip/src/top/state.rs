@@ -6,10 +6,10 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use read_rip_report::{LockKey, LockRow, Machine, Picture, ProcessRow, ThreadKey, ThreadRow};
+use read_rip_report::{LockKey, LockRow, Picture, ProcessRow, ProcessTable, ThreadKey, ThreadRow};
 use regex::Regex;
 
-use super::pulse::Pulse;
+use super::update::Update;
 
 /// No picture is kept for longer, ns.
 const HISTORY_MAX_NS: u64 = 300_000_000_000;
@@ -18,7 +18,7 @@ const HISTORY_MAX_BYTES: usize = 64 << 20;
 
 /// What is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum View {
+pub enum Tab {
     /// The processes of this machine.
     Processes,
     /// The locks of a process.
@@ -44,7 +44,7 @@ pub enum Order {
 
 /// What is shown of one row instead of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Page {
+pub enum Detail {
     /// Everything about a lock.
     Lock(LockKey),
     /// The history and the stack of a thread, as lines that were read when the page was opened.
@@ -93,20 +93,20 @@ pub enum Request {
 #[derive(Debug, Default)]
 pub struct State {
     /// The processes of this machine; `None` before they were looked at.
-    pub machine: Option<Machine>,
+    pub machine: Option<ProcessTable>,
     /// The pictures of the last minutes, the oldest first.
     pub pictures: VecDeque<Rc<Picture>>,
     bytes: usize,
     /// What has moved since the last picture, if that takes long to make.
-    pub pulse: Option<Pulse>,
+    pub update: Option<Update>,
     /// The picture that is shown while the screen is frozen, and how many later ones there are of it.
     frozen: Option<Rc<Picture>>,
     /// What is listed.
-    pub view: View,
+    pub tab: Tab,
     /// In which order.
     pub order: Order,
     /// What is shown instead of the list, the last one on top.
-    pub pages: Vec<Page>,
+    pub pages: Vec<Detail>,
     /// The row that is chosen, by its position in the list.
     pub at: usize,
     lock: Option<LockKey>,
@@ -132,7 +132,7 @@ impl State {
     pub fn add(&mut self, picture: Picture) {
         self.bytes += picture.bytes();
         let taken_ns = picture.taken_ns;
-        self.pulse = None;
+        self.update = None;
         self.pictures.push_back(Rc::new(picture));
         while self.pictures.len() > 1
             && (self.bytes > HISTORY_MAX_BYTES
@@ -146,8 +146,8 @@ impl State {
     /// Takes what was read of a thread, if its page is still open.
     pub fn add_thread(&mut self, key: ThreadKey, lines: Vec<String>) {
         for page in &mut self.pages {
-            if matches!(page, Page::Thread(of, _) if *of == key) {
-                *page = Page::Thread(key, Some(lines));
+            if matches!(page, Detail::Thread(of, _) if *of == key) {
+                *page = Detail::Thread(key, Some(lines));
                 return;
             }
         }
@@ -162,7 +162,7 @@ impl State {
     pub fn clear(&mut self) {
         self.pictures.clear();
         self.pages.clear();
-        (self.bytes, self.pulse, self.frozen, self.filter, self.ended) = (0, None, None, None, None);
+        (self.bytes, self.update, self.frozen, self.filter, self.ended) = (0, None, None, None, None);
         (self.lock, self.thread, self.at, self.scroll) = (None, None, 0, 0);
     }
 
@@ -172,9 +172,9 @@ impl State {
     }
 
     /// What has moved since the picture that is shown; `None` if that is not the last one, or final.
-    pub fn present(&self) -> Option<&Pulse> {
+    pub fn present(&self) -> Option<&Update> {
         let is_last = self.frozen.is_none() && self.ended.is_none();
-        self.pulse.as_ref().filter(|_| is_last && !self.pictures.back().is_some_and(|last| last.is_final))
+        self.update.as_ref().filter(|_| is_last && !self.pictures.back().is_some_and(|last| last.is_final))
     }
 
     /// If the screen is frozen: how long before the newest picture that of the screen was taken, ns.
@@ -208,7 +208,7 @@ impl State {
         match self.order {
             Order::Hurt => {}
             Order::Amount => threads.sort_by_key(|thread| {
-                Reverse(self.present().map_or(thread.advanced, |pulse| pulse.advanced(thread)))
+                Reverse(self.present().map_or(thread.advanced, |update| update.advanced(thread)))
             }),
             Order::Name => threads.sort_by(|one, other| one.name.cmp(&other.name)),
         }
@@ -237,10 +237,10 @@ impl State {
         }
         match input {
             Input::Character('q') => return Some(Request::Quit),
-            Input::Character('?') if self.pages.last() != Some(&Page::Help) => self.open(Page::Help),
+            Input::Character('?') if self.pages.last() != Some(&Detail::Help) => self.open(Detail::Help),
             Input::Escape | Input::Backspace => self.leave(),
             Input::Enter | Input::Character('h') => return self.enter(),
-            Input::Character('w' | 'R') if self.view == View::Processes => self.want_process(),
+            Input::Character('w' | 'R') if self.tab == Tab::Processes => self.want_process(),
             Input::Character('w') => return Some(Request::Save),
             Input::Character('R') => return Some(Request::Report),
             Input::Character('r') => return self.pages.last().and_then(reread),
@@ -249,22 +249,22 @@ impl State {
             Input::Right => self.step(1),
             Input::Character('/') => self.typing = Some(String::new()),
             Input::Character('s') => self.next_order(),
-            Input::Tab => self.show(match self.view {
-                View::Locks => View::Threads,
-                View::Threads => View::Findings,
-                View::Findings => View::Locks,
-                View::Processes => View::Processes,
+            Input::Tab => self.show(match self.tab {
+                Tab::Locks => Tab::Threads,
+                Tab::Threads => Tab::Findings,
+                Tab::Findings => Tab::Locks,
+                Tab::Processes => Tab::Processes,
             }),
-            Input::Character('1') => self.show(View::Locks),
-            Input::Character('2') => self.show(View::Threads),
-            Input::Character('3') => self.show(View::Findings),
+            Input::Character('1') => self.show(Tab::Locks),
+            Input::Character('2') => self.show(Tab::Threads),
+            Input::Character('3') => self.show(Tab::Findings),
             Input::Click(line) => self.click(line),
             other => self.go(other),
         }
         None
     }
 
-    fn open(&mut self, page: Page) {
+    fn open(&mut self, page: Detail) {
         self.pages.push(page);
         self.scroll = 0;
     }
@@ -275,19 +275,19 @@ impl State {
         if self.pages.pop().is_some() {
             return;
         }
-        if self.filter.take().is_none() && self.has_processes && self.view != View::Processes {
-            self.view = View::Processes;
+        if self.filter.take().is_none() && self.has_processes && self.tab != Tab::Processes {
+            self.tab = Tab::Processes;
             self.at = 0;
         }
         self.find_selected();
     }
 
-    fn show(&mut self, view: View) {
-        if self.view == View::Processes {
+    fn show(&mut self, view: Tab) {
+        if self.tab == Tab::Processes {
             return self.want_process();
         }
         self.pages.clear();
-        (self.view, self.at, self.scroll) = (view, 0, 0);
+        (self.tab, self.at, self.scroll) = (view, 0, 0);
         self.find_selected();
     }
 
@@ -306,8 +306,8 @@ impl State {
 
     /// From a process to its locks, from a lock to its page, from there to its holder.
     fn enter(&mut self) -> Option<Request> {
-        let thread = match (self.pages.last(), self.view) {
-            (Some(&Page::Lock(key)), _) => {
+        let thread = match (self.pages.last(), self.tab) {
+            (Some(&Detail::Lock(key)), _) => {
                 let lock = self.picture()?.locks.iter().find(|lock| lock.key == key);
                 let holder = lock.and_then(|lock| lock.holder);
                 if holder.is_none() {
@@ -315,18 +315,18 @@ impl State {
                 }
                 holder?
             }
-            (Some(_), _) | (None, View::Findings) => return None,
-            (None, View::Processes) => {
+            (Some(_), _) | (None, Tab::Findings) => return None,
+            (None, Tab::Processes) => {
                 return self.processes().get(self.at).map(|row| Request::Process(row.name.clone()));
             }
-            (None, View::Locks) => {
+            (None, Tab::Locks) => {
                 let key = self.locks().get(self.at)?.key;
-                self.open(Page::Lock(key));
+                self.open(Detail::Lock(key));
                 return None;
             }
-            (None, View::Threads) => self.threads().get(self.at)?.key,
+            (None, Tab::Threads) => self.threads().get(self.at)?.key,
         };
-        self.open(Page::Thread(thread, None));
+        self.open(Detail::Thread(thread, None));
         Some(Request::Thread(thread))
     }
 
@@ -378,7 +378,7 @@ impl State {
         let Some(row) = line.checked_sub(first_line).map(usize::from).filter(|&row| row < rows) else {
             return;
         };
-        if self.pages.is_empty() && self.view != View::Findings {
+        if self.pages.is_empty() && self.tab != Tab::Findings {
             let at = self.first_row() + row;
             if at < self.len() {
                 self.select(at);
@@ -393,11 +393,11 @@ impl State {
     }
 
     fn len(&self) -> usize {
-        match self.view {
-            View::Processes => self.processes().len(),
-            View::Locks => self.locks().len(),
-            View::Threads => self.threads().len(),
-            View::Findings => 0,
+        match self.tab {
+            Tab::Processes => self.processes().len(),
+            Tab::Locks => self.locks().len(),
+            Tab::Threads => self.threads().len(),
+            Tab::Findings => 0,
         }
     }
 
@@ -412,7 +412,7 @@ impl State {
             Input::End => isize::MAX,
             _ => return,
         };
-        if !self.pages.is_empty() || self.view == View::Findings {
+        if !self.pages.is_empty() || self.tab == Tab::Findings {
             self.scroll = self.scroll.saturating_add_signed(by);
             return;
         }
@@ -422,28 +422,28 @@ impl State {
 
     fn select(&mut self, at: usize) {
         self.at = at;
-        match self.view {
-            View::Locks => self.lock = self.locks().get(at).map(|row| row.key),
-            View::Threads => self.thread = self.threads().get(at).map(|row| row.key),
-            View::Processes | View::Findings => {}
+        match self.tab {
+            Tab::Locks => self.lock = self.locks().get(at).map(|row| row.key),
+            Tab::Threads => self.thread = self.threads().get(at).map(|row| row.key),
+            Tab::Processes | Tab::Findings => {}
         }
     }
 
     /// The chosen row stays the same lock or thread, wherever it is listed. If it is gone, the position stays.
     fn find_selected(&mut self) {
-        let found = match self.view {
-            View::Locks => self.lock.and_then(|key| self.locks().iter().position(|row| row.key == key)),
-            View::Threads => self.thread.and_then(|key| self.threads().iter().position(|row| row.key == key)),
-            View::Processes | View::Findings => None,
+        let found = match self.tab {
+            Tab::Locks => self.lock.and_then(|key| self.locks().iter().position(|row| row.key == key)),
+            Tab::Threads => self.thread.and_then(|key| self.threads().iter().position(|row| row.key == key)),
+            Tab::Processes | Tab::Findings => None,
         };
         self.at = found.unwrap_or(self.at).min(self.len().saturating_sub(1));
     }
 }
 
 /// What is read again of a page that does not change by itself.
-fn reread(page: &Page) -> Option<Request> {
+fn reread(page: &Detail) -> Option<Request> {
     match page {
-        Page::Thread(key, _) => Some(Request::Thread(*key)),
-        Page::Lock(_) | Page::Help => None,
+        Detail::Thread(key, _) => Some(Request::Thread(*key)),
+        Detail::Lock(_) | Detail::Help => None,
     }
 }

@@ -39,7 +39,7 @@ fn deadlock() -> Ring {
     Ring { lock_names, calls: vec![call], ..ring }
 }
 
-/// What a reader is told of the parts that are written once.
+/// What a reader is log of the parts that are written once.
 fn facts(snapshot: &Snapshot) -> String {
     let header = snapshot.header.as_ref().unwrap();
     let mut names: Vec<_> = snapshot.lock_names.iter().collect();

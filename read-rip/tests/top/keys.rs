@@ -1,6 +1,6 @@
 //! What keys do to the state, without a terminal.
 
-use read_rip::top::{Input, Page, Request, State, View};
+use read_rip::top::{Detail, Input, Request, State, Tab};
 use read_rip_report::ThreadKey;
 
 use crate::scene::{SECOND_NS, lock, picture, screen, state};
@@ -39,7 +39,7 @@ fn from_a_lock_the_way_leads_to_its_holder_and_back() {
     assert!(screen(&mut state, 80, 24).iter().any(|line| line == "the stack"));
     assert_eq!(state.input(Input::Character('r')), Some(Request::Thread(holder)));
     state.input(Input::Escape);
-    assert!(matches!(state.pages[..], [Page::Lock(_)]));
+    assert!(matches!(state.pages[..], [Detail::Lock(_)]));
     state.input(Input::Escape);
     assert!(state.pages.is_empty());
 }
@@ -58,7 +58,7 @@ fn a_copy_and_a_page_are_of_a_process_and_not_of_the_list_of_processes() {
     for (key, request) in [('w', Request::Save), ('R', Request::Report)] {
         let mut state = state();
         assert_eq!(state.input(Input::Character(key)), Some(request));
-        state.view = View::Processes;
+        state.tab = Tab::Processes;
         assert_eq!(state.input(Input::Character(key)), None);
         assert_eq!(state.message, "choose a process first");
     }

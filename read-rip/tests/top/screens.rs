@@ -3,9 +3,9 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
-use read_rip::top::{Beat, Colours, Input, Pulse, State, View, draw};
+use read_rip::top::{Colours, Input, LockUpdate, State, Tab, Update, draw};
 use read_rip_model::locks::Rate;
-use read_rip_report::{LockKey, Machine, ProcessRow, Severity, ThreadKey};
+use read_rip_report::{LockKey, ProcessRow, ProcessTable, Severity, ThreadKey};
 
 use crate::scene::{SECOND_NS, picture, screen, state};
 
@@ -125,21 +125,21 @@ fn what_was_looked_at_and_what_was_not_is_above_the_list_of_processes() {
         text: text.to_owned(),
     };
     let mut state = State::default();
-    state.view = View::Processes;
+    state.tab = Tab::Processes;
     let rows = vec![
         row("bank[4711]", Severity::Proven, "proven deadlock"),
         row("idle[9]", Severity::None, "no findings"),
     ];
-    let looked = [
-        "Looked at 2 processes with 5 threads: 1 has findings.",
+    let examined = [
+        "Examined 2 processes with 5 threads: 1 has findings.",
         "Not looked into: 31 that this user may not read.",
     ];
-    state.machine = Some(Machine { rows, looked: looked.map(str::to_owned).to_vec() });
+    state.machine = Some(ProcessTable { rows, examined: examined.map(str::to_owned).to_vec() });
     let machine = state.machine.take();
     assert!(screen(&mut state, 80, 24)[0].starts_with("reading the processes"), "nothing is known yet");
     state.machine = machine;
     let lines = screen(&mut state, 80, 24);
-    assert_eq!(lines[..2], looked);
+    assert_eq!(lines[..2], examined);
     assert!(lines[3].starts_with("bank[4711]") && lines[3].ends_with("proven deadlock"), "{lines:#?}");
 }
 
@@ -148,8 +148,8 @@ fn what_moved_since_a_picture_is_on_the_screen_and_the_age_of_the_judgement() {
     let mut state = state();
     let lock = |address| LockKey { pid: 7, address };
     let thread = |tid| ThreadKey { pid: 7, tid };
-    let held = |waiters, tid| Beat { waiters, holder: Some(thread(tid)) };
-    state.pulse = Some(Pulse {
+    let held = |waiters, tid| LockUpdate { waiters, holder: Some(thread(tid)) };
+    state.update = Some(Update {
         taken_ns: 112 * SECOND_NS,
         period_ns: Some(SECOND_NS / 4),
         waiting: 4,

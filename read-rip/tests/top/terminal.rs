@@ -126,7 +126,7 @@ fn the_list_of_processes_leads_to_a_stuck_one_and_back() {
     tmux.keys(&["Enter"]);
     tmux.shows("records nothing: ");
     tmux.keys(&["Escape"]);
-    tmux.shows("Looked at ");
+    tmux.shows("Examined ");
 }
 
 #[test]

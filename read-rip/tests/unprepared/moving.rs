@@ -102,7 +102,7 @@ fn what_forged_mutexes_seem_to_prove_names_its_premise() {
         proven.inspect(|it| assert!(it.premises.contains(&Premise::MemoryIntact), "{it:#?}")).count()
     };
     let stuck = Stuck::start(deadlocks(), &["lies"], 2);
-    // Here the lie cannot be told from the truth.
+    // Here the lie cannot be log from the truth.
     read_again_and_again(stuck.0.pid(), 3, |found| assert_eq!(says_whom_it_trusts(found), 1, "{found:#?}"));
     let victim = running("restless-lies");
     read_again_and_again(victim.pid(), setting("READ_RIP_READINGS", 300), |found| {

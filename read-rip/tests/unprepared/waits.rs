@@ -15,7 +15,7 @@ use read_rip_evidence::stacks::Unwinder;
 use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::{Sleep, Task};
 use read_rip_evidence::waits::{
-    Basis, Clue, Doubt, MutexType, Owner, Preference, Protocol, Role, Wait, WaitKind, Waits,
+    Basis, Clue, FutexWait, MutexType, Owner, Preference, Protocol, Role, UnknownOwner, WaitKind, Waits,
 };
 use read_rip_symbols::{FunctionNames, Options};
 
@@ -61,7 +61,7 @@ impl Stuck {
     }
 
     /// What its thread waits for, by these function names.
-    fn wait(&self, frames: &[&str]) -> Wait {
+    fn wait(&self, frames: &[&str]) -> FutexWait {
         let live = self.live();
         let target = live.target().unwrap();
         let memory = live.memory(&target.mappings);
@@ -87,7 +87,7 @@ impl Stuck {
     }
 
     /// What its thread waits for, by its own stack.
-    fn wait_by_stack(&self) -> Wait {
+    fn wait_by_stack(&self) -> FutexWait {
         let frames = self.frames();
         let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
         println!("{frames:?}");
@@ -187,7 +187,7 @@ fn a_static_program_has_the_same_mutexes() {
 #[test]
 fn a_mutex_whose_owner_has_ended_has_no_owner() {
     let stuck = Stuck::start(program(), "abandoned");
-    assert!(matches!(stuck.wait(LOCK).owner, Owner::Unknown(Doubt::NotHere(_))));
+    assert!(matches!(stuck.wait(LOCK).owner, Owner::Unknown(UnknownOwner::NotHere(_))));
     assert_eq!(stuck.wait(&[]).kind, WaitKind::Unknown);
 }
 
@@ -221,7 +221,7 @@ fn a_readers_writer_lock_counts_its_readers() {
         let wait = stuck.wait(frames);
         let kind = WaitKind::ReadWriteLock { readers, preference: Some(preference) };
         assert_eq!((wait.kind, wait.object), (kind, Some(stuck.object)), "{object}");
-        assert_eq!(wait.owner, Owner::Unknown(Doubt::Readers(readers)), "{object}");
+        assert_eq!(wait.owner, Owner::Unknown(UnknownOwner::Readers(readers)), "{object}");
         assert_eq!(stuck.wait(&[]).kind, WaitKind::Unknown, "{object}");
     }
 }
@@ -235,7 +235,12 @@ fn objects_without_an_owner_are_known_by_the_function_and_by_nothing_else() {
         ("condition-later", &["", "pthread_cond_wait@@GLIBC_2.3.2"], condition, Owner::Nobody),
         ("semaphore", &["", "__new_sem_wait_slow64"], WaitKind::Semaphore { value: 0 }, Owner::Nobody),
         ("barrier", &["___pthread_barrier_wait"], WaitKind::Barrier { arrived: Some((1, 3)) }, Owner::Nobody),
-        ("once", &["futex_wait", "__pthread_once_slow"], WaitKind::Once, Owner::Unknown(Doubt::NotStored)),
+        (
+            "once",
+            &["futex_wait", "__pthread_once_slow"],
+            WaitKind::Once,
+            Owner::Unknown(UnknownOwner::NotStored),
+        ),
     ];
     for &(object, frames, kind, owner) in cases {
         let stuck = Stuck::start(program(), object);
@@ -247,7 +252,7 @@ fn objects_without_an_owner_are_known_by_the_function_and_by_nothing_else() {
         assert_eq!((wait.kind, wait.owner, wait.object), (kind, owner, Some(stuck.object)), "{object}");
         assert_eq!(wait.is_timed, object == "condition-timed", "{object}");
         assert_eq!(stuck.wait(&[]).kind, WaitKind::Unknown, "{object}");
-        assert_eq!(stuck.wait(LOCK).owner, Owner::Unknown(Doubt::Senseless), "{object}");
+        assert_eq!(stuck.wait(LOCK).owner, Owner::Unknown(UnknownOwner::Senseless), "{object}");
     }
 }
 
@@ -304,7 +309,7 @@ fn objects_of_musl_are_recognised() {
     let Some(program) = build("stuck-musl", "musl-gcc", &["-static"]) else { return };
     let lock = &["__timedwait_cp", "__timedwait", "__pthread_mutex_timedlock", "__pthread_mutex_lock"];
     let owned = |stuck: &Stuck| Owner::Tid(stuck.owner);
-    let not_stored = Owner::Unknown(Doubt::NotStored);
+    let not_stored = Owner::Unknown(UnknownOwner::NotStored);
 
     let stuck = Stuck::start(&program, "normal");
     for frames in [&lock[..], &[]] {

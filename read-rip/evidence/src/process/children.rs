@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashSet};
 use read_rip_ring::{Header, Slot, SlotState};
 
 use super::liveness::{HIDDEN, Liveness, OTHER_NAMESPACE, of_running, tick_ns};
-use super::look::{Seen, look};
 use super::mapped::{MappedFiles, Recorder, maps};
 use super::observer::observer;
+use super::state::{Seen, look};
 
 const MAY_BE_CHILD: &str =
     "the process is dead, and a process that cannot be looked at here may be a child that it forked";

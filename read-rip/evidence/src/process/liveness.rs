@@ -11,9 +11,9 @@ use procfs::ProcError;
 use procfs::process::{Process, all_processes};
 use read_rip_ring::Header;
 
-use super::look::{Running, Seen, look, look_until};
 use super::mapped::maps;
 use super::observer::{Observer, observer};
+use super::state::{Running, Seen, look, look_until};
 
 /// Whether a process is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Liveness {
         /// Its pid in the reader's PID namespace.
         pid: i32,
         /// Whether it runs, as far as others let it.
-        activity: Activity,
+        control: RunControl,
     },
     /// It was killed, and some of its threads may execute a few more instructions.
     Dying {
@@ -51,7 +51,7 @@ pub enum Liveness {
 
 /// Whether a living process runs, as far as others let it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Activity {
+pub enum RunControl {
     /// Nobody has stopped it.
     #[default]
     Free,
@@ -150,16 +150,16 @@ pub(super) fn of_running(header: &Header, pid: i32, running: &Running) -> Livene
     if is_mapped == Some(false) {
         return Liveness::Replaced { pid };
     }
-    let activity = match running.tracer {
+    let control = match running.tracer {
         Some(by) => {
             let name = Process::new(by).and_then(|tracer| tracer.stat()).map(|stat| stat.comm);
             let name = name.unwrap_or_default();
-            Activity::Traced { by, name, is_stopped: running.is_stopped }
+            RunControl::Traced { by, name, is_stopped: running.is_stopped }
         }
-        None if running.is_stopped => Activity::Stopped,
-        None => Activity::Free,
+        None if running.is_stopped => RunControl::Stopped,
+        None => RunControl::Free,
     };
-    Liveness::Alive { pid, activity }
+    Liveness::Alive { pid, control }
 }
 
 /// Whether a process that started at this time is the one that made the ring; `None` if the times do not compare.

@@ -5,7 +5,7 @@
 //! | file | question |
 //! |---|---|
 //! | `observer` | what can this reader see of the system? |
-//! | `look` | what becomes of the process with this pid? |
+//! | `state` | what becomes of the process with this pid? |
 //! | `liveness` | is the process alive that made a ring? |
 //! | `children`, `mapped` | may a forked child record in it? which processes have it mapped? |
 //! | `find` | where are rings? |
@@ -24,10 +24,10 @@ mod find;
 pub mod live;
 mod liveness;
 mod load;
-mod look;
 mod mapped;
 mod observer;
 mod remove;
+mod state;
 mod thread_name;
 mod unfinished;
 
@@ -38,7 +38,7 @@ pub use find::{
     Found, Unreadable, directories_of_processes, newest_first, rings_in, rings_of_process, unreadable_in,
 };
 pub use liveness::{
-    Activity, Liveness, boottime_in_ring_ns, has_threads, is_of_another_boot, liveness, living_threads,
+    Liveness, RunControl, boottime_in_ring_ns, has_threads, is_of_another_boot, liveness, living_threads,
     settled_liveness,
 };
 pub use load::ready_threads;

@@ -2,13 +2,13 @@
 
 use super::Standings;
 use crate::target::{Call, RunState, Sleep};
-use crate::waits::Wait;
+use crate::waits::FutexWait;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug)]
 pub enum Activity<'a> {
     /// It waits for something in memory.
-    Waits(&'a Wait),
+    Waits(&'a FutexWait),
     /// It sleeps in a system call.
     Calls(Call),
     /// It waits for the kernel to bring a page of memory.

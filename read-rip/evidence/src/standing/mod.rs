@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{Descriptor, Memory, RunState, Sleep, Target, Task, Unstopped};
-use crate::waits::{Clue, Doubt, Owner, Wait, Waits, Worker};
+use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, Waits, Worker};
 
 /// How many functions of a stack may say something about a wait.
 const NAMES_MAX: usize = 32;
@@ -67,7 +67,7 @@ pub struct Standing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<Worker>,
     /// What it waits for, if it sleeps in a futex.
-    pub wait: Option<Wait>,
+    pub wait: Option<FutexWait>,
     /// Whether it stood still between two readings; `None` if there was one. `Some(true)` in a core file.
     pub is_still: Option<bool>,
     /// Whether what it waits for was the same in both readings.
@@ -191,7 +191,7 @@ impl Standings {
 
     /// How many threads sleep at memory that cannot be read.
     pub fn unreadable(&self) -> usize {
-        let is_absent = |wait: &Wait| wait.owner == Owner::Unknown(Doubt::Absent);
+        let is_absent = |wait: &FutexWait| wait.owner == Owner::Unknown(UnknownOwner::Absent);
         self.threads
             .iter()
             .filter(|thread| thread.is_steady && thread.wait.as_ref().is_some_and(is_absent))
@@ -209,7 +209,7 @@ impl Standings {
     }
 
     /// What each thread waits for now, by its index.
-    fn waits(&self, memory: &dyn Memory) -> Vec<Option<Wait>> {
+    fn waits(&self, memory: &dyn Memory) -> Vec<Option<FutexWait>> {
         let waits = Waits::new(&self.target, memory);
         (0..self.threads.len()).map(|thread| waits.of(thread, self.clue(thread))).collect()
     }

@@ -2,7 +2,7 @@
 
 use foldhash::HashSet;
 
-use super::wait::{Doubt, Owner, WaitKind};
+use super::wait::{Owner, UnknownOwner, WaitKind};
 use crate::target::{Architecture, Futex, Memory};
 
 /// The bit of a futex word that says that threads wait: `FUTEX_WAITERS`.
@@ -52,9 +52,9 @@ impl Case<'_> {
     /// The owner that an object names; 0 is none: somebody has acquired it, and has not said so yet.
     pub(super) fn owner(&self, tid: u32) -> Owner {
         match tid {
-            0 => Owner::Unknown(Doubt::Changing),
+            0 => Owner::Unknown(UnknownOwner::Changing),
             tid if self.lives(tid) => Owner::Tid(tid),
-            tid => Owner::Unknown(Doubt::NotHere(tid)),
+            tid => Owner::Unknown(UnknownOwner::NotHere(tid)),
         }
     }
 
@@ -68,7 +68,7 @@ impl Case<'_> {
 
     /// An owner, unless the futex's word is no longer what the call expects.
     pub(super) fn unless_changed(&self, word: u32, owner: Owner) -> Owner {
-        if word == self.futex.expected { owner } else { Owner::Unknown(Doubt::Changing) }
+        if word == self.futex.expected { owner } else { Owner::Unknown(UnknownOwner::Changing) }
     }
 
     /// Whether the object's mark "shared by processes" agrees with the call.

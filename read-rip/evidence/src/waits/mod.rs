@@ -2,7 +2,7 @@
 //!
 //! The kernel says at which address a thread sleeps, and which value it expects there. The function names of its stack
 //! say which lock function it called ([`Clue`]). The memory at the address then says the rest: the kind of a mutex, its
-//! owner, the value of a semaphore. [`Waits`] puts the three together into a [`Wait`].
+//! owner, the value of a semaphore. [`Waits`] puts the three together into a [`FutexWait`].
 //!
 //! This is data in, data out: it reads the target's memory and nothing else, and makes no text. It names no symbols. It
 //! finds no cycles: it says what one thread waits for at one moment.
@@ -14,7 +14,7 @@
 //! * the bytes of an object are read by one call, for all threads that wait for it. The kernel may still copy them
 //!   while a processor changes them: two words of one object can be of two moments. A wait that is the same in two
 //!   readings, by a thread that did not run between them, is not torn;
-//! * the word must be what the call expects. If not, the wait is about to end: [`Doubt::Changing`];
+//! * the word must be what the call expects. If not, the wait is about to end: [`UnknownOwner::Changing`];
 //! * an owner must be a living thread of this process, by its id in its own PID namespace;
 //! * fields that are always zero must be zero, and so on: each file says what it checks;
 //! * what does not pass is *unknown*.
@@ -24,7 +24,7 @@
 //! # Without function names
 //!
 //! Stripped static programs have none. Then only objects count that store an owner and have many bytes to check:
-//! `glibc::mutex` says how likely an error is. [`Wait::basis`] says where the knowledge comes from.
+//! `glibc::mutex` says how likely an error is. [`FutexWait::basis`] says where the knowledge comes from.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -54,7 +54,7 @@ mod wait;
 pub use clue::Clue;
 pub use construct::{Construct, Role};
 pub use executors::Worker;
-pub use wait::{Basis, Doubt, MutexType, Owner, Preference, Protocol, Wait, WaitKind};
+pub use wait::{Basis, FutexWait, MutexType, Owner, Preference, Protocol, UnknownOwner, WaitKind};
 
 use foldhash::HashSet;
 
@@ -96,7 +96,7 @@ impl<'a> Waits<'a> {
     /// Returns what the thread at this index of [`Target::tasks`] waits for, given what its stack says.
     ///
     /// `None` if it does not sleep in a futex, or if that is not known.
-    pub fn of(&self, task: usize, clue: &Clue) -> Option<Wait> {
+    pub fn of(&self, task: usize, clue: &Clue) -> Option<FutexWait> {
         let task = self.target.tasks.get(task)?;
         let Some(Sleep::Call(call)) = task.sleep else { return None };
         let futex = call.futex()?;
@@ -111,7 +111,7 @@ impl<'a> Waits<'a> {
             matches!(kind, WaitKind::Condition { .. })
                 && clue.construct.is_some_and(|construct| construct.role == Role::Lock)
         };
-        let wait = |found: Found, basis| Wait {
+        let wait = |found: Found, basis| FutexWait {
             kind: found.kind,
             object: found.object,
             futex: futex.address,
@@ -134,9 +134,9 @@ impl<'a> Waits<'a> {
         Some(found.unwrap_or_else(|| {
             // The functions may be known, and the bytes senseless.
             let doubt = match clue.primitive {
-                _ if case.memory.u32(futex.address) == Err(Unreadable::Absent) => Doubt::Absent,
-                Some(_) => Doubt::Senseless,
-                None => Doubt::Unrecognised,
+                _ if case.memory.u32(futex.address) == Err(Unreadable::Absent) => UnknownOwner::Absent,
+                Some(_) => UnknownOwner::Senseless,
+                None => UnknownOwner::Unrecognised,
             };
             let kind = WaitKind::Unknown;
             wait(Found { kind, object: None, owner: Owner::Unknown(doubt), is_exclusive: true }, Basis::None)
@@ -186,7 +186,7 @@ fn opaque(case: &Case<'_>, place: Place, is_exclusive: bool) -> Found {
             state.filter(|&state| case.memory.u32(state).is_ok_and(|word| word >> 31 == 1))
         }
     };
-    Found { kind: WaitKind::Opaque, object, owner: Owner::Unknown(Doubt::NotStored), is_exclusive }
+    Found { kind: WaitKind::Opaque, object, owner: Owner::Unknown(UnknownOwner::NotStored), is_exclusive }
 }
 
 /// A futex of the kernel's priority inheritance: the kernel itself keeps the owner's id in the word.

@@ -14,7 +14,7 @@
 
 use super::case::{Case, Found, TID, WAITERS};
 use super::construct::Primitive;
-use super::wait::{Doubt, MutexType, Owner, Protocol, WaitKind};
+use super::wait::{MutexType, Owner, Protocol, UnknownOwner, WaitKind};
 use crate::target::{Architecture, FutexOperation};
 
 /// Bits of a mutex's type.
@@ -39,9 +39,8 @@ pub(super) fn named(case: &Case<'_>, primitive: Primitive) -> Option<Found> {
         Primitive::Condition => Some(without_address(WaitKind::Condition { mutex: None })),
         Primitive::Barrier => Some(without_address(WaitKind::Barrier { arrived: None })),
         Primitive::Semaphore => semaphore(case),
-        Primitive::Once => {
-            (case.futex.expected == 3).then(|| at_futex(case, WaitKind::Once, Doubt::NotStored, false))?
-        }
+        Primitive::Once => (case.futex.expected == 3)
+            .then(|| at_futex(case, WaitKind::Once, UnknownOwner::NotStored, false))?,
         Primitive::Join => join(case),
         Primitive::LibraryLock => library_lock(case),
         Primitive::Guard | Primitive::Opaque { .. } => None,
@@ -52,7 +51,7 @@ pub(super) fn named(case: &Case<'_>, primitive: Primitive) -> Option<Found> {
 pub(super) fn unnamed(case: &Case<'_>) -> Option<Found> {
     mutex(case).filter(|found| match found.owner {
         Owner::Tid(_) => true,
-        Owner::Unknown(Doubt::NotStored) => has_zeros_of_normal_mutex(case),
+        Owner::Unknown(UnknownOwner::NotStored) => has_zeros_of_normal_mutex(case),
         Owner::Nobody | Owner::Unknown(_) => false,
     })
 }
@@ -77,7 +76,7 @@ fn mutex(case: &Case<'_>) -> Option<Found> {
     let is_anonymous = kind & (TYPE | ROBUST | INHERIT) == 0;
     let owner = if is_anonymous {
         (case.futex.expected == NORMAL_LOCKED | WAITERS).then_some(())?;
-        case.unless_changed(word, Owner::Unknown(Doubt::NotStored))
+        case.unless_changed(word, Owner::Unknown(UnknownOwner::NotStored))
     } else if is_inheriting {
         case.owner_in_word(word)
     } else {
@@ -101,7 +100,8 @@ fn rwlock(case: &Case<'_>, is_exclusive: bool) -> Option<Found> {
     let held = case.futex.expected & WRITER;
     let is_valid = case.futex.expected & WAITERS != 0 && held != 0 && (1..1 << 22).contains(&waiters);
     let is_possible = is_exclusive || held == WRITER;
-    let (readers, doubt) = if held == WRITER { (0, Doubt::NotStored) } else { (held, Doubt::Readers(held)) };
+    let (readers, doubt) =
+        if held == WRITER { (0, UnknownOwner::NotStored) } else { (held, UnknownOwner::Readers(held)) };
     (is_valid && is_possible).then(|| Found {
         kind: WaitKind::ReadWriteLock { readers, preference: None },
         object: Some(object),
@@ -134,11 +134,11 @@ fn library_lock(case: &Case<'_>) -> Option<Found> {
     }
     // The highest bit says that somebody waits. Before 1.1.20, it was the number 1.
     let is_valid = case.futex.expected & WAITERS != 0 || case.futex.expected == 1;
-    is_valid.then(|| at_futex(case, WaitKind::LibraryLock, Doubt::NotStored, true))?
+    is_valid.then(|| at_futex(case, WaitKind::LibraryLock, UnknownOwner::NotStored, true))?
 }
 
 /// An object at the futex's address, without an owner.
-fn at_futex(case: &Case<'_>, kind: WaitKind, doubt: Doubt, is_exclusive: bool) -> Option<Found> {
+fn at_futex(case: &Case<'_>, kind: WaitKind, doubt: UnknownOwner, is_exclusive: bool) -> Option<Found> {
     let object = case.object_at(0)?;
     let [word] = case.words(object)?;
     let owner = case.unless_changed(word, Owner::Unknown(doubt));

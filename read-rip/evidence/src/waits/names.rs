@@ -163,7 +163,7 @@ const OBJECTS: &[Object] = &[
     read_lock("absl::*Mutex::lock_shared*", Elsewhere, "absl::Mutex"),
     other("absl::*Mutex::Await*", Elsewhere, "absl::Mutex", Role::Condition),
     lock("absl::*Mutex::*ock*", Elsewhere, "absl::Mutex"),
-    other("absl::*CondVar::Wait*", Elsewhere, "absl::CondVar", Role::Condition),
+    other("absl::*CondVar::FutexWait*", Elsewhere, "absl::CondVar", Role::Condition),
     other("std::*atomic_futex_unsigned*", AtFutex, "std::future", Role::Park),
     other("std::*atomic_wait*", Elsewhere, "std::atomic::wait", Role::Park),
     other("std::*platform_wait*", AtFutex, "std::atomic::wait", Role::Park),
@@ -455,7 +455,7 @@ mod tests {
         ),
         (
             &[
-                "absl::lts_20230125::synchronization_internal::FutexWaiter::Wait(int)",
+                "absl::lts_20230125::synchronization_internal::FutexWaiter::FutexWait(int)",
                 "absl::lts_20230125::Mutex::LockSlow(absl::MuHow, int)",
             ],
             "absl::Mutex",

@@ -6,7 +6,7 @@
 //! literal on its own stack (glibc: `__pthread_mutex_lock_full`; musl: `pthread_mutex_timedlock_pi`).
 
 use super::case::{Case, Found};
-use super::wait::{Doubt, Owner, WaitKind};
+use super::wait::{Owner, UnknownOwner, WaitKind};
 use crate::target::FutexOperation;
 
 /// The function that sleeps has a frame that is smaller.
@@ -20,7 +20,7 @@ pub(super) fn refused(case: &Case<'_>, sp: u64) -> Option<Found> {
     (is_own_word && is_wait && word == 0).then_some(Found {
         kind: WaitKind::Refused,
         object: Some(case.futex.address),
-        owner: Owner::Unknown(Doubt::NotStored),
+        owner: Owner::Unknown(UnknownOwner::NotStored),
         is_exclusive: true,
     })
 }

@@ -18,7 +18,14 @@ const WAIT_UNTIL: u64 = 0x189;
 const OBJECT: u64 = 0x7000_0000;
 
 /// What a thread of a target waits for that has these words at `OBJECT`, and waits at an offset for a value.
-fn wait_at(words: &[u32], offset: u64, operation: u64, value: u32, frames: &[&str], library: &str) -> Wait {
+fn wait_at(
+    words: &[u32],
+    offset: u64,
+    operation: u64,
+    value: u32,
+    frames: &[&str],
+    library: &str,
+) -> FutexWait {
     let mut memory = Pieces::default();
     memory.put(OBJECT, words);
     let mut target = target(&TIDS, [OBJECT + offset, operation, u64::from(value), 0]);
@@ -27,12 +34,12 @@ fn wait_at(words: &[u32], offset: u64, operation: u64, value: u32, frames: &[&st
 }
 
 /// The same in a program of glibc.
-fn glibc(words: &[u32], offset: u64, operation: u64, value: u32, frames: &[&str]) -> Wait {
+fn glibc(words: &[u32], offset: u64, operation: u64, value: u32, frames: &[&str]) -> FutexWait {
     wait_at(words, offset, operation, value, frames, "/lib64/libc.so.6")
 }
 
 /// The same in a program of musl.
-fn musl(words: &[u32], offset: u64, operation: u64, value: u32, frames: &[&str]) -> Wait {
+fn musl(words: &[u32], offset: u64, operation: u64, value: u32, frames: &[&str]) -> FutexWait {
     wait_at(words, offset, operation, value, frames, "/lib/ld-musl-x86_64.so.1")
 }
 
@@ -43,7 +50,7 @@ fn mutex(kind: u32) -> [u32; 10] {
     [2, 0, 502, 1, kind, 0, 0, 0, 0, 0]
 }
 
-fn mutex_kind(wait: &Wait) -> (MutexType, bool, Protocol) {
+fn mutex_kind(wait: &FutexWait) -> (MutexType, bool, Protocol) {
     let WaitKind::Mutex { of_type, is_robust, protocol, .. } = wait.kind else { panic!("{wait:?}") };
     (of_type, is_robust, protocol)
 }
@@ -98,14 +105,21 @@ fn a_forged_mutex_gets_no_owner() {
     let mut foreign = mutex(0);
     foreign[2] = 1;
     assert_eq!(glibc(&foreign, 0, PRIVATE_WAIT, 2, &[]).kind, WaitKind::Unknown);
-    assert_eq!(glibc(&foreign, 0, PRIVATE_WAIT, 2, LOCK).owner, Owner::Unknown(Doubt::NotHere(1)));
+    assert_eq!(glibc(&foreign, 0, PRIVATE_WAIT, 2, LOCK).owner, Owner::Unknown(UnknownOwner::NotHere(1)));
     // The reader's own number for a thread is not the target's.
     foreign[2] = 100_502;
-    assert_eq!(glibc(&foreign, 0, PRIVATE_WAIT, 2, LOCK).owner, Owner::Unknown(Doubt::NotHere(100_502)));
+    assert_eq!(
+        glibc(&foreign, 0, PRIVATE_WAIT, 2, LOCK).owner,
+        Owner::Unknown(UnknownOwner::NotHere(100_502))
+    );
 
     for bad in [4, 8, 96, 768, 0x1_0000] {
         let wait = glibc(&mutex(bad), 0, PRIVATE_WAIT, 2, LOCK);
-        assert_eq!((wait.kind, wait.owner), (WaitKind::Unknown, Owner::Unknown(Doubt::Senseless)), "{bad}");
+        assert_eq!(
+            (wait.kind, wait.owner),
+            (WaitKind::Unknown, Owner::Unknown(UnknownOwner::Senseless)),
+            "{bad}"
+        );
         assert_eq!(wait.construct.unwrap().name, "pthread mutex");
     }
     // The words that a normal mutex does not use.
@@ -114,7 +128,7 @@ fn a_forged_mutex_gets_no_owner() {
         words[word] = 7;
         assert_eq!(
             glibc(&words, 0, PRIVATE_WAIT, 2, &[]).owner,
-            Owner::Unknown(Doubt::Unrecognised),
+            Owner::Unknown(UnknownOwner::Unrecognised),
             "{word}"
         );
     }
@@ -127,7 +141,7 @@ fn a_mutex_that_changes_has_no_owner() {
     let just_taken = [2, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     for words in [free, just_taken] {
         let wait = glibc(&words, 0, PRIVATE_WAIT, 2, LOCK);
-        assert_eq!((wait.owner, wait.object), (Owner::Unknown(Doubt::Changing), Some(OBJECT)));
+        assert_eq!((wait.owner, wait.object), (Owner::Unknown(UnknownOwner::Changing), Some(OBJECT)));
         assert_eq!(glibc(&words, 0, PRIVATE_WAIT, 2, &[]).kind, WaitKind::Unknown);
     }
 }
@@ -139,7 +153,7 @@ fn a_thread_that_has_ended_owns_nothing() {
     let mut target = target(&TIDS, [OBJECT, PRIVATE_WAIT, 2, 0x1234]);
     target.tasks[1].state = RunState::Zombie;
     let wait = Waits::new(&target, &memory).of(0, &Clue::of(LOCK)).unwrap();
-    assert_eq!((wait.owner, wait.is_timed), (Owner::Unknown(Doubt::NotHere(502)), true));
+    assert_eq!((wait.owner, wait.is_timed), (Owner::Unknown(UnknownOwner::NotHere(502)), true));
 }
 
 const READ: &[&str] = &["", "pthread_rwlock_rdlock"];
@@ -166,7 +180,7 @@ fn a_readers_writer_lock_since_2_25() {
     for (offset, value, frames) in [(8, 2, WRITE), (0, 0x16, READ)] {
         let wait = glibc(&words, offset, WAIT_UNTIL, value, frames);
         assert_eq!((wait.kind, wait.object), (kind, Some(OBJECT)));
-        assert_eq!(wait.owner, Owner::Unknown(Doubt::Readers(2)));
+        assert_eq!(wait.owner, Owner::Unknown(UnknownOwner::Readers(2)));
         assert_eq!(glibc(&words, offset, WAIT_UNTIL, value, &[]).kind, WaitKind::Unknown);
     }
 }
@@ -181,7 +195,7 @@ fn a_readers_writer_lock_before_2_25() {
     }
     let words = [0, 3, 5, 9, 0, 1, 0, 128, 0, 0, 0, 0, 1, 0];
     let wait = glibc(&words, 12, SHARED_WAIT, 9, WRITE);
-    assert_eq!(wait.owner, Owner::Unknown(Doubt::Readers(3)));
+    assert_eq!(wait.owner, Owner::Unknown(UnknownOwner::Readers(3)));
     let preference = Some(Preference::WritersInName);
     assert_eq!(wait.kind, WaitKind::ReadWriteLock { readers: 3, preference });
 }
@@ -216,7 +230,7 @@ fn the_layouts_of_a_condition_variable_are_told_apart() {
 #[test]
 fn the_layouts_of_semaphores_and_barriers_are_told_apart() {
     let semaphore = |words: &[u32], operation| glibc(words, 0, operation, 0, &["", "sem_wait"]);
-    let value = |wait: Wait| (wait.kind, wait.object);
+    let value = |wait: FutexWait| (wait.kind, wait.object);
     let zero = (WaitKind::Semaphore { value: 0 }, Some(OBJECT));
     assert_eq!(value(semaphore(&[0, 1, 0, 0], WAIT_UNTIL)), zero); // since 2.21
     assert_eq!(value(semaphore(&[0, 2, 128, 0], 0x109)), zero);
@@ -236,7 +250,7 @@ fn the_layouts_of_semaphores_and_barriers_are_told_apart() {
 #[test]
 fn initialisations_are_recognised_by_their_functions() {
     let once = glibc(&[1 | 4 << 2], 0, PRIVATE_WAIT, 1 | 4 << 2, &["", "__pthread_once_slow"]);
-    assert_eq!((once.kind, once.owner), (WaitKind::Once, Owner::Unknown(Doubt::NotStored)));
+    assert_eq!((once.kind, once.owner), (WaitKind::Once, Owner::Unknown(UnknownOwner::NotStored)));
     let guard = glibc(&[0x1_0100], 0, SHARED_WAIT, 0x1_0100, &["syscall", "__cxa_guard_acquire"]);
     assert_eq!((guard.kind, guard.construct.unwrap().role), (WaitKind::Once, Role::Initialisation));
 }
@@ -274,7 +288,7 @@ fn a_streams_owner_is_found_through_its_thread_structure() {
     }
     use crate::target::Architecture::Aarch64;
     let wait = glibc(&[2, 0, 0, 0], 0, PRIVATE_WAIT, 2, &["__lll_lock_wait_private", "malloc"]);
-    assert_eq!((wait.kind, wait.owner), (WaitKind::LibraryLock, Owner::Unknown(Doubt::NotStored)));
+    assert_eq!((wait.kind, wait.owner), (WaitKind::LibraryLock, Owner::Unknown(UnknownOwner::NotStored)));
     assert_eq!(wait.construct.unwrap().role, Role::Allocator);
 }
 
@@ -284,7 +298,7 @@ fn a_normal_mutex_of_musl_is_known_by_its_zeros_alone_and_has_no_owner() {
     let wait = |words: &[u32], operation| musl(words, 4, operation, 0x8000_0010, &[]);
     let found = wait(&sound, PRIVATE_WAIT);
     assert!(matches!(found.kind, WaitKind::Mutex { of_type: MutexType::Normal, is_shared: false, .. }));
-    let expected = (Owner::Unknown(Doubt::NotStored), Some(OBJECT), Basis::Bytes);
+    let expected = (Owner::Unknown(UnknownOwner::NotStored), Some(OBJECT), Basis::Bytes);
     assert_eq!((found.owner, found.object, found.basis), expected);
     for at in 0..sound.len() {
         for word in [0, 1, 5, 0x10, u32::MAX] {
@@ -302,14 +316,14 @@ fn a_normal_mutex_of_musl_is_known_by_its_zeros_alone_and_has_no_owner() {
 fn objects_of_musl() {
     let lock = &["__timedwait", "__pthread_mutex_timedlock", "__pthread_mutex_lock"];
     let normal = musl(&[0, 0x8000_0010, 1], 4, PRIVATE_WAIT, 0x8000_0010, lock);
-    assert_eq!((normal.owner, normal.object), (Owner::Unknown(Doubt::NotStored), Some(OBJECT)));
+    assert_eq!((normal.owner, normal.object), (Owner::Unknown(UnknownOwner::NotStored), Some(OBJECT)));
     for frames in [&lock[..], &[]] {
         let recursive = musl(&[1, 0x8000_01f6, 1], 4, PRIVATE_WAIT, 0x8000_01f6, frames);
         assert_eq!((mutex_kind(&recursive).0, recursive.owner), (MutexType::Recursive, Owner::Tid(502)));
     }
     let rwlock =
         musl(&[u32::MAX, 1, 0], 0, PRIVATE_WAIT, u32::MAX, &["__timedwait", "__pthread_rwlock_timedrdlock"]);
-    assert_eq!(rwlock.owner, Owner::Unknown(Doubt::NotStored));
+    assert_eq!(rwlock.owner, Owner::Unknown(UnknownOwner::NotStored));
     let stream = musl(&[0x4000_01f6], 0, PRIVATE_WAIT, 0x4000_01f6, &["__futexwait", "__lockfile", "fputs"]);
     assert_eq!((stream.kind, stream.owner), (WaitKind::LibraryLock, Owner::Tid(502)));
     // In a static program, both libraries are possible. This is a mutex of musl, and nothing of glibc.
@@ -320,7 +334,7 @@ fn objects_of_musl() {
 #[test]
 fn locks_without_an_owner_are_known_by_their_functions() {
     let mutex = glibc(&[2, 0], 0, PRIVATE_WAIT, 2, &["std::sys::sync::mutex::futex::Mutex::lock_contended"]);
-    assert_eq!((mutex.kind, mutex.owner), (WaitKind::Opaque, Owner::Unknown(Doubt::NotStored)));
+    assert_eq!((mutex.kind, mutex.owner), (WaitKind::Opaque, Owner::Unknown(UnknownOwner::NotStored)));
     assert_eq!((mutex.object, mutex.construct.unwrap().name), (Some(OBJECT), "std::sync::Mutex"));
     // A writer of a std::sync::RwLock waits at its second word. The first one says that a writer waits.
     let write = &["std::sys::sync::rwlock::futex::RwLock::write_contended"];

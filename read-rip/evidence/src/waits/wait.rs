@@ -8,7 +8,7 @@ use super::construct::Construct;
 ///
 /// Two readings of one wait are equal if nothing has changed that matters: counts of other waiters are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wait {
+pub struct FutexWait {
     /// What kind of object it is.
     pub kind: WaitKind,
     /// The address of the object; `None` if it is not known. It can differ from the futex's.
@@ -29,7 +29,7 @@ pub struct Wait {
     pub construct: Option<Construct>,
 }
 
-impl Wait {
+impl FutexWait {
     /// The address that stands for the object: its own, or that of the futex if its own is not known.
     pub fn address(&self) -> u64 {
         self.object.unwrap_or(self.futex)
@@ -84,7 +84,7 @@ pub enum WaitKind {
     /// because its owner has ended. Nothing wakes the thread but its time limit. Which mutex it is is not known; the
     /// object is a word on the thread's own stack.
     Refused,
-    /// An object of another library or language: see [`Wait::construct`].
+    /// An object of another library or language: see [`FutexWait::construct`].
     Opaque,
     /// Not known.
     Unknown,
@@ -133,12 +133,12 @@ pub enum Owner {
     /// Nobody: such an object has no owner, or its owner has died and the next one may take it.
     Nobody,
     /// Somebody, and it is not known who.
-    Unknown(Doubt),
+    Unknown(UnknownOwner),
 }
 
 /// Why an owner is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Doubt {
+pub enum UnknownOwner {
     /// Objects of this kind do not store who has them.
     NotStored,
     /// This many readers have it, and which ones is not stored.

@@ -132,9 +132,11 @@ pub(super) fn event(
     common(&mut out, class, owner, moment, place, (event.pc, event.sequence));
     let location = locations.get(*location);
     let operand = |of: OperandType| locations.operand(slot, event, of);
-    let said = log::kind_of(slot, event, locations, when.time_ns, now_ns);
+    let logged = log::kind_of(slot, event, locations, when.time_ns, now_ns);
     let text = |out: &mut Bytes<'_>| {
-        out.text(&said.map_or_else(String::new, |said| log::text(said, slot, event, location, locations)));
+        out.text(
+            &logged.map_or_else(String::new, |logged| log::text(logged, slot, event, location, locations)),
+        );
     };
     match class.fields() {
         Fields::Mark => out.text(&labels(location, locations).join("|")),
@@ -150,7 +152,7 @@ pub(super) fn event(
             out.u64(since.unwrap_or(0));
         }
         Fields::Event => {
-            out.text(match said {
+            out.text(match logged {
                 Some(EntryKind::Event(level)) => level_name(level),
                 _ => "",
             });
@@ -159,7 +161,7 @@ pub(super) fn event(
         Fields::SpanBegin => text(&mut out),
         Fields::SpanEnd => {
             text(&mut out);
-            out.u64(match said {
+            out.u64(match logged {
                 Some(EntryKind::End(Some(took_ns))) => took_ns,
                 _ => 0,
             });

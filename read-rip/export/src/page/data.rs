@@ -114,7 +114,7 @@ impl<'a> Data<'a> {
         texts.add(String::new());
         let slices =
             page.timelines.iter().flat_map(|(_, timeline)| kept(timeline)).map(|slice| slice.begin_ns);
-        let events = page.told.entries.iter().filter_map(|entry| entry.at_ns);
+        let events = page.log.entries.iter().filter_map(|entry| entry.at_ns);
         let now_ns = page.names.model.now_ns;
         let origin_ns = slices.chain(events).chain(now_ns).min().unwrap_or(0);
         let since = |ns: u64| exact(ns.saturating_sub(origin_ns));
@@ -133,7 +133,7 @@ impl<'a> Data<'a> {
             locks: locks(page),
             threads: threads(page, &mut texts),
             timelines,
-            events: events_of(&page.told.entries, &since, &mut texts),
+            events: events_of(&page.log.entries, &since, &mut texts),
             spans: spans(page, &mut texts),
             texts: texts.into_all(),
         }
@@ -229,14 +229,14 @@ fn events_of(entries: &[Entry], since: &impl Fn(u64) -> u64, texts: &mut Texts) 
         events.at.push(entry.at_ns.map(since));
         events.word.push(texts.add(entry.word.to_owned()));
         events.thread.push(texts.add(entry.thread.clone()));
-        events.text.push(texts.add(said(entry)));
+        events.text.push(texts.add(logged(entry)));
         events.place.push(texts.add(entry.place.clone()));
     }
     events
 }
 
 /// What an entry says, as `read-rip log` shows it.
-fn said(entry: &Entry) -> String {
+fn logged(entry: &Entry) -> String {
     let channel =
         if entry.channel.is_empty() { String::new() } else { format!("{}: ", printable(&entry.channel)) };
     let took = match (entry.word, entry.took_ns) {
@@ -252,7 +252,7 @@ fn spans(page: &Page<'_>, texts: &mut Texts) -> Vec<SpanRow> {
     let of = |span: &read_rip_model::log::Span| {
         let mut lines = Vec::new();
         let one = std::slice::from_ref(span);
-        let named = (&file as &dyn Fn(&str) -> String, page.told.names_process);
+        let named = (&file as &dyn Fn(&str) -> String, page.log.names_process);
         // A vector can be written.
         let _ = report::spans(&mut lines, one, page.snapshot, named, page.names.model.now_ns);
         SpanRow {
@@ -265,7 +265,7 @@ fn spans(page: &Page<'_>, texts: &mut Texts) -> Vec<SpanRow> {
             lines: report::plain_lines(&lines),
         }
     };
-    page.told.spans.iter().map(of).collect()
+    page.log.spans.iter().map(of).collect()
 }
 
 #[cfg(test)]

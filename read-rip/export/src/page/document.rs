@@ -72,7 +72,7 @@ impl Document<'_, '_> {
     }
 
     fn header(&mut self) -> io::Result<()> {
-        let Page { process, picture, told, .. } = self.page;
+        let Page { process, picture, log, .. } = self.page;
         // The heading names the process again.
         let about = picture.heading.strip_prefix(process.as_str()).unwrap_or(&picture.heading);
         write!(
@@ -92,8 +92,8 @@ impl Document<'_, '_> {
             ("locks", "Locks", Some(picture.locks.len())),
             ("timelines", "Timelines", Some(self.page.timelines.len())),
             ("threads", self.threads_and_tasks(), Some(picture.threads.len())),
-            ("events", "Events", Some(told.entries.len())),
-            ("spans", "Spans", Some(told.spans.len())),
+            ("events", "Events", Some(log.entries.len())),
+            ("spans", "Spans", Some(log.spans.len())),
             ("stacks", "Stacks", Some(self.page.stacks.len())),
             ("remarks", "Not known", Some(self.page.remarks.len())),
             ("about", "About", None),
@@ -353,7 +353,7 @@ impl Document<'_, '_> {
 
     /// The sections that the script fills.
     fn lists(&mut self) -> io::Result<()> {
-        let Page { timelines, timelines_left_out, picture, told, .. } = self.page;
+        let Page { timelines, timelines_left_out, picture, log, .. } = self.page;
         let about = match picture.has_tasks() {
             true => {
                 "Waits, holds and spans with their times, of the threads and tasks that wait for locks, of those that \
@@ -383,11 +383,11 @@ impl Document<'_, '_> {
         let heading = self.threads_and_tasks();
         self.list("threads", heading, about, (picture.threads.len(), "No thread is known."))?;
         self.end()?;
-        let about = "What the program said, of all threads in one order, as read-rip log shows it.";
+        let about = "What the program logged, of all threads in one order, as read-rip log shows it.";
         let nothing = "The record has no events: rip_event! and rip_span! record them.";
-        self.list("events", "Events", about, (told.entries.len(), nothing))?;
-        if told.left_out > 0 {
-            let events = counted(told.left_out as u64, "older event");
+        self.list("events", "Events", about, (log.entries.len(), nothing))?;
+        if log.left_out > 0 {
+            let events = counted(log.left_out as u64, "older event");
             self.paragraph(
                 "more",
                 &format!("{events} left out; the option --events of read-rip report shows more."),
@@ -395,7 +395,7 @@ impl Document<'_, '_> {
         }
         self.end()?;
         let about = "How long spans took, by their name and place, and which are open.";
-        self.list("spans", "Spans", about, (told.spans.len(), "The record has no spans."))?;
+        self.list("spans", "Spans", about, (log.spans.len(), "The record has no spans."))?;
         self.end()
     }
 

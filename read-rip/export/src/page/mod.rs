@@ -56,8 +56,8 @@ pub struct Page<'a> {
     pub timelines: &'a [(ThreadId, Timeline)],
     /// The threads and tasks whose timelines are left out.
     pub timelines_left_out: Vec<ThreadId>,
-    /// What the program said.
-    pub told: &'a Told,
+    /// What the program logged.
+    pub log: &'a Log,
     /// The recorded image.
     pub snapshot: &'a Snapshot,
     /// Stacks: the threads that have one, then a line for each function.
@@ -74,7 +74,7 @@ pub struct Page<'a> {
 
 /// What a program said with events and spans.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Log {
     /// The newest ones, in order.
     pub entries: Vec<Entry>,
     /// How many older ones are left out.

@@ -65,10 +65,10 @@ struct Writer<'w, 'n> {
 ///
 /// Those of `out`.
 pub fn perfetto(out: &mut dyn Write, scene: &Scene<'_>) -> io::Result<()> {
-    let &Scene { program, names, threads, said, contention, .. } = scene;
+    let &Scene { program, names, threads, logged, contention, .. } = scene;
     let locks = lock_uses(threads);
     // The trace processor knows no date before the moment of which it knows both times.
-    let first_ns = bounds(threads, said, names.model.now_ns).map_or(0, |bounds| *bounds.start());
+    let first_ns = bounds(threads, logged, names.model.now_ns).map_or(0, |bounds| *bounds.start());
     let clock = scene.realtime_ns(first_ns).map(|real_ns| (first_ns, real_ns));
     let packets = Packets::new(out, clock)?;
     // Numbers of other tracks are random, so those of two processes must differ in what is not counted.
@@ -111,10 +111,10 @@ pub fn perfetto(out: &mut dyn Write, scene: &Scene<'_>) -> io::Result<()> {
             let lane = if lane == 0 { track } else { writer.lane("overlapping", track, 0)? };
             writer.slices(lane, slices, what)?;
         }
-        for said in of_slot(said, names.model.threads[*id].slot) {
-            if let Some(at_ns) = said.at_ns() {
-                let name = printable(&said.text).into_owned();
-                let place = printable(&said.place).into_owned();
+        for logged in of_slot(logged, names.model.threads[*id].slot) {
+            if let Some(at_ns) = logged.at_ns() {
+                let name = printable(&logged.text).into_owned();
+                let place = printable(&logged.place).into_owned();
                 let what = What { name, place, category: Some(Category::Event), ..What::default() };
                 writer.packets.instant(track, at_ns, what, names)?;
             }

@@ -1,4 +1,4 @@
-//! Packets, one after the other: what is interned, and where it was said first.
+//! Packets, one after the other: what is interned, and where it was logged first.
 //!
 //! It knows nothing of locks. It keeps one packet at a time, and the numbers of what is interned.
 

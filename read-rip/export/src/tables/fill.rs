@@ -22,7 +22,7 @@ use super::rows::{
     EventRow, FindingRow, HoldRow, Key, LockRow, ModuleRow, ProcessRow, SpanRow, TaskRow, ThreadRow, WaitRow,
 };
 use super::schema::{Cell, Moment, Row, Rows};
-use crate::timeline::{Said, SaidKind, Slice, SliceKind, Timeline, of_slot};
+use crate::timeline::{Logged, LoggedKind, Slice, SliceKind, Timeline, of_slot};
 
 /// A record, and what was found in it.
 pub struct Record<'a> {
@@ -30,8 +30,8 @@ pub struct Record<'a> {
     pub key: Key,
     /// The threads and locks.
     pub names: LockNames<'a>,
-    /// What threads said, ordered by slots.
-    pub said: &'a [Said],
+    /// What threads logged, ordered by slots.
+    pub logged: &'a [Logged],
     /// The findings, as `check` reports them.
     pub found: &'a [Finding],
     /// What follows from them.
@@ -119,8 +119,8 @@ impl Filler<'_, '_> {
 
     fn threads(&mut self) -> io::Result<()> {
         for (id, thread) in self.model.threads.iter().enumerate() {
-            let said = of_slot(self.record.said, thread.slot);
-            let timeline = Timeline::of(id, said, self.model);
+            let logged = of_slot(self.record.logged, thread.slot);
+            let timeline = Timeline::of(id, logged, self.model);
             match thread.task.as_deref() {
                 Some(task) => self.task(thread, task)?,
                 None => self.thread(thread)?,
@@ -132,8 +132,8 @@ impl Filler<'_, '_> {
                 }
             }
             self.undated(id)?;
-            for said in said {
-                self.said(thread, said)?;
+            for logged in logged {
+                self.logged(thread, logged)?;
             }
         }
         Ok(())
@@ -222,7 +222,7 @@ impl Filler<'_, '_> {
         match slice.kind {
             SliceKind::Wait(object) => self.wait(id, object, &stretch),
             SliceKind::Hold(lock) => self.hold(id, lock, &stretch),
-            // What the thread said has the place too, and so has the row of a task.
+            // What the thread logged has the place too, and so has the row of a task.
             SliceKind::Span(_) | SliceKind::Task(_) => Ok(()),
         }
     }
@@ -292,17 +292,17 @@ impl Filler<'_, '_> {
         })
     }
 
-    fn said(&mut self, thread: &ThreadLocks, said: &Said) -> io::Result<()> {
+    fn logged(&mut self, thread: &ThreadLocks, logged: &Logged) -> io::Result<()> {
         let name = printable(&thread.name).into_owned();
-        let place = Some(said.place.clone()).filter(|place| !place.is_empty());
-        let (thread_pid, tid, text) = (thread.pid, thread.tid, said.text.clone());
-        let (times, is_open) = match said.kind {
-            SaidKind::Event(at_ns) => {
+        let place = Some(logged.place.clone()).filter(|place| !place.is_empty());
+        let (thread_pid, tid, text) = (thread.pid, thread.tid, logged.text.clone());
+        let (times, is_open) = match logged.kind {
+            LoggedKind::Event(at_ns) => {
                 let at = at_ns.and_then(|ns| self.moment(ns));
                 return self.row(&EventRow { thread_pid, tid, thread: name, text, place, at });
             }
-            SaidKind::Span(times) => (times, false),
-            SaidKind::Open(since_ns) => {
+            LoggedKind::Span(times) => (times, false),
+            LoggedKind::Open(since_ns) => {
                 let now_ns = thread.exited_ns.or(self.model.now_ns);
                 (since_ns.map(|since| (since, now_ns.unwrap_or(since).max(since))), true)
             }

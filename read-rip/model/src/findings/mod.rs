@@ -99,7 +99,7 @@ pub use nested_read::NestedReads;
 pub use never_woken::{NeverWoken, SleeperFact};
 pub use nobody_left::Abandoned;
 pub use remarks::{Advice, Doubt, Premise};
-pub use runtimes::{Runtime, executor};
+pub use runtimes::{ManagedRuntime, executor};
 pub use stall::{Stall, StandingFact};
 pub use starvation::{Overtaken, OvertakenWait};
 pub use starved_runtime::{BusyRuntime, PollFact, ReadyTask, ReadyTasks};

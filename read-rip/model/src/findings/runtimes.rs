@@ -8,7 +8,7 @@ use crate::locks::ThreadLocks;
 
 /// A runtime of a language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Runtime {
+pub struct ManagedRuntime {
     /// How the name of its library begins.
     library: &'static str,
     /// Its locks.
@@ -17,14 +17,14 @@ pub struct Runtime {
     pub tool: &'static str,
 }
 
-const RUNTIMES: [Runtime; 2] = [
-    Runtime { library: "libjvm.", locks: "Java's monitors and locks", tool: "jstack" },
-    Runtime { library: "libcoreclr.", locks: ".NET's monitors", tool: "dotnet-stack report -p" },
+const RUNTIMES: [ManagedRuntime; 2] = [
+    ManagedRuntime { library: "libjvm.", locks: "Java's monitors and locks", tool: "jstack" },
+    ManagedRuntime { library: "libcoreclr.", locks: ".NET's monitors", tool: "dotnet-stack report -p" },
 ];
 
-impl Runtime {
+impl ManagedRuntime {
     /// The runtime among the modules of a process.
-    pub fn of(modules: &[Module]) -> Option<Runtime> {
+    pub fn of(modules: &[Module]) -> Option<ManagedRuntime> {
         let names = || modules.iter().filter_map(|module| module.path.file_name()?.to_str());
         RUNTIMES.into_iter().find(|runtime| names().any(|name| name.starts_with(runtime.library)))
     }

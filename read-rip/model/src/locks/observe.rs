@@ -218,7 +218,7 @@ impl Observer<'_> {
 }
 
 /// The properties of a lock that a thread waits for; `None` if it is no lock.
-fn nature(wait: &read_rip_evidence::waits::Wait) -> Option<Nature> {
+fn nature(wait: &read_rip_evidence::waits::FutexWait) -> Option<Nature> {
     let of = |lock_type, ownership| Nature { lock_type, ownership, is_wrapped: true, ..Nature::default() };
     Some(match wait.kind {
         WaitKind::Mutex { of_type, is_robust, protocol, is_shared } => {
@@ -245,7 +245,7 @@ fn nature(wait: &read_rip_evidence::waits::Wait) -> Option<Nature> {
 }
 
 /// Whether the stack says that a thread wants a lock.
-fn is_lock(wait: &read_rip_evidence::waits::Wait) -> bool {
+fn is_lock(wait: &read_rip_evidence::waits::FutexWait) -> bool {
     wait.construct.is_some_and(|construct| construct.role == Role::Lock)
 }
 
@@ -262,7 +262,7 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
     }
 }
 
-fn of_wait(wait: &read_rip_evidence::waits::Wait) -> Doing {
+fn of_wait(wait: &read_rip_evidence::waits::FutexWait) -> Doing {
     if wait.is_timed {
         return Doing::WaitsOutside;
     }
@@ -291,7 +291,7 @@ fn of_wait(wait: &read_rip_evidence::waits::Wait) -> Doing {
 }
 
 /// A wait for a word of memory, whatever that means to the program.
-fn of_futex(wait: &read_rip_evidence::waits::Wait) -> Doing {
+fn of_futex(wait: &read_rip_evidence::waits::FutexWait) -> Doing {
     if wait.is_private { Doing::WaitsInside } else { Doing::Unknown }
 }
 

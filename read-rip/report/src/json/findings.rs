@@ -17,7 +17,7 @@ use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
 use super::values::{Address, JsonThread, LockLabels, Moment};
 use super::{Json, Line};
-use crate::machine::Looked;
+use crate::machine::Examined;
 use crate::names::LockNames;
 use crate::remarks::Checked;
 
@@ -133,8 +133,8 @@ struct JsonMentions<'a> {
 impl<W: Write> Json<W> {
     /// What `check --all` looked at.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
-    pub fn looked(&mut self, looked: &Looked) -> io::Result<()> {
-        self.line(Line::Looked(looked))
+    pub fn examined(&mut self, examined: &Examined) -> io::Result<()> {
+        self.line(Line::Examined(examined))
     }
 
     /// All findings, and how much was analysed.

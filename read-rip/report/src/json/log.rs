@@ -138,7 +138,7 @@ struct JsonOpen<'a> {
 
 /// What an entry says: its text, the name of its span, its format, its values, and its place.
 #[derive(Debug)]
-pub struct Said<'a> {
+pub struct LogText<'a> {
     /// The text that the program would have written.
     pub text: &'a str,
     /// The name of the span; empty for an event.
@@ -156,7 +156,7 @@ pub struct Said<'a> {
 impl<W: Write> Json<W> {
     /// An event with values, or the beginning or the end of a span.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
-    pub fn entry(&mut self, entry: &Entry, said: &Said<'_>, snapshot: &Snapshot) -> io::Result<()> {
+    pub fn entry(&mut self, entry: &Entry, said: &LogText<'_>, snapshot: &Snapshot) -> io::Result<()> {
         let slot = snapshot.recorded(entry.slot);
         let (after_ns, before_ns) = entry.when.bounds();
         let (kind, level, took_ns) = match entry.kind {

@@ -26,7 +26,7 @@ mod writer;
 use serde::Serialize;
 
 pub use location::kind_name;
-pub use log::Said;
+pub use log::LogText;
 pub use ring::{clock_level_name, process_state_name};
 pub use tasks::{task_kind_name, task_state_name};
 pub use threads::thread_state_name;
@@ -52,7 +52,7 @@ enum Line<'a> {
     Lock(locks::Lock<'a>),
     Finding(findings::JsonFinding<'a>),
     Checked(findings::JsonChecked<'a>),
-    Looked(&'a crate::Looked),
+    Examined(&'a crate::Examined),
     Problem(ring::Problem<'a>),
     Removed(ring::Removed<'a>),
     Core(standing::JsonCore<'a>),

@@ -15,7 +15,7 @@ use super::Rounds;
 use super::recorder::Recorder;
 use crate::app::error::AppError;
 use crate::app::output::{ERROR, SOUND, remark};
-use crate::app::rings::{is_of_program, look_everywhere};
+use crate::app::rings::{is_of_program, search_everywhere};
 use crate::app::written::FOLDER_MODE;
 use crate::cli::{Common, RecordArgs};
 
@@ -121,7 +121,7 @@ impl Rings<'_> {
         if now < self.search_due {
             return Ok(Vec::new());
         }
-        let mut found = look_everywhere(common)?;
+        let mut found = search_everywhere(common)?;
         found.retain(|ring| self.is_wanted(ring));
         self.search_due = Instant::now() + SEARCH_INTERVAL.max(SEARCH_PAUSE * now.elapsed());
         Ok(found.into_iter().map(|ring| ring.path).collect())

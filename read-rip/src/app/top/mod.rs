@@ -4,10 +4,10 @@
 //! is in `crate::top`.
 
 mod detail;
-mod pulse;
+mod processes;
 mod reader;
-mod survey;
 pub(super) mod terminal;
+mod update;
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -22,9 +22,9 @@ use super::output::SOUND;
 use super::rings;
 use super::signals::Signals;
 use crate::cli::{Common, RingArgs, TopArgs};
-use crate::top::{Request, State, View};
+use crate::top::{Request, State, Tab};
+use processes::Processes;
 use reader::{Ask, Found, Reader, WINDOW};
-use survey::Survey;
 
 /// How long it waits for a key before it looks for what was read.
 const TICK: Duration = Duration::from_millis(100);
@@ -36,7 +36,7 @@ pub(super) fn top(args: &TopArgs, common: &Common) -> Result<u8, AppError> {
     let mut state = State::default();
     state.has_processes = subject.is_none();
     if subject.is_none() {
-        state.view = View::Processes;
+        state.tab = Tab::Processes;
     }
     // The threads that are started later block these signals too.
     let signals = Signals::catch()?;
@@ -51,7 +51,7 @@ pub(super) fn top(args: &TopArgs, common: &Common) -> Result<u8, AppError> {
             asked,
             found: send,
             subject,
-            survey: Survey::default(),
+            processes: Processes::default(),
             unanswered: Vec::new(),
         }
         .run()
@@ -79,13 +79,13 @@ impl Screen<'_> {
             let mut has_changed = false;
             match terminal.next(TICK)? {
                 Event::Input(input) => {
-                    let was = self.state.view;
+                    let was = self.state.tab;
                     match self.state.input(input) {
                         Some(Request::Quit) => return Ok(()),
                         Some(request) => self.request(request),
                         None => {}
                     }
-                    if self.state.view == View::Processes && was != View::Processes {
+                    if self.state.tab == Tab::Processes && was != Tab::Processes {
                         self.state.clear();
                         // The reader has ended if nobody hears this.
                         let _ = self.ask.send(Ask::Processes);
@@ -127,7 +127,7 @@ impl Screen<'_> {
             Request::Process(name) => match self.choose(&name) {
                 Ok(subject) => {
                     self.state.clear();
-                    self.state.view = View::Locks;
+                    self.state.tab = Tab::Locks;
                     Ask::Process(Box::new(subject))
                 }
                 Err(error) => {
@@ -148,12 +148,12 @@ impl Screen<'_> {
     fn take(&mut self, found: Found) {
         match found {
             // A reading that began before the user went back to the processes is of no use.
-            Found::Picture(picture) if self.state.view != View::Processes => self.state.add(*picture),
-            Found::Machine(machine) if self.state.view == View::Processes => {
+            Found::Picture(picture) if self.state.tab != Tab::Processes => self.state.add(*picture),
+            Found::ProcessTable(machine) if self.state.tab == Tab::Processes => {
                 self.state.machine = Some(machine);
             }
-            Found::Pulse(pulse) if self.state.view != View::Processes => self.state.pulse = Some(*pulse),
-            Found::Picture(_) | Found::Pulse(_) | Found::Machine(_) => {}
+            Found::Update(update) if self.state.tab != Tab::Processes => self.state.update = Some(*update),
+            Found::Picture(_) | Found::Update(_) | Found::ProcessTable(_) => {}
             Found::Thread(key, lines) => self.state.add_thread(key, lines),
             Found::Message(message) => self.state.message = message,
             Found::Ended(why) => self.state.end(why),

@@ -3,7 +3,7 @@
 //! After each reading it rests until all that this program has used of a processor since it began is an eighth of the
 //! time since then. So a process of many threads is read more rarely, and never more often than four times a second.
 //! The rings of dead processes are read once, without such a rest.
-//! Between two readings it looks at the record alone (`pulse`), which takes a hundredth of the time. A thread, a copy
+//! Between two readings it looks at the record alone (`update`), which takes a hundredth of the time. A thread, a copy
 //! or a page that the user asks for is read at once, and makes the rest longer.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -14,25 +14,25 @@ use read_rip_case::{Case, Options, Readings, Subject};
 use read_rip_evidence::process::live::LiveTarget;
 use read_rip_model::locks;
 use read_rip_report::printable;
-use read_rip_report::{Machine, Picture, ThreadKey};
+use read_rip_report::{Picture, ProcessTable, ThreadKey};
 
 use super::detail;
-use super::pulse::Watch;
-use super::survey::Survey;
+use super::processes::Processes;
+use super::update::Watch;
 use crate::app::check::{Filter, judge};
 use crate::app::error::AppError;
 use crate::app::output::unanswered;
 use crate::app::picture;
 use crate::app::{report, save};
 use crate::cli::{Common, ReportArgs, RingArgs};
-use crate::top::Pulse;
+use crate::top::Update;
 
 /// One of so many seconds of a processor is used.
 const SHARE: u32 = 8;
 /// The shortest time from one reading to the next.
 const PERIOD: Duration = Duration::from_millis(250);
 /// The shortest time from one look at all processes to the next.
-const SURVEY_PERIOD: Duration = Duration::from_secs(2);
+const PROCESSES_PERIOD: Duration = Duration::from_secs(2);
 /// The time between the two looks of a reading.
 pub(super) const WINDOW: Duration = Duration::from_millis(200);
 
@@ -57,8 +57,8 @@ pub(super) enum Ask {
 pub(super) enum Found {
     Picture(Box<Picture>),
     /// What has moved since the last picture.
-    Pulse(Box<Pulse>),
-    Machine(Machine),
+    Update(Box<Update>),
+    ProcessTable(ProcessTable),
     Thread(ThreadKey, Vec<String>),
     /// A sentence for the user.
     Message(String),
@@ -84,7 +84,7 @@ pub(super) struct Reader {
     pub(super) found: Sender<Found>,
     /// The ring or process that is read; `None`: all of this machine.
     pub(super) subject: Option<Subject>,
-    pub(super) survey: Survey,
+    pub(super) processes: Processes,
     /// What did not answer, as far as the screen has shown it.
     pub(super) unanswered: Vec<String>,
 }
@@ -95,7 +95,7 @@ impl Reader {
             let (began, used) = (Instant::now(), processor_time());
             let (next, period) = match self.subject.clone() {
                 Some(subject) => (self.read(&subject), PERIOD),
-                None => (self.survey(), SURVEY_PERIOD),
+                None => (self.processes(), PROCESSES_PERIOD),
             };
             let Some(next) = next else { return };
             if self.say_unanswered().is_none() {
@@ -130,8 +130,8 @@ impl Reader {
                     }
                     Err(RecvTimeoutError::Timeout) if left <= PERIOD => break,
                     Err(RecvTimeoutError::Timeout) => {
-                        let pulse = watch.as_mut().and_then(Watch::pulse);
-                        if pulse.is_some_and(|it| self.found.send(Found::Pulse(Box::new(it))).is_err()) {
+                        let update = watch.as_mut().and_then(Watch::update);
+                        if update.is_some_and(|it| self.found.send(Found::Update(Box::new(it))).is_err()) {
                             return;
                         }
                     }
@@ -171,7 +171,7 @@ impl Reader {
         }
     }
 
-    /// Says what has not answered since this was said last. `None`: nobody listens.
+    /// Says what has not answered since this was logged last. `None`: nobody listens.
     fn say_unanswered(&mut self) -> Option<()> {
         let now = unanswered();
         if let Some(new) = now.iter().find(|what| !self.unanswered.contains(what)) {
@@ -182,10 +182,10 @@ impl Reader {
     }
 
     /// Looks at all processes once. `None`: nobody listens.
-    fn survey(&mut self) -> Option<Next> {
-        let (found, next) = match self.survey.look(&self.common, &self.options) {
-            Ok((machine, 0)) => (Found::Machine(machine), Next::Later),
-            Ok((machine, _)) => (Found::Machine(machine), Next::AtOnce),
+    fn processes(&mut self) -> Option<Next> {
+        let (found, next) = match self.processes.read(&self.common, &self.options) {
+            Ok((machine, 0)) => (Found::ProcessTable(machine), Next::Later),
+            Ok((machine, _)) => (Found::ProcessTable(machine), Next::AtOnce),
             Err(error) => (Found::Message(error.sentence()), Next::Later),
         };
         self.found.send(found).ok()?;
@@ -201,8 +201,8 @@ impl Reader {
                 Ok(lines) => Found::Thread(key, lines),
                 Err(error) => Found::Thread(key, vec![error.sentence()]),
             },
-            Ask::Save => said(copy(subject, &self.options)),
-            Ask::Report => said(page(subject, &self.common)),
+            Ask::Save => logged(copy(subject, &self.options)),
+            Ask::Report => logged(page(subject, &self.common)),
             Ask::Process(_) | Ask::Processes => return Some(()),
         };
         self.found.send(found).ok()
@@ -224,7 +224,7 @@ fn page(subject: &Subject, common: &Common) -> Result<String, AppError> {
     Ok(format!("Written to {}", printable(&target.to_string_lossy())))
 }
 
-fn said(done: Result<String, AppError>) -> Found {
+fn logged(done: Result<String, AppError>) -> Found {
     Found::Message(done.unwrap_or_else(|error| error.sentence()))
 }
 

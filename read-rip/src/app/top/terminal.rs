@@ -158,7 +158,7 @@ impl Drop for Terminal {
 
 /// Ends the program soon after the terminal is gone, whatever the thread of the screen does then.
 ///
-/// FOLKLORE: if the terminal is closed after `is_gone` has looked, `crossterm` reads nothing from it again and again,
+/// FOLKLORE: if the terminal is closed after `is_gone` has examined, `crossterm` reads nothing from it again and again,
 /// for ever, in `poll` too. Two of some hundred screens on a machine with ten times its load ended so.
 fn watch(terminal: OwnedFd) -> io::Result<()> {
     let ends = move || {

@@ -58,8 +58,8 @@ use self::folder::{Failure, Folder};
 use self::status::status_of;
 use self::tasks::{Common, tasks, tasks_again, tasks_at_first};
 use self::text::Status;
-use super::look::{Seen, look};
 use super::observer::observer;
+use super::state::{Seen, look};
 use crate::patience::{is_silent, patiently};
 use crate::target::{Hidden, Mapping, RunState, Target, Task, modules_of};
 

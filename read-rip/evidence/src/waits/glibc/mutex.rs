@@ -22,7 +22,7 @@
 //! layout, whose owner is then most likely the owner.
 
 use super::super::case::{Case, Found, TID, WAITERS, wide};
-use super::super::wait::{Doubt, MutexType, Owner, Protocol, WaitKind};
+use super::super::wait::{MutexType, Owner, Protocol, UnknownOwner, WaitKind};
 use crate::target::FutexOperation;
 
 /// Bits of `__kind`: `nptl/pthreadP.h`.
@@ -126,7 +126,7 @@ impl Mutex {
             case.unless_changed(self.lock, case.owner_in_word(self.lock))
         } else if self.is(ELISION) && self.owner == 0 {
             // A transaction of the processor may have it, which stores nothing.
-            Owner::Unknown(Doubt::NotStored)
+            Owner::Unknown(UnknownOwner::NotStored)
         } else {
             case.unless_changed(self.lock, case.owner(self.owner))
         };

@@ -4,7 +4,7 @@
 //! two lowest bits; above is the number of forks. Neither stores who initialises.
 
 use super::super::case::{Case, Found};
-use super::super::wait::{Doubt, Owner, WaitKind};
+use super::super::wait::{Owner, UnknownOwner, WaitKind};
 
 /// A guard whose variable is being initialised, and waited for.
 const PENDING_AND_WAITED_FOR: u32 = 0x1_0100;
@@ -24,6 +24,6 @@ pub(super) fn guard(case: &Case<'_>) -> Option<Found> {
 fn found(case: &Case<'_>) -> Option<Found> {
     let object = case.object_at(0)?;
     let [word] = case.words(object)?;
-    let owner = case.unless_changed(word, Owner::Unknown(Doubt::NotStored));
+    let owner = case.unless_changed(word, Owner::Unknown(UnknownOwner::NotStored));
     Some(Found { kind: WaitKind::Once, object: Some(object), owner, is_exclusive: false })
 }

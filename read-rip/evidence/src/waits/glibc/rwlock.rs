@@ -23,7 +23,7 @@
 //! states must fit.
 
 use super::super::case::{Case, Found, only};
-use super::super::wait::{Doubt, Owner, Preference, WaitKind};
+use super::super::wait::{Owner, Preference, UnknownOwner, WaitKind};
 
 /// Bits of `__readers`.
 const WRITE_PHASE: u32 = 1;
@@ -98,8 +98,8 @@ fn recent(case: &Case<'_>, at: At) -> Option<Found> {
     let count = readers >> READER_SHIFT;
     let owner = match () {
         () if is_writing && is_locked => case.owner(writer),
-        () if !is_writing && count > 0 => Owner::Unknown(Doubt::Readers(count)),
-        () => Owner::Unknown(Doubt::Changing),
+        () if !is_writing && count > 0 => Owner::Unknown(UnknownOwner::Readers(count)),
+        () => Owner::Unknown(UnknownOwner::Changing),
     };
     // Readers that wait for the end of the writing are counted like those that have the lock.
     let holding = if is_writing { 0 } else { count };
@@ -137,7 +137,7 @@ fn old(case: &Case<'_>, at: At) -> Option<Found> {
     let owner = match (writer, readers) {
         // Nobody has it: the wait is about to end, or this is another lock, 8 or 12 bytes from here.
         (0, 0) => return None,
-        (0, readers) => Owner::Unknown(Doubt::Readers(readers)),
+        (0, readers) => Owner::Unknown(UnknownOwner::Readers(readers)),
         (writer, _) => case.owner(writer),
     };
     Some(Found {

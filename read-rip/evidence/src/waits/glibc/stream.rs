@@ -8,7 +8,7 @@
 //! thread.
 
 use super::super::case::{Case, Found, wide};
-use super::super::wait::{Doubt, Owner, WaitKind};
+use super::super::wait::{Owner, UnknownOwner, WaitKind};
 use super::thread;
 
 /// Locked and waited for.
@@ -20,7 +20,7 @@ pub(super) fn named(case: &Case<'_>) -> Option<Found> {
         return Some(found);
     }
     let [word] = case.words(case.object_at(0)?)?;
-    let owner = case.unless_changed(word, Owner::Unknown(Doubt::NotStored));
+    let owner = case.unless_changed(word, Owner::Unknown(UnknownOwner::NotStored));
     (case.futex.expected == CONTENDED && case.futex.is_private).then(|| found(case, owner))
 }
 

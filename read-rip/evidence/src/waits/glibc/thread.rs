@@ -6,7 +6,7 @@
 //! points to the structure itself, too.
 
 use super::super::case::{Case, Found};
-use super::super::wait::{Doubt, Owner, WaitKind};
+use super::super::wait::{Owner, UnknownOwner, WaitKind};
 use crate::target::Architecture;
 
 /// `offsetof (pthread_mutex_t, __data.__lock) - offsetof (pthread_mutex_t, __data.__list.__next)`.
@@ -27,8 +27,8 @@ pub(super) fn join(case: &Case<'_>) -> Option<Found> {
         return None;
     }
     // An id of 0: it has just ended.
-    let owner = if id == 0 { Owner::Unknown(Doubt::Changing) } else { case.owner(id) };
-    matches!(owner, Owner::Tid(_) | Owner::Unknown(Doubt::Changing)).then_some(Found {
+    let owner = if id == 0 { Owner::Unknown(UnknownOwner::Changing) } else { case.owner(id) };
+    matches!(owner, Owner::Tid(_) | Owner::Unknown(UnknownOwner::Changing)).then_some(Found {
         kind: WaitKind::Join,
         object: None,
         owner,

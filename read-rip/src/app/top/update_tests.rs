@@ -5,7 +5,7 @@ use std::path::Path;
 use librip_test_kit::builder::{Held, Ring, Slot, Task};
 
 use super::*;
-use crate::top::Beat;
+use crate::top::LockUpdate;
 
 const LOCK: u64 = 0x7000;
 const WAITING: u64 = 2;
@@ -36,14 +36,14 @@ fn it_says_who_waits_who_holds_and_who_has_moved_since_the_last_look() {
         let path = directory.path().join("ring");
         ring(slot_words, &[(10, 3), (11, 5), (12, 5)]).build().write(&path);
         let mut watch = Watch::of(&subject(&path, None)).unwrap();
-        let first = watch.pulse().unwrap();
+        let first = watch.update().unwrap();
         assert_eq!((first.waiting, first.holding, first.period_ns), (2, 1, None));
         let lock = LockKey { pid: Ring::new().pid, address: LOCK };
-        assert_eq!(first.locks[&lock], Beat { waiters: 2, holder: Some(thread(10)) });
+        assert_eq!(first.locks[&lock], LockUpdate { waiters: 2, holder: Some(thread(10)) });
         assert!(first.advanced.is_empty() && first.words_per_second().is_none());
 
         ring(slot_words, &[(10, 7), (11, 5), (12, 6), (13, 9)]).build().write(&path);
-        let second = watch.pulse().unwrap();
+        let second = watch.update().unwrap();
         assert_eq!(second.waiting, 3);
         // It is not known when the new thread made its marks.
         assert_eq!(second.advanced, [(thread(10), 4), (thread(12), 1)].into_iter().collect());
@@ -58,7 +58,7 @@ fn a_ring_that_is_cut_off_or_no_ring_is_not_looked_at() {
     ring(64, &[(10, 3)]).build().write(&path);
     let mut watch = Watch::of(&subject(&path, None)).unwrap();
     std::fs::File::options().write(true).open(&path).unwrap().set_len(100).unwrap();
-    assert_eq!(watch.pulse(), None);
+    assert_eq!(watch.update(), None);
     std::fs::write(&path, "no ring").unwrap();
     assert!(Watch::of(&subject(&path, None)).is_none());
     assert!(Watch::of(&subject(directory.path(), None)).is_none());
@@ -69,8 +69,8 @@ fn it_looks_at_one_process_of_a_ring_if_it_is_asked_to() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ring");
     ring(64, &[(10, 3), (11, 5)]).build().write(&path);
-    assert_eq!(Watch::of(&subject(&path, Some(Ring::new().pid))).unwrap().pulse().unwrap().waiting, 1);
-    assert_eq!(Watch::of(&subject(&path, Some(1))).unwrap().pulse().unwrap().waiting, 0);
+    assert_eq!(Watch::of(&subject(&path, Some(Ring::new().pid))).unwrap().update().unwrap().waiting, 1);
+    assert_eq!(Watch::of(&subject(&path, Some(1))).unwrap().update().unwrap().waiting, 0);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_task_that_waits_for_a_lock_in_two_futures_is_one_waiter() {
     let task = Slot::task("stuck", 1, Task::new()).has(wait()).has(wait()).has(other);
     let ring = Ring { has_tasks: true, ..Ring::new().with_sites(&[(0x1000, "src/a.rs", 1)]) };
     ring.with_slots([task]).build().write(&path);
-    let pulse = Watch::of(&subject(&path, None)).unwrap().pulse().unwrap();
-    let waiters = |address| pulse.locks[&LockKey { pid: Ring::new().pid, address }].waiters;
-    assert_eq!((waiters(LOCK), waiters(LOCK + 8), pulse.waiting), (1, 1, 1));
+    let update = Watch::of(&subject(&path, None)).unwrap().update().unwrap();
+    let waiters = |address| update.locks[&LockKey { pid: Ring::new().pid, address }].waiters;
+    assert_eq!((waiters(LOCK), waiters(LOCK + 8), update.waiting), (1, 1, 1));
 }

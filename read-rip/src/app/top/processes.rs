@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use read_rip_case::{Case, Options, Readings};
 use read_rip_evidence::process::Found;
-use read_rip_report::{self as report, Looked, counted, printable};
-use read_rip_report::{Machine, ProcessRow, Severity};
+use read_rip_report::{self as report, Examined, counted, printable};
+use read_rip_report::{ProcessRow, ProcessTable, Severity};
 use read_rip_ring::FileId;
 
 use crate::app::check::{Filter, judge};
@@ -24,7 +24,7 @@ const SLICE: Duration = Duration::from_secs(1);
 
 /// What was found so far.
 #[derive(Default)]
-pub(super) struct Survey {
+pub(super) struct Processes {
     /// Of dead processes.
     dead: HashMap<RingId, ProcessRow>,
 }
@@ -37,11 +37,15 @@ fn id(ring: &Found) -> RingId {
     (ring.path.clone(), file, ring.header.created_realtime_ns)
 }
 
-impl Survey {
+impl Processes {
     /// The processes with findings first, the most certain ones on top, and then all others that have rings. With how
     /// many rings of dead processes have not been read yet.
-    pub(super) fn look(&mut self, common: &Common, options: &Options) -> Result<(Machine, usize), AppError> {
-        let mut machine = machine::Machine { group: None, options, common, looked: Looked::default() };
+    pub(super) fn read(
+        &mut self,
+        common: &Common,
+        options: &Options,
+    ) -> Result<(ProcessTable, usize), AppError> {
+        let mut machine = machine::Scan { group: None, options, common, examined: Examined::default() };
         let mut rows = Vec::new();
         let dead = machine.read_living(&mut |path, _, readings| {
             rows.push(row(path, readings, options));
@@ -54,7 +58,7 @@ impl Survey {
             let known = before.remove(&id);
             let row = match known {
                 Some(known) => {
-                    machine.looked.rings += 1;
+                    machine.examined.rings += 1;
                     known
                 }
                 None if began.elapsed() < SLICE => {
@@ -72,12 +76,12 @@ impl Survey {
         rows.sort_by_key(|row| std::cmp::Reverse(row.severity));
         let stuck = rows.iter().filter(|row| row.severity != Severity::None).count();
         let mut text = Vec::new();
-        report::looked(&mut text, &Looked { stuck, ..machine.looked })?;
-        let mut looked = report::plain_lines(&text);
+        report::examined(&mut text, &Examined { stuck, ..machine.examined })?;
+        let mut examined = report::plain_lines(&text);
         if left > 0 {
-            looked.push(format!("Not read yet: {} of dead processes.", counted(left as u64, "ring")));
+            examined.push(format!("Not read yet: {} of dead processes.", counted(left as u64, "ring")));
         }
-        Ok((Machine { rows, looked }, left))
+        Ok((ProcessTable { rows, examined }, left))
     }
 }
 

@@ -8,7 +8,7 @@ use read_rip_report::{LockKey, LockRow, ThreadKey, ThreadRow};
 
 /// The locks and threads of a process at one moment, by its record alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pulse {
+pub struct Update {
     /// When it was taken, ns since 1970.
     pub taken_ns: u64,
     /// The time since the one before, ns; `None`: this is the first one.
@@ -18,26 +18,26 @@ pub struct Pulse {
     /// Threads that hold a lock.
     pub holding: usize,
     /// The locks that are held or waited for.
-    pub locks: HashMap<LockKey, Beat>,
+    pub locks: HashMap<LockKey, LockUpdate>,
     /// How many words each thread has recorded since the last one. A thread that has recorded none is not in it.
     pub advanced: HashMap<ThreadKey, u64>,
 }
 
 /// A lock at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Beat {
+pub struct LockUpdate {
     /// How many threads wait for it.
     pub waiters: usize,
     /// A thread that holds it.
     pub holder: Option<ThreadKey>,
 }
 
-impl Pulse {
+impl Update {
     /// How many threads wait for a lock now. The record does not know locks that are known from memory alone.
     pub fn waiters(&self, lock: &LockRow) -> usize {
         let is_recorded = lock.acquisitions > 0;
-        let beat = self.locks.get(&lock.key).copied().or(is_recorded.then(Beat::default));
-        beat.map_or(lock.waiters, |beat| beat.waiters)
+        let of_lock = self.locks.get(&lock.key).copied().or(is_recorded.then(LockUpdate::default));
+        of_lock.map_or(lock.waiters, |of_lock| of_lock.waiters)
     }
 
     /// The thread that holds a lock now, if it is another one than in the picture.

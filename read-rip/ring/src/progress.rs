@@ -20,7 +20,7 @@ const PIECE_BYTES: u64 = 256 << 10;
 
 /// A thread, as its slot says at this moment.
 #[derive(Clone, Debug)]
-pub struct Glimpse {
+pub struct Progress {
     /// The index of its slot.
     pub index: u64,
     /// The number of owners that the slot has had.
@@ -40,7 +40,7 @@ pub struct Glimpse {
 /// # Errors
 ///
 /// Those of reading.
-pub fn glance(source: &Source, header: &Header) -> io::Result<Vec<Glimpse>> {
+pub fn progress(source: &Source, header: &Header) -> io::Result<Vec<Progress>> {
     const HEADER_LEN: u64 = size_of::<SlotHeader>() as u64;
     let (slots, mut copied, mut found) = (&header.slots, CopiedBytes::default(), Vec::new());
     let len = slots.entry_len_bytes;
@@ -58,10 +58,10 @@ pub fn glance(source: &Source, header: &Header) -> io::Result<Vec<Glimpse>> {
     Ok(found)
 }
 
-fn glimpse(index: u64, bytes: &Bytes<'_>) -> Option<Glimpse> {
+fn glimpse(index: u64, bytes: &Bytes<'_>) -> Option<Progress> {
     let state = SlotState::from_raw(bytes.u32(offset_of!(SlotHeader, state)));
     let kind = SlotKind::from(bytes.u32(offset_of!(SlotHeader, kind)));
-    (state == Some(SlotState::Live) && kind.is_recorded()).then(|| Glimpse {
+    (state == Some(SlotState::Live) && kind.is_recorded()).then(|| Progress {
         index,
         generation: bytes.u32(offset_of!(SlotHeader, generation)),
         pid: bytes.u32(offset_of!(SlotHeader, pid)),
