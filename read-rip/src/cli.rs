@@ -48,7 +48,7 @@ Examples:
   read-rip run --check -- make test record all processes of a test, and check each of them
   read-rip top 1234                 a live screen of its locks, threads and tasks
   read-rip save -o FILE RING        a copy for another machine, with two readings and all locations
-  read-rip report -o FILE.html RING a page for somebody who has nothing but a browser
+  read-rip report -o FILE.html RING a page for any browser
   read-rip list                     all rings, and how their processes ended
   read-rip -e ./server RING.gz      a compressed copy, with the program that was recorded
   read-rip --json RING | jq .       output for programs; see json-schema.json";
@@ -230,7 +230,7 @@ pub enum Command {
     Log(LogArgs),
     /// Shows how long spans took, and which are open
     Spans(SpansArgs),
-    /// Shows what threads had recorded when the program kept it: rip_capture! and slow cycles
+    /// Shows the histories that the program kept: rip_capture! and slow cycles
     Captures(CapturesArgs),
     /// Switches channels of a living process off and on: what rip_channel! has declared
     Set(SetArgs),
@@ -256,7 +256,7 @@ pub enum Command {
     Run(RunArgs),
     /// Lists all rings: program, pid, age, and how the process ended
     List,
-    /// Removes the rings of dead processes, and what those left that died while they made a ring
+    /// Removes the rings of dead processes, and unfinished rings
     Gc(GcArgs),
     /// Shows what a ring says about itself: process, geometry, counters, modules, damage
     Info {

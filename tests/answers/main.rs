@@ -153,7 +153,7 @@ fn tasks_wait_in_several_futures_and_on_the_threads_that_poll_them() {
 fn nothing_is_judged_and_all_say_why() {
     let answers = of_ring(&rings::marks());
     // The view leaves it out.
-    say_verdict(&answers, "nothing to judge: no lock is in the record", &["read-rip check", "report"]);
+    say_verdict(&answers, "nothing to judge: the record has no locks", &["read-rip check", "report"]);
     let answers = of_ring(&rings::nobody_left());
     say_verdict(&answers, "not judged: all recorded threads wait", WITH_VERDICTS);
     let answers = of_ring(&rings::sound());

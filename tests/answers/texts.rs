@@ -13,7 +13,11 @@ const THREADS_DO: &[(&str, &str, &str)] = &[
     ("waits at a barrier", "wait at barriers", "barriers"),
     ("waits for a message, or to be woken", "wait for messages, or to be woken", "messages"),
     ("waits for the end of a thread", "wait for the ends of threads", "threads"),
-    ("runs, or waits for what is not recorded", "run, or wait for what is not recorded", "not recorded"),
+    (
+        "runs, or waits for something that is not recorded",
+        "run, or wait for something that is not recorded",
+        "not recorded",
+    ),
     ("runs", "run", "runs"),
     ("waits for another thread", "wait for other threads", "waits_for_thread"),
     (

@@ -44,7 +44,7 @@ fn the_futurelock_is_proven_and_both_futures_are_shown_live_and_after_a_kill() {
             of_it[0].contains("]: suspended for ") && of_it[0].contains(", waiting for store at "),
             "{tasks}"
         );
-        let not_polled = " (not polled in the last poll of the task)";
+        let not_polled = " (skipped by the last poll of the task)";
         let expected = [
             format!("    {left_out}{not_polled}"),
             format!("        waits for store at {lock}{not_polled}"),
@@ -61,7 +61,7 @@ fn the_futurelock_is_proven_and_both_futures_are_shown_live_and_after_a_kill() {
     let said = printed(&["check"], &ring);
     let expected = [
         format!("\nproven futurelock: {name}[task "),
-        "] waits for a lock that another future of its own is next to get".to_owned(),
+        "] waits for a lock that is promised to another of its futures".to_owned(),
         "] waits for store (0x".to_owned(),
         format!(
             ") at {lock}, which nobody holds: the first in line is another future of it, which waits at {lock}"

@@ -4,7 +4,7 @@
 //! ```text
 //! proven deadlock: bank[4711]: 2 threads wait for one another, for 203 ms; next: read-rip check 4711
 //! Examined 412 processes with 3120 threads and 3 rings: 1 has findings.
-//! Not looked into: 31 processes that this user may not read.
+//! Skipped: 31 processes that this user may not read.
 //! ```
 
 use std::io::{self, Write};
@@ -124,7 +124,7 @@ pub fn examined(out: &mut dyn Write, examined: &Examined) -> io::Result<()> {
         .chain((examined.of_kernel > 0).then(|| count(examined.of_kernel, "thread") + " of the kernel"))
         .collect();
     if !others.is_empty() {
-        writeln!(out, "Not looked into: {}.", others.join(", "))?;
+        writeln!(out, "Skipped: {}.", others.join(", "))?;
     }
     Ok(())
 }
@@ -156,15 +156,11 @@ mod tests {
             zombies: 1,
         };
         let expected = "Examined 1 process with 1 thread and 1 ring: 1 has findings.\n\
-            Not looked into: 1 that this user may not read, 1 that did not answer within 2 s, \
+            Skipped: 1 that this user may not read, 1 that did not answer within 2 s, \
             1 that runs code of another processor, 1 that has ended, 1 thread of the kernel.\n";
         assert_eq!(text(&one), expected);
         assert!(one.hint().is_some());
         let several = Examined { stuck: 2, hidden: 31, silent: 2, zombies: 2, of_kernel: 210, ..healthy };
-        assert!(
-            text(&several).contains(": 2 have findings.\nNot looked into: 31 that"),
-            "{}",
-            text(&several)
-        );
+        assert!(text(&several).contains(": 2 have findings.\nSkipped: 31 that"), "{}", text(&several));
     }
 }

@@ -365,7 +365,7 @@ pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
         remarks.push(why.to_owned());
     }
     if checked.is_up_to_last_time && checked.findings > 0 {
-        let why = "Lengths of time count up to the last recorded moment. They may have been longer.";
+        let why = "Lengths of time end at the last recorded moment. They may have been longer.";
         remarks.push(why.to_owned());
     }
     remarks

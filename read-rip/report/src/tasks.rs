@@ -265,5 +265,5 @@ fn wait(out: &mut dyn Write, wait: &TaskWait, depth: usize, names: &LockNames<'_
 }
 
 fn polled(is_polled: Option<bool>) -> &'static str {
-    if is_polled == Some(false) { " (not polled in the last poll of the task)" } else { "" }
+    if is_polled == Some(false) { " (skipped by the last poll of the task)" } else { "" }
 }

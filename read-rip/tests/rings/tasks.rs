@@ -84,8 +84,8 @@ fn a_task_is_shown_with_its_futures_and_what_each_waits_for() {
     assert_eq!(
         lines[1..5],
         [
-            "    save::? save.rs:7 (not polled in the last poll of the task)".to_owned(),
-            format!("        {wait} (not polled in the last poll of the task)"),
+            "    save::? save.rs:7 (skipped by the last poll of the task)".to_owned(),
+            format!("        {wait} (skipped by the last poll of the task)"),
             "    serve::? main.rs:20".to_owned(),
             format!("        {wait}"),
         ]
@@ -120,7 +120,7 @@ fn a_futurelock_of_a_dead_process_is_proven() {
     assert!(outcome.stderr.contains("1 finding in 1 thread, 3 tasks and 1 lock.\n"), "{}", outcome.stderr);
     let text = outcome.stdout;
     let found =
-        "proven futurelock: server[task 7] waits for a lock that another future of its own is next to get";
+        "proven futurelock: server[task 7] waits for a lock that is promised to another of its futures";
     assert!(text.contains(found), "{text}");
     assert!(text.contains("\n    1 more thread or task is blocked by it\n"), "{text}");
     assert!(text.contains("\n    of 2 tasks: 2 wait for locks"), "{text}");

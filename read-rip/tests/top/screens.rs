@@ -130,10 +130,8 @@ fn what_was_looked_at_and_what_was_not_is_above_the_list_of_processes() {
         row("bank[4711]", Severity::Proven, "proven deadlock"),
         row("idle[9]", Severity::None, "no findings"),
     ];
-    let examined = [
-        "Examined 2 processes with 5 threads: 1 has findings.",
-        "Not looked into: 31 that this user may not read.",
-    ];
+    let examined =
+        ["Examined 2 processes with 5 threads: 1 has findings.", "Skipped: 31 that this user may not read."];
     state.machine = Some(ProcessTable { rows, examined: examined.map(str::to_owned).to_vec() });
     let machine = state.machine.take();
     assert!(screen(&mut state, 80, 24)[0].starts_with("reading the processes"), "nothing is known yet");

@@ -108,7 +108,7 @@ fn shows_the_functions_in_which_a_task_waits() {
     let remains = victim.wait();
     let text = printed(&["tasks", "-t"], &remains.ring_path());
     let lines: Vec<&str> = text.lines().skip(1).take(4).collect();
-    let is_not_polled = |line: &&str| line.ends_with(" (not polled in the last poll of the task)");
+    let is_not_polled = |line: &&str| line.ends_with(" (skipped by the last poll of the task)");
     assert!(lines[..2].iter().all(is_not_polled) && !lines[2..].iter().any(is_not_polled), "{text}");
     // The function, and in it the wait.
     for of in lines.chunks(2) {

@@ -59,7 +59,7 @@ table! {
         clock: &'static str,
         /// How many words of histories were read.
         words: u64,
-        /// How many words later ones had replaced.
+        /// How many words later words have replaced.
         overwritten: u64,
         /// How many threads found no slot.
         refused: u64,

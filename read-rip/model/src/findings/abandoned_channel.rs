@@ -20,7 +20,7 @@
 //! # Example output
 //!
 //! ```text
-//! suspected abandoned-channel: 2 tasks wait for room in a channel, and who received from it has ended, for 41 s
+//! suspected abandoned-channel: 2 tasks wait for room in a channel whose receiver has ended, for 41 s
 //!     writer[task 7] waits for room in JOBS at queue.rs:20, for 41 s
 //!     task 4, which alone had received, has ended
 //! ```
@@ -105,7 +105,7 @@ impl Basis for FullChannel {
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
         let longest = self.first.first().and_then(|first| first.for_ns);
         let summary = format!(
-            "{} {} for room in a channel, and who received from it has ended{}",
+            "{} {} for room in a channel whose receiver has ended{}",
             words.threads(self.waiting),
             agree(self.waiting, "waits", "wait"),
             words.lasting(", for ", longest)
@@ -121,7 +121,7 @@ impl Basis for FullChannel {
             Some(number) => format!("task {number}"),
             None => format!("thread {}", self.receiver),
         };
-        evidence.push(format!("{who}, which alone had received, has ended"));
+        evidence.push(format!("only {who} received from it, and has ended"));
         Paragraph { summary, evidence }
     }
 }

@@ -62,14 +62,17 @@ pub struct HeldAtEnd {
     /// The hold.
     pub hold: HoldFact,
     /// What the holder did last.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<LocationId>,
     /// How many threads waited.
     pub waiting: usize,
     /// How many threads are known to use the lock, without the holder.
     pub others: usize,
     /// For how long the first of them has waited at least, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
     /// For how long at most, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most_ns: Option<u64>,
 }
 

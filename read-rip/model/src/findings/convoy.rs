@@ -23,7 +23,7 @@
 //! # Example output
 //!
 //! ```text
-//! suspected convoy: 19 of the 20 threads that use TABLE wait for it, and it changes hands
+//! suspected convoy: 19 of the 20 threads that use TABLE wait for it
 //!     client 3[88] holds it, acquired at get table.rs:91; it recorded 12 words between the readings
 //!     client 7[90] waits for it at get table.rs:91, for 2.0 s
 //! ```
@@ -175,7 +175,7 @@ impl Basis for Queue {
         let is_end_unknown = self.holder.is_some() && words.is_end_unknown();
         let wait = match is_end_unknown {
             true => "waited for it when the process died",
-            false => "wait for it, and it changes hands",
+            false => "wait for it",
         };
         let summary = format!("{waiting} of the {} that use {lock} {wait}", words.threads(self.users));
         let mut evidence = match &self.holder {

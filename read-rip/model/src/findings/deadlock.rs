@@ -496,7 +496,7 @@ impl WaitEdge {
         let thread = words.thread(self.thread());
         match self {
             WaitEdge::Lock(LockEdge { blocker: Blocker::LeftOut(_), .. }) => {
-                format!("{thread} waits for a lock that another future of its own is next to get")
+                format!("{thread} waits for a lock that is promised to another of its futures")
             }
             WaitEdge::Lock(edge) if words.lock_of(edge.wait.lock).nature.is_refused => {
                 format!("the kernel has refused a mutex to {thread}, which sleeps for good")
@@ -507,10 +507,10 @@ impl WaitEdge {
             WaitEdge::Lock(_) => format!("{thread} waits for a lock that it holds itself"),
             WaitEdge::Join { .. } => format!("{thread} waits for its own end"),
             WaitEdge::Channel { channel } if channel.is_for_room => {
-                format!("{thread} waits for room that only it makes")
+                format!("{thread} waits for room that only it can make")
             }
             WaitEdge::Channel { .. } => {
-                format!("{thread} waits for a message, and has the only sender itself")
+                format!("{thread} waits for a message that only it can send")
             }
             WaitEdge::Worker { .. } => format!("{thread} waits for the worker that polls it"),
         }

@@ -361,7 +361,7 @@ impl Basis for CrowdedLine {
             let all = "all apparent holders wait for a lock themselves, which looks like a deadlock";
             evidence.push(all.to_owned());
         } else if self.holders == 0 {
-            evidence.push("the holder is not known: its marks are overwritten, or it made none".to_owned());
+            evidence.push("the holder is not known: its marks are overwritten or missing".to_owned());
         }
         Paragraph { summary, evidence }
     }

@@ -286,7 +286,7 @@ impl Basis for MutualFailure {
         }
         evidence.extend(words.and_more(self.threads.saturating_sub(self.tries.len())));
         let achieved = if self.is_progress_marked { "made progress" } else { "acquired a second lock" };
-        evidence.push(format!("none of them {achieved}, as far as their histories reach"));
+        evidence.push(format!("as far as the histories reach, no thread {achieved}"));
         let summary = format!("{} try, fail and step back repeatedly", words.threads(self.threads));
         Paragraph { summary, evidence }
     }

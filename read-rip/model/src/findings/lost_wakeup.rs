@@ -212,7 +212,7 @@ impl Basis for Unheard {
         evidence.extend(words.and_more(self.waiting - 1));
         let (thread, location) = (words.thread(self.signaller), words.location(self.signalled_at));
         evidence.push(match is_notification {
-            true => format!("{thread} notified all who waited at {location}, and nobody did"),
+            true => format!("{thread} notified all waiters at {location}, and nobody waited"),
             false => format!("{thread} signalled it last at {location}, and no thread waited"),
         });
         evidence.push(format!("all {all} of the process wait"));

@@ -132,7 +132,7 @@ named! {
         UnpolledTask = "unpolled-task",
         /// A task is suspended, and nobody has a waker of it.
         NeverWoken = "never-woken",
-        /// Tasks wait for room in a channel, and who received from it has ended.
+        /// Tasks wait for room in a channel whose receiver has ended.
         AbandonedChannel = "abandoned-channel",
         /// A thread that no longer exists holds a lock.
         Unreleased = "unreleased",

@@ -20,7 +20,7 @@
 //! # Example output
 //!
 //! ```text
-//! suspected long-wait: all 3 threads wait, and none is left to wake another one, for 41 s
+//! suspected long-wait: all 3 threads wait, and nobody is left to wake them, for 41 s
 //!     main[12] waits on a condition variable at main main.rs:20, for 60 s
 //! ```
 
@@ -162,7 +162,7 @@ impl Basis for Abandoned {
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
         let (all, lasting) = (words.threads(self.threads), words.lasting(", for ", self.for_ns));
-        let summary = format!("all {all} wait, and none is left to wake another one{lasting}");
+        let summary = format!("all {all} wait, and nobody is left to wake them{lasting}");
         let mut evidence: Vec<String> = self.first.iter().map(|one| words.sleep(one)).collect();
         evidence.extend(words.and_more(self.threads.saturating_sub(self.first.len())));
         Paragraph { summary, evidence }

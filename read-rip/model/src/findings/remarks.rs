@@ -61,7 +61,7 @@ worded! {
         ProgressOverwritten = "progress-overwritten":
             "marks of progress may have been overwritten by more frequent marks",
         MovementUnknown = "movement-unknown":
-            "it is not known whether the lock went on changing hands, or its last holder kept it",
+            "read-rip cannot tell whether the lock kept changing hands or its last holder kept it",
         UnmarkedWork = "unmarked-work": "the thread may be busy in code without marks",
         EndUnknown = "end-unknown": "when the process died is not recorded: the wait may have been short",
         NoTimes = "no-times": "how long threads waited is not recorded (RIP_CLOCK=contended records it)",
@@ -101,7 +101,7 @@ worded! {
             "a guard that borrows its lock stays in the task that acquired the lock; only a guard of a static \
              can be sent to another one",
         WorkersBlock = "workers-block":
-            "none of these polls has handed its worker over, as tokio's `block_in_place` does",
+            "no poll has handed its worker over, as tokio's `block_in_place` does",
         MemoryIntact = "memory-intact":
             "the memory of these locks is as the C library left it: it says who owns them, and nothing \
              recorded it",
@@ -195,7 +195,7 @@ worded! {
         ReduceContention = "reduce-contention":
             "do less while holding it, acquire it shared where it is only read, or split what it protects",
         AbortATask = "abort-a-task":
-            "to end a task (`abort`) drops its guards, and frees those that wait for it",
+            "abort one of the tasks: that drops its guards and frees the waiters",
         PollOrDrop = "poll-or-drop":
             "do not await in one branch while another future of this task may hold the lock or stand in line \
              for it: drop that future first, poll both with `join!`, or spawn it as a task of its own",

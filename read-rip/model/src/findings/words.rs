@@ -321,7 +321,7 @@ pub fn doing(what: Doing, count: usize) -> &'static str {
         ),
         Doing::Kernel => agree(count, "waits for the kernel", "wait for the kernel"),
         Doing::Stopped => agree(count, "is stopped", "are stopped"),
-        Doing::Unknown => agree(count, "does what is not known", "do what is not known"),
+        Doing::Unknown => agree(count, "is in an unknown state", "are in an unknown state"),
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) async fn lock_briefly(lock: &Mutex<i32>) {
     *lock.lock().await += 1;
 }
 
-/// The program of Oxide's RFD 609: a task waits for a lock that another future of its own is next to get, and does not
+/// The program of Oxide's RFD 609: a task waits for a lock that is promised to another of its futures, and does not
 /// poll that future any more.
 pub(crate) async fn futurelock() {
     futurelock_of(|lock| async move { lock_briefly(&lock).await }).await;
