@@ -1,10 +1,10 @@
-//! Findings in one line: what `check --all` says of each process or ring, with what was looked at, and the verdict at
+//! Findings in one line: what `check --all` says of each process or ring, with what was examined, and the verdict at
 //! the end of a view. It counts nothing.
 //!
 //! ```text
 //! proven deadlock: bank[4711]: 2 threads wait for one another, for 203 ms; next: read-rip check 4711
 //! Examined 412 processes with 3120 threads and 3 rings: 1 has findings.
-//! Skipped: 31 processes that this user may not read.
+//! Skipped: 31 that this user may not read.
 //! ```
 
 use std::io::{self, Write};
