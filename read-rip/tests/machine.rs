@@ -120,7 +120,7 @@ fn a_stuck_process_is_found_among_all_and_an_idle_one_is_not() {
     let expected = format!("proven deadlock: bank[{}]: 2 threads wait for one another", stuck.pid());
     assert!(line.starts_with(&expected), "{line}");
     assert_eq!(lines_of(&outcome, idle.pid()), [""; 0], "{outcome:#?}");
-    assert!(outcome.stdout.contains("\nLooked at "), "{outcome:#?}");
+    assert!(outcome.stdout.contains("\nExamined "), "{outcome:#?}");
     // Another test may damage a ring at this moment, and that is an error.
     let has_damage = outcome.stderr.contains("Damaged: ");
     assert_eq!(outcome.status, if has_damage { 2 } else { 1 }, "{outcome:#?}");

@@ -22,7 +22,7 @@ use crate::{Error, Options};
 
 impl Reading {
     /// Reads a core file, and the ring of its process.
-    pub fn of_core(path: &Path, options: &Options) -> Result<Reading, Error> {
+    pub(crate) fn of_core(path: &Path, options: &Options) -> Result<Reading, Error> {
         let core = Core::open(path, options.unpack_limit).map_err(Error::Core)?;
         let target = core.target(options.of_files());
         let memory = core.memory(&target.modules, options.of_files());

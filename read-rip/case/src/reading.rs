@@ -141,7 +141,7 @@ impl Reading {
     }
 
     /// If the ring was saved with an earlier image: a reading of it, and the time between the two, ns. Once.
-    pub fn take_earlier(&mut self, options: &Options) -> Result<Option<(Reading, u64)>, Error> {
+    pub(crate) fn take_earlier(&mut self, options: &Options) -> Result<Option<(Reading, u64)>, Error> {
         let Some(saved) = &mut self.saved else { return Ok(None) };
         let (Some(image), Some(window_ns)) = (saved.earlier.take(), saved.context.window_ns) else {
             return Ok(None);
@@ -161,7 +161,7 @@ impl Reading {
     }
 
     /// When the ring was saved, ns since 1970; `None` if it was not.
-    pub fn saved_realtime_ns(&self) -> Option<u64> {
+    pub(crate) fn saved_realtime_ns(&self) -> Option<u64> {
         self.saved.as_ref().map(|saved| saved.context.saved_realtime_ns)
     }
 
@@ -324,7 +324,7 @@ impl Reading {
     }
 
     /// Like `heading`, with an addition to the number of exited threads.
-    pub fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
+    pub(crate) fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
         let (program, liveness) = (self.program(), self.liveness.as_ref());
         let of_core = self.seen.as_ref().filter(|_| self.core.is_some());
         if let Some(seen) = of_core.or(self.unrecorded()) {
@@ -345,7 +345,7 @@ impl Reading {
     }
 
     /// What a heading says of a saved ring besides.
-    pub fn saved_when(&self) -> String {
+    pub(crate) fn saved_when(&self) -> String {
         self.saved_realtime_ns()
             .map_or_else(String::new, |saved_ns| report::remarks::of_saved(now_ns().saturating_sub(saved_ns)))
     }

@@ -23,7 +23,7 @@ impl Reading {
     }
 
     /// The present names of all threads, as far as they differ from the recorded ones.
-    pub fn present_names(&self) -> Vec<PresentName> {
+    pub(crate) fn present_names(&self) -> Vec<PresentName> {
         let wanted = || self.snapshot.slots.iter().filter(|slot| self.may_have_another_name(slot));
         if wanted().count() > NAMES_MAX {
             return Vec::new();
@@ -32,7 +32,7 @@ impl Reading {
     }
 
     /// Gives threads these names.
-    pub fn apply_names(&mut self, names: &[PresentName]) {
+    pub(crate) fn apply_names(&mut self, names: &[PresentName]) {
         let names: std::collections::HashMap<(u32, u32), &String> =
             names.iter().map(|(pid, tid, name)| ((*pid, *tid), name)).collect();
         for slot in &mut self.snapshot.slots {
@@ -45,7 +45,7 @@ impl Reading {
     }
 
     /// Gives the threads of a model that findings mention the names that they have now.
-    pub fn name_threads(&self, model: &mut LockModel, found: &[Finding], others: &[ThreadId]) {
+    pub(crate) fn name_threads(&self, model: &mut LockModel, found: &[Finding], others: &[ThreadId]) {
         let mentioned = found.iter().flat_map(|finding| &finding.mentions.threads);
         let mut mentioned: Vec<ThreadId> = mentioned.chain(others).copied().collect();
         mentioned.sort_unstable();

@@ -133,7 +133,7 @@ fn silence() -> io::Error {
 }
 
 /// Whether a file system has not answered in time.
-pub fn is_silence(error: &io::Error) -> bool {
+pub(crate) fn is_silence(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut && error.get_ref().is_some()
 }
 

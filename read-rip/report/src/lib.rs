@@ -58,7 +58,7 @@ pub use json::kind_name;
 pub use json::{
     Json, LogText, clock_level_name, process_state_name, task_kind_name, task_state_name, thread_state_name,
 };
-pub use list::{list, process_state, removed, removed_unfinished};
+pub use list::{list, removed, removed_unfinished};
 pub use locks::{locks, rate};
 pub use log::level_name;
 pub use log::{LogWriter, channel_level, entry_word, realtime_ns, spans, thread_of_slot};
@@ -66,7 +66,7 @@ pub use machine::{Examined, brief, examined, stuck};
 pub use names::{
     LocationTexts, LockNames, ObjectName, SeenNames, awaited_words, location_texts, lock_type, who,
 };
-pub use outcome::{not_judged, verdict};
+pub use outcome::verdict;
 pub use picture::{
     LockKey, LockRow, Picture, ProcessRow, ProcessTable, Severity, Texts, ThreadKey, ThreadRow,
 };
@@ -74,6 +74,6 @@ pub use printable::{plain_lines, printable};
 pub use read_rip_model::units::{age, amount, counted, duration, hex};
 pub use remarks::{Checked, OneReading, count_of_findings};
 pub use standing::{StackFrames, process_name, stacks, standing_heading, standing_threads, standings};
-pub use tasks::{task, task_doing, task_doing_at, task_doing_since, task_group, task_groups, task_state};
+pub use tasks::{task, task_doing_at, task_doing_since, task_group, task_groups, task_state};
 pub use threads::labels;
 pub use threads::{Shown, condensed, history, thread};

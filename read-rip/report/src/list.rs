@@ -11,7 +11,7 @@ use super::units::age;
 use crate::printable;
 
 /// Whether a process is alive, or how it ended, as far as known, for people.
-pub fn process_state(header: &Header, liveness: &Liveness) -> String {
+pub(crate) fn process_state(header: &Header, liveness: &Liveness) -> String {
     let own = match (liveness, header.ending) {
         (Liveness::Alive { pid, control }, Ending::Unrecorded) => {
             let state = control_text(control);

@@ -72,7 +72,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
 }
 
 /// The sentence for an outcome; `None` if there was a judgement.
-pub fn not_judged(balance: &Balance, names: &LockNames<'_>) -> Option<String> {
+pub(crate) fn not_judged(balance: &Balance, names: &LockNames<'_>) -> Option<String> {
     reason(balance, names).map(|reason| reason.sentence)
 }
 

@@ -74,7 +74,7 @@ pub fn task_state(does: TaskDoes, kind: TaskKind) -> &'static str {
 }
 
 /// What a task does, and who polls it: `polled by worker[10]`. Nothing of a thread.
-pub fn task_doing(id: ThreadId, names: &LockNames<'_>) -> String {
+pub(crate) fn task_doing(id: ThreadId, names: &LockNames<'_>) -> String {
     let thread = &names.model.threads[id];
     let Some(task) = thread.task.as_deref() else { return String::new() };
     let mut doing = task_state(task_does(thread, task), task.kind).to_owned();

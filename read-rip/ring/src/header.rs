@@ -135,7 +135,7 @@ impl Header {
     }
 
     /// What a slot has room for.
-    pub fn slot_parts(&self) -> SlotParts {
+    pub(crate) fn slot_parts(&self) -> SlotParts {
         SlotParts {
             words: self.slot_words,
             spans: self.span_entries,

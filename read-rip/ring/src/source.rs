@@ -72,7 +72,7 @@ impl Source {
     /// # Errors
     ///
     /// Those of [`Source::open`].
-    pub fn open_packed(path: &Path) -> Result<Source, Error> {
+    pub(crate) fn open_packed(path: &Path) -> Result<Source, Error> {
         Source::open_as(path, None)
     }
 
@@ -256,7 +256,7 @@ impl Source {
     /// The next part at or after `offset` that is not a hole, as start and end.
     ///
     /// Rings are sparse, and a hostile file can have any length. Only the parts that occupy memory need to be read.
-    pub fn next_data(&self, offset: u64) -> Option<(u64, u64)> {
+    pub(crate) fn next_data(&self, offset: u64) -> Option<(u64, u64)> {
         if offset >= self.len_bytes {
             return None;
         }

@@ -67,7 +67,7 @@ impl SequenceBits {
     }
 
     /// Whether a sequence with these bits has its word at this index of `n`, a power of two.
-    pub const fn is_of_index(self, index: u64, n: u64) -> bool {
+    pub(crate) const fn is_of_index(self, index: u64, n: u64) -> bool {
         self.0 % n == index
     }
 

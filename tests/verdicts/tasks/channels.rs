@@ -121,7 +121,7 @@ fn suspects_a_notification_that_was_given_before_the_task_waited() {
     assert_eq!(check(&victim.ring_path(), &["--threshold", "1h"]).findings, [""; 0]);
     let text = printed(&["check", "--threshold", "1ms"], &victim.ring_path());
     let line = text.lines().find(|line| line.contains(" notified all waiters at channels.rs:"));
-    assert!(line.is_some_and(|line| line.ends_with(", and nobody did")), "{text}");
+    assert!(line.is_some_and(|line| line.ends_with(", and nobody waited")), "{text}");
     victim.kill();
     judge(&check(&victim.wait().ring_path(), &[]));
     // The task was notified, and waits again.

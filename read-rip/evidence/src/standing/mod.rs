@@ -204,7 +204,7 @@ impl Standings {
     }
 
     /// What the function names of a thread's stack say about its wait.
-    pub fn clue(&self, thread: usize) -> &Clue {
+    pub(crate) fn clue(&self, thread: usize) -> &Clue {
         &self.clues[self.threads[thread].stack]
     }
 

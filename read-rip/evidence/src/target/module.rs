@@ -27,7 +27,7 @@ const LITTLE: LittleEndian = LittleEndian;
 ///
 /// `entry` is the address at which the program began (`AT_ENTRY`): the module that has it is the executable. The
 /// length and the time of the files are not known, nor is the process: they are 0.
-pub fn modules_of(mappings: &[Mapping], memory: &dyn Memory, entry: Option<u64>) -> Vec<Module> {
+pub(crate) fn modules_of(mappings: &[Mapping], memory: &dyn Memory, entry: Option<u64>) -> Vec<Module> {
     let mut modules = Vec::new();
     for (index, mapping) in mappings.iter().enumerate() {
         let Some(path) = mapping.path.as_ref().filter(|_| mapping.offset == 0) else { continue };

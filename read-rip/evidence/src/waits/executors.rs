@@ -19,7 +19,7 @@ pub enum Worker {
 
 impl Worker {
     /// What the name of a function says of a thread that it has on its stack.
-    pub fn of_function(name: &str) -> Option<Worker> {
+    pub(crate) fn of_function(name: &str) -> Option<Worker> {
         if !name.contains("::") {
             return None;
         }
@@ -31,7 +31,7 @@ impl Worker {
     }
 
     /// What all functions of a stack say. A worker of tasks may have been begun by a pool for calls.
-    pub fn of_stack(functions: impl Iterator<Item = Worker>) -> Option<Worker> {
+    pub(crate) fn of_stack(functions: impl Iterator<Item = Worker>) -> Option<Worker> {
         functions.reduce(|inner, outer| if inner == Worker::OfCalls { outer } else { inner })
     }
 }

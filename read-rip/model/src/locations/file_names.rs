@@ -30,7 +30,7 @@ impl FileNames {
     }
 
     /// Chooses names for these files.
-    pub fn of_paths<'p>(paths: impl Iterator<Item = &'p str>) -> FileNames {
+    pub(crate) fn of_paths<'p>(paths: impl Iterator<Item = &'p str>) -> FileNames {
         let mut files: Vec<&str> = paths.collect();
         files.sort_unstable();
         files.dedup();

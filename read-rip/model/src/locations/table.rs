@@ -112,7 +112,7 @@ impl<'a> Locations<'a> {
 
     /// The location of the call that returns to an address. The call is before that address. The code at the
     /// address may belong to another line, or to another function.
-    pub fn find_call(&mut self, pid: u32, return_address: u64) -> LocationId {
+    pub(crate) fn find_call(&mut self, pid: u32, return_address: u64) -> LocationId {
         self.find_at(pid, return_address, return_address.wrapping_sub(1), 0)
     }
 
@@ -250,7 +250,7 @@ impl<'a> Locations<'a> {
     }
 
     /// The class of the lock that the marks at a location use, if they say one and agree on it.
-    pub fn lock_class(&self, id: LocationId) -> Option<&'a str> {
+    pub(crate) fn lock_class(&self, id: LocationId) -> Option<&'a str> {
         let mut classes = self.get(id).sites.iter().map(|&at| self.site(at)).map(|site| {
             let is_of_lock = site.kind.is_of_lock();
             Some(&*site.label).filter(|class| is_of_lock && !class.is_empty())
@@ -290,7 +290,7 @@ impl<'a> Locations<'a> {
     }
 
     /// The name that its process gave to a lock.
-    pub fn given_name(&self, pid: u32, lock: u64) -> Option<&'a str> {
+    pub(crate) fn given_name(&self, pid: u32, lock: u64) -> Option<&'a str> {
         self.snapshot.lock_names.get(&(pid, lock)).map(String::as_str)
     }
 

@@ -13,7 +13,7 @@ use super::{Lock, LockId, LockModel, Nature, Step};
 
 impl Nature {
     /// Whether the lock was initialised for use by several processes.
-    pub fn is_for_processes(&self) -> bool {
+    pub(crate) fn is_for_processes(&self) -> bool {
         self.is_process_shared && matches!(self.lock_type, LockType::Mutex | LockType::RwLock)
     }
 }

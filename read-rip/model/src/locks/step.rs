@@ -61,7 +61,7 @@ pub enum StepKind {
 }
 impl StepKind {
     /// Whether the thread did useful work, or may have done it.
-    pub fn may_be_progress(self) -> bool {
+    pub(crate) fn may_be_progress(self) -> bool {
         matches!(self, StepKind::Progress | StepKind::Ambiguous)
     }
 }

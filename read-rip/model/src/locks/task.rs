@@ -149,13 +149,13 @@ impl TaskFacts {
     /// and whoever can wake it keeps a waker for one of these waits. A time limit or another branch of a `select!`
     /// would keep one too. A wait that was not polled last does not count: it may have used up its waker, as one that
     /// was given the lock has.
-    pub fn has_no_other_wakers(&self) -> bool {
+    pub(crate) fn has_no_other_wakers(&self) -> bool {
         let direct = self.ways_to_wait().filter(|&way| way == (Some(true), true)).count();
         self.is_asleep() && self.wakers.is_some_and(|wakers| (1..=direct).contains(&(wakers as usize)))
     }
 
     /// How many of its futures that were polled last wait.
-    pub fn polled_waits(&self) -> usize {
+    pub(crate) fn polled_waits(&self) -> usize {
         self.ways_to_wait().filter(|(is_polled, _)| *is_polled != Some(false)).count()
     }
 
@@ -166,7 +166,7 @@ impl TaskFacts {
     }
 
     /// Whether nothing but the end of this wait at an object that nobody holds can let the task go on.
-    pub fn waits_only_at(&self, wait: &Wait) -> bool {
+    pub(crate) fn waits_only_at(&self, wait: &Wait) -> bool {
         let mut polled = self.waits.iter().filter(|own| own.is_polled != Some(false));
         let is_this = polled.next().is_some_and(|own| own.wait.lock == wait.lock && !own.is_for_lock);
         is_this && self.polled_waits() == 1 && self.has_no_other_wakers()
@@ -189,12 +189,12 @@ impl TaskFacts {
     }
 
     /// When it became ready, ns since boot. `made_ns` is when it was made.
-    pub fn ready_ns(&self, made_ns: u64) -> Option<u64> {
+    pub(crate) fn ready_ns(&self, made_ns: u64) -> Option<u64> {
         if self.is_new() { Some(made_ns).filter(|&ns| ns > 0) } else { self.woken_ns }
     }
 
     /// Whether these are two named futures, neither of which is part of the other one.
-    pub fn are_apart(&self, one: Option<usize>, other: Option<usize>) -> bool {
+    pub(crate) fn are_apart(&self, one: Option<usize>, other: Option<usize>) -> bool {
         let (Some(one), Some(other)) = (one, other) else { return false };
         let is_within = |inner, outer| self.outwards(Some(inner)).any(|future| future.index == outer);
         one != other && !is_within(one, other) && !is_within(other, one)

@@ -174,7 +174,7 @@ impl ThreadLocks {
     }
 
     /// Whether the kernel was asked what the thread does, and knew. A task that is suspended does nothing.
-    pub fn is_doing_known(&self) -> bool {
+    pub(crate) fn is_doing_known(&self) -> bool {
         let is_suspended = self.task.as_deref().is_some_and(TaskFacts::is_asleep);
         is_suspended || self.seen.is_some_and(|seen| seen.doing != Doing::Unknown)
     }

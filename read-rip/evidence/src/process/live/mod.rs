@@ -293,11 +293,6 @@ impl LiveTarget {
         text::numbers(&text)
     }
 
-    /// The processors that one of its threads may run on, as the kernel writes them: `0-3,8`.
-    pub fn affinity_of(&self, tid: u32) -> Option<String> {
-        text::affinity(&self.tasks.read(&format!("{tid}/status")).ok()?)
-    }
-
     /// Whether the process has not ended since it was opened. If so, all that was read before is this process's.
     pub fn is_there(&self) -> bool {
         status_of(&self.thread).is_ok()

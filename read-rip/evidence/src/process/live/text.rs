@@ -115,13 +115,6 @@ pub(super) fn status(text: &[u8]) -> Option<Status> {
     (status.tgid != 0).then_some(status)
 }
 
-/// The processors that a thread may run on, from `/proc/PID/status`.
-pub(super) fn affinity(text: &[u8]) -> Option<String> {
-    let mut lines = text.split(|&byte| byte == b'\n');
-    let list = lines.find_map(|line| line.strip_prefix(b"Cpus_allowed_list:"))?;
-    Some(String::from_utf8_lossy(list.trim_ascii()).into_owned())
-}
-
 /// The numbers of a text, as in `/proc/PID/task/TID/children`.
 pub(super) fn numbers(text: &[u8]) -> Vec<u32> {
     words(text).filter_map(|word| u32::try_from(decimal(word)?).ok()).collect()
