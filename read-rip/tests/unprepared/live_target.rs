@@ -237,8 +237,10 @@ fn a_process_whose_first_thread_has_ended_still_has_memory_and_descriptors() {
 #[test]
 fn a_traced_thread_names_its_tracer() {
     let directory = tempfile::tempdir().expect("a directory");
-    let source = "#include <signal.h>\n#include <sys/ptrace.h>\n#include <unistd.h>\n\
-        int main(void) { if (fork() == 0) { ptrace(PTRACE_TRACEME, 0, 0, 0); raise(SIGSTOP); _exit(0); }\n\
+    // The child does not stay when the test ends its parent.
+    let source = "#include <signal.h>\n#include <sys/prctl.h>\n#include <sys/ptrace.h>\n#include <unistd.h>\n\
+        int main(void) { if (fork() == 0) { prctl(PR_SET_PDEATHSIG, SIGKILL);\n\
+        ptrace(PTRACE_TRACEME, 0, 0, 0); raise(SIGSTOP); _exit(0); }\n\
         char c; read(0, &c, 1); }\n";
     let tracer = run_c(&directory, source);
     let tracer_pid = tracer.0.id();
