@@ -371,7 +371,10 @@ fn read(source: &Source) -> Result<(Snapshot, Option<Liveness>), Error> {
         let is_alone = header.forks == 0;
         is_alone && process::settled_liveness(&header, PATIENCE).is_final()
     });
-    let snapshot = ring::read_source(source)?;
+    let snapshot = match was_final {
+        true => ring::read_source(&source.settled())?,
+        false => ring::read_source(source)?,
+    };
     let Some(header) = &snapshot.header else { return Ok((snapshot, None)) };
     let liveness = liveness(header, &snapshot.slots);
     let has_others = snapshot.slots.iter().any(|slot| slot.pid != header.pid);

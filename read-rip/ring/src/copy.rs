@@ -52,6 +52,7 @@ use std::io;
 use std::mem::{offset_of, size_of};
 use std::ops::Range;
 use std::sync::atomic::{Ordering, fence};
+use std::thread::{Builder, available_parallelism, scope};
 
 use librip_format::SlotHeader;
 
@@ -59,11 +60,18 @@ use super::bytes::Bytes;
 use super::owner::{is_same_owner, owner};
 use super::task::SlotsAt;
 use super::{
-    Defect, Header, SequenceBits, Slot, SlotKind, SlotState, Source, Word, Words, held, sampled, span, task,
+    Defect, Header, Region, SequenceBits, Slot, SlotKind, SlotState, Source, Word, Words, held, sampled,
+    span, task,
 };
 
-/// Slots are copied this many bytes at a time.
-const CHUNK_BYTES: u64 = 1 << 20;
+/// Slots are copied this many bytes at a time. A processor's cache has room for both copies.
+const CHUNK_BYTES: u64 = 256 << 10;
+/// More processors than this would wait for the locks of the target's process.
+const PROCESSORS_MAX: usize = 8;
+/// A file can claim any number of slots. For more than these, memory is taken when they are read.
+const RESERVED_MAX: u64 = 1 << 16;
+/// Fewer pieces than this are not worth a thread.
+const PIECES_MIN: usize = 8;
 /// A changing slot is copied in pieces of this many words: well below a microsecond each.
 const PIECE_WORDS: usize = 128;
 /// δ of the [module's](self) argument.
@@ -98,7 +106,7 @@ pub(super) fn slots(
         parts.len_bytes(),
     ]
     .map(|at| at as usize);
-    let mut reader = SlotReader {
+    let reader = || SlotReader {
         source,
         len: len as usize,
         words: header.slot_words as usize,
@@ -111,20 +119,69 @@ pub(super) fn slots(
         histories: Vec::new(),
         damaged: Damaged::default(),
     };
-    if region.used > 0 {
-        let end = region.offset + region.used * len;
-        let mut offset = region.offset;
-        while let Some((begin, data_end)) = source.next_data(offset).filter(|&(begin, _)| begin < end) {
-            let first = (begin - region.offset) / len;
-            let last = (data_end.min(end) - region.offset).div_ceil(len);
-            if let Err(error) = reader.range(region.offset, first, last) {
-                defects.push(Defect::Io { offset: begin, what: error.to_string() });
+    let shares = in_shares(&used_slots(source, region), |pieces| {
+        let mut reader = reader();
+        let most: u64 = pieces.iter().map(|piece| piece.end - piece.start).sum();
+        reader.slots.reserve(most.min(RESERVED_MAX) as usize);
+        let mut both = [CopiedBytes::default(), CopiedBytes::default()];
+        let mut failures = Vec::new();
+        for piece in pieces {
+            if let Err(error) = reader.piece(region.offset, piece, &mut both) {
+                let offset = region.offset + piece.start * len;
+                failures.push(Defect::Io { offset, what: error.to_string() });
             }
-            offset = region.offset + last * len;
+        }
+        (reader, failures)
+    });
+    let (mut slots, mut histories, mut damaged) = (Vec::new(), Vec::new(), Damaged::default());
+    for (mut of, failures) in shares {
+        defects.extend(failures);
+        let before = slots.len();
+        histories.extend(of.histories.into_iter().map(|(at, channel, entry)| (before + at, channel, entry)));
+        damaged.add(of.damaged);
+        match before {
+            0 => slots = of.slots,
+            _ => slots.append(&mut of.slots),
         }
     }
-    reader.damaged.report(defects);
-    (reader.slots, reader.histories)
+    damaged.report(defects);
+    (slots, histories)
+}
+
+/// The slots of a region that are no hole, in pieces of at most [`CHUNK_BYTES`].
+fn used_slots(source: &Source, region: Region) -> Vec<Range<u64>> {
+    let len = region.entry_len_bytes;
+    let at_once = (CHUNK_BYTES / len.max(1)).max(1);
+    let mut found = Vec::new();
+    let end = region.offset + region.used * len;
+    let mut offset = region.offset;
+    while region.used > 0
+        && let Some((begin, data_end)) = source.next_data(offset).filter(|&(begin, _)| begin < end)
+    {
+        let first = (begin - region.offset) / len;
+        let last = (data_end.min(end) - region.offset).div_ceil(len);
+        found.extend((first..last).step_by(at_once as usize).map(|from| from..(from + at_once).min(last)));
+        offset = region.offset + last * len;
+    }
+    found
+}
+
+/// Work on equal shares of the pieces, in the order of the pieces, each on a processor of its own.
+fn in_shares<R: Send>(pieces: &[Range<u64>], work: impl Fn(&[Range<u64>]) -> R + Sync) -> Vec<R> {
+    let processors = available_parallelism().map_or(1, usize::from).min(PROCESSORS_MAX);
+    let share = pieces.len().div_ceil(processors).max(PIECES_MIN);
+    let (own, others) = pieces.split_at(share.min(pieces.len()));
+    let work = &work;
+    scope(|scope| {
+        let start = |share| (share, Builder::new().spawn_scoped(scope, move || work(share)));
+        let workers: Vec<_> = others.chunks(share).map(start).collect();
+        let mut done = vec![work(own)];
+        done.extend(workers.into_iter().map(|(share, worker)| {
+            // Where no thread can be started, this one works.
+            worker.ok().and_then(|worker| worker.join().ok()).unwrap_or_else(|| work(share))
+        }));
+        done
+    })
 }
 
 /// A copy of a part of the ring.
@@ -196,6 +253,21 @@ impl Damaged {
         *found = Some((count + 1, first));
     }
 
+    fn add(&mut self, of: Damaged) {
+        for (sum, of) in [
+            (&mut self.state, of.state),
+            (&mut self.sequence, of.sequence),
+            (&mut self.words, of.words),
+            (&mut self.held, of.held),
+            (&mut self.spans, of.spans),
+        ] {
+            *sum = match (*sum, of) {
+                (Some((count, first)), Some((more, _))) => Some((count + more, first)),
+                (one, other) => one.or(other),
+            };
+        }
+    }
+
     fn report(self, defects: &mut Vec<Defect>) {
         for (found, what) in [
             (self.state, "an unknown state"),
@@ -212,40 +284,35 @@ impl Damaged {
 }
 
 impl SlotReader<'_> {
-    /// Reads the slots `first..last` of the region that begins at offset `region`.
-    fn range(&mut self, region: u64, first: u64, last: u64) -> io::Result<()> {
-        let at_once = (CHUNK_BYTES / self.len as u64).max(1);
-        let mut both = [CopiedBytes::default(), CopiedBytes::default()];
-        for from in (first..last).step_by(at_once as usize) {
-            let to = (from + at_once).min(last);
-            let offset = region + from * self.len as u64;
-            let wanted = (to - from) as usize * self.len;
-            let copies = if self.source.may_change() { 2 } else { 1 };
-            let mut got = wanted;
-            for copy in &mut both[..copies] {
-                got = got.min(copy.take(self.source, offset, wanted)?);
-            }
-            let [first_copy, second_copy] = &both;
-            // An incomplete slot was cut off with the file, which has been reported.
-            for (position, index) in (from..to).enumerate().take(got / self.len) {
-                let part = position * self.len..(position + 1) * self.len;
-                let bytes = &first_copy.0[part.clone()];
-                let is_unchanged = copies == 1 || *bytes == second_copy.0[part];
-                let bytes = Bytes(bytes);
-                let slot = if is_unchanged {
-                    self.unchanged(index, &bytes)
-                } else {
-                    self.changing(index, region + index * self.len as u64).unwrap_or_default()
-                };
-                if let Some(slot) = slot {
-                    // An entry that is written at this moment is seen or not.
-                    let entries = bytes.0.get(self.channels.clone()).unwrap_or_default().as_chunks().0;
-                    let entries = (0..).zip(entries.iter().map(|&entry| u64::from_le_bytes(entry)));
-                    let position = self.slots.len();
-                    let used = entries.filter(|&(_, entry)| entry != 0);
-                    self.histories.extend(used.map(|(channel, entry)| (position, channel, entry)));
-                    self.slots.push(slot);
-                }
+    /// Reads the slots of a piece of the region that begins at offset `region`.
+    fn piece(&mut self, region: u64, piece: &Range<u64>, both: &mut [CopiedBytes; 2]) -> io::Result<()> {
+        let offset = region + piece.start * self.len as u64;
+        let wanted = (piece.end - piece.start) as usize * self.len;
+        let copies = if self.source.may_change() { 2 } else { 1 };
+        let mut got = wanted;
+        for copy in &mut both[..copies] {
+            got = got.min(copy.take(self.source, offset, wanted)?);
+        }
+        let [first_copy, second_copy] = &*both;
+        // An incomplete slot was cut off with the file, which has been reported.
+        for (position, index) in piece.clone().enumerate().take(got / self.len) {
+            let part = position * self.len..(position + 1) * self.len;
+            let bytes = &first_copy.0[part.clone()];
+            let is_unchanged = copies == 1 || *bytes == second_copy.0[part];
+            let bytes = Bytes(bytes);
+            let slot = if is_unchanged {
+                self.unchanged(index, &bytes)
+            } else {
+                self.changing(index, region + index * self.len as u64).unwrap_or_default()
+            };
+            if let Some(slot) = slot {
+                // An entry that is written at this moment is seen or not.
+                let entries = bytes.0.get(self.channels.clone()).unwrap_or_default().as_chunks().0;
+                let entries = (0..).zip(entries.iter().map(|&entry| u64::from_le_bytes(entry)));
+                let position = self.slots.len();
+                let used = entries.filter(|&(_, entry)| entry != 0);
+                self.histories.extend(used.map(|(channel, entry)| (position, channel, entry)));
+                self.slots.push(slot);
             }
         }
         Ok(())

@@ -34,6 +34,8 @@ pub struct Source {
     len_bytes: u64,
     /// Whether it is an image in the file that `read-rip save` has written.
     is_saved: bool,
+    /// Whether nothing writes to it any more.
+    is_settled: bool,
     /// The file; none if its data was unpacked.
     opened: Option<OpenedFile>,
     /// Set if not all of the compressed data could be unpacked: its format, and why.
@@ -115,6 +117,7 @@ impl Source {
             base: 0,
             len_bytes,
             is_saved: false,
+            is_settled: false,
             opened,
             cut,
             recording: None,
@@ -131,6 +134,7 @@ impl Source {
             len_bytes: image.len_bytes(),
             data: Arc::new(Data::Memory(image)),
             is_saved: false,
+            is_settled: false,
             opened: None,
             cut: None,
             recording: Some(Arc::new(recording)),
@@ -180,6 +184,7 @@ impl Source {
             base: self.base + begin,
             len_bytes,
             is_saved: true,
+            is_settled: false,
             opened: None,
             cut: None,
             recording: self.recording.clone(),
@@ -232,7 +237,13 @@ impl Source {
 
     /// Whether a process may write to it while it is read.
     pub fn may_change(&self) -> bool {
-        !self.is_saved && matches!(*self.data, Data::File(_))
+        !self.is_saved && !self.is_settled && matches!(*self.data, Data::File(_))
+    }
+
+    /// The same ring, of which the caller knows that nothing writes to it any more. It is copied once, not twice.
+    #[must_use]
+    pub fn settled(&self) -> Source {
+        Source { is_settled: true, ..self.clone() }
     }
 
     /// Copies bytes from `offset`. Returns the number of bytes copied, which is smaller at the end of the ring.

@@ -11,20 +11,25 @@ const PIECE: usize = 512;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     len: usize,
-    /// The last piece may be shorter than the others. A piece without a known word is empty.
-    pieces: Vec<Box<[Word]>>,
+    /// The first piece. Most slots have no other.
+    first: Box<[Word]>,
+    /// The other pieces. The last one may be shorter than the others. A piece without a known word is empty.
+    others: Vec<Box<[Word]>>,
 }
 
 impl Words {
     /// This many words, none of which is known.
     pub fn missing(len: usize) -> Words {
-        Words { len, pieces: vec![Box::default(); len.div_ceil(PIECE)] }
+        Words {
+            len,
+            first: Box::default(),
+            others: vec![Box::default(); len.div_ceil(PIECE).saturating_sub(1)],
+        }
     }
 
     /// This many words, each as the function says, which is called for one index after the other.
     pub fn from_fn(len: usize, mut word: impl FnMut(usize) -> Word) -> Words {
-        let mut pieces = Vec::with_capacity(len.div_ceil(PIECE));
-        for begin in (0..len).step_by(PIECE) {
+        let mut piece = |begin: usize| -> Box<[Word]> {
             let mut is_known = false;
             let words = (begin..len.min(begin + PIECE)).map(|index| {
                 let word = word(index);
@@ -32,9 +37,10 @@ impl Words {
                 word
             });
             let words: Box<[Word]> = words.collect();
-            pieces.push(if is_known { words } else { Box::default() });
-        }
-        Words { len, pieces }
+            if is_known { words } else { Box::default() }
+        };
+        let first = piece(0);
+        Words { len, first, others: (PIECE..len).step_by(PIECE).map(piece).collect() }
     }
 
     /// The number of words, known or not.
@@ -49,7 +55,11 @@ impl Words {
 
     /// A word; `None` if there is none with this index.
     pub fn get(&self, index: usize) -> Option<Word> {
-        let known = self.pieces.get(index / PIECE).and_then(|piece| piece.get(index % PIECE));
+        let piece = match index / PIECE {
+            0 => Some(&self.first),
+            at => self.others.get(at - 1),
+        };
+        let known = piece.and_then(|piece| piece.get(index % PIECE));
         (index < self.len).then(|| known.copied().unwrap_or(Word::MISSING))
     }
 
@@ -58,7 +68,10 @@ impl Words {
         if index >= self.len || word.is_missing() {
             return;
         }
-        let piece = &mut self.pieces[index / PIECE];
+        let piece = match index / PIECE {
+            0 => &mut self.first,
+            at => &mut self.others[at - 1],
+        };
         if piece.is_empty() {
             let len = (self.len - index / PIECE * PIECE).min(PIECE);
             *piece = vec![Word::MISSING; len].into_boxed_slice();
@@ -68,7 +81,7 @@ impl Words {
 
     /// All words with their indices, in order, except in pieces without a known word.
     pub fn iter(&self) -> impl Iterator<Item = (usize, Word)> {
-        let pieces = self.pieces.iter().enumerate();
+        let pieces = std::iter::once(&self.first).chain(&self.others).enumerate();
         pieces.flat_map(|(at, piece)| {
             piece.iter().copied().enumerate().map(move |(i, word)| (at * PIECE + i, word))
         })
@@ -103,7 +116,7 @@ mod tests {
         }
         assert_eq!(words.get(16_001), None);
         assert_eq!((words.len(), words.known()), (16_001, known.len()));
-        assert_eq!(words.pieces.iter().filter(|piece| !piece.is_empty()).count(), 4);
+        assert_eq!(1 + words.others.iter().filter(|piece| !piece.is_empty()).count(), 4);
         let listed: Vec<usize> =
             words.iter().filter(|(_, word)| !word.is_missing()).map(|(at, _)| at).collect();
         assert_eq!(listed, known);
