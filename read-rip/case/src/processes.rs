@@ -2,6 +2,8 @@
 //!
 //! Each has a heading and threads of its own. It shows nothing: the commands do.
 
+use std::collections::HashMap;
+
 use read_rip_evidence::process::{Child, Liveness, children_in};
 use read_rip_model::threads::Thread;
 use read_rip_report as report;
@@ -31,7 +33,9 @@ impl Reading {
             return vec![Process { pid: self.pid().unwrap_or_default(), heading, threads: threads.to_vec() }];
         };
         let program = self.program();
-        let of = |pid| threads.iter().filter(|of| of.slot.pid == pid).copied().collect::<Vec<Thread<'_>>>();
+        let mut by_process: HashMap<u32, Vec<Thread<'a>>> = HashMap::new();
+        threads.iter().for_each(|of| by_process.entry(of.slot.pid).or_default().push(*of));
+        let mut of = |pid| by_process.remove(&pid).unwrap_or_default();
         let own = of(header.pid);
         // That a child lives is said in the heading of the child.
         let liveness = match &self.liveness {

@@ -75,24 +75,31 @@ pub struct Child {
 
 /// The children that have recorded in a ring, by their pids.
 pub fn children_in(header: &Header, slots: &[Slot]) -> Vec<Child> {
-    let mut threads = BTreeMap::new();
+    let mut children: BTreeMap<u32, (usize, &Slot)> = BTreeMap::new();
     for slot in slots.iter().filter(|slot| slot.pid != header.pid) {
-        *threads.entry(slot.pid).or_insert(0) += 1;
+        let (threads, first) = children.entry(slot.pid).or_insert((0, slot));
+        *threads += 1;
+        if slot.claimed_boottime_ns < first.claimed_boottime_ns {
+            *first = slot;
+        }
     }
-    threads
-        .into_iter()
-        .map(|(pid, threads)| Child { pid, threads, liveness: liveness_of_child(header, slots, pid) })
-        .collect()
+    let child = |(pid, (threads, first))| Child { pid, threads, liveness: liveness_by(header, first) };
+    children.into_iter().map(child).collect()
 }
 
 /// Whether a child is alive that has recorded in a ring.
 pub fn liveness_of_child(header: &Header, slots: &[Slot], pid: u32) -> Liveness {
-    let observer = observer();
+    let of_child = slots.iter().filter(|slot| slot.pid == pid);
+    let first = of_child.min_by_key(|slot| slot.claimed_boottime_ns);
+    first.map_or(Liveness::Dead, |first| liveness_by(header, first))
+}
+
+/// Whether the child is alive whose first slot this is.
+fn liveness_by(header: &Header, first: &Slot) -> Liveness {
+    let (observer, pid) = (observer(), first.pid);
     if observer.is_of_another_boot(header) {
         return Liveness::Dead;
     }
-    let of_child = slots.iter().filter(|slot| slot.pid == pid);
-    let Some(first) = of_child.min_by_key(|slot| slot.claimed_boottime_ns) else { return Liveness::Dead };
     if observer.pid_namespace == 0 || first.pid_namespace != observer.pid_namespace {
         return Liveness::Unknown { why: OTHER_NAMESPACE };
     }
