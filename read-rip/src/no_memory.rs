@@ -13,6 +13,8 @@ use std::fmt::Write;
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 
+use crate::heap;
+
 /// The system's allocator.
 struct Remembering;
 
@@ -26,6 +28,7 @@ thread_local! {
 
 fn remembered(allocated: *mut u8, bytes: usize) -> *mut u8 {
     FAILED_BYTES.set(if allocated.is_null() { bytes } else { 0 });
+    heap::allocated(allocated, bytes);
     allocated
 }
 

@@ -133,8 +133,9 @@ fn what_the_reader_must_not_contain_is_found_in_the_interposer() {
     }
 }
 
-/// The program's allocator and its handler of SIGABRT: stable Rust has no safe way to say that there is no memory.
-const UNSAFE: &str = "read-rip/src/no_memory.rs";
+/// The program's allocator and its handler of SIGABRT: stable Rust has no safe way to say that there is no memory. And
+/// how its heap grows.
+const UNSAFE: [&str; 2] = ["read-rip/src/no_memory.rs", "read-rip/src/heap.rs"];
 
 #[test]
 fn the_reader_and_the_format_have_no_unsafe_code() {
@@ -150,7 +151,7 @@ fn the_reader_and_the_format_have_no_unsafe_code() {
                 continue;
             }
             files += 1;
-            if path.ends_with(UNSAFE) {
+            if UNSAFE.iter().any(|file| path.ends_with(file)) {
                 continue;
             }
             let source = std::fs::read_to_string(&path).unwrap();
