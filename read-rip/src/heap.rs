@@ -13,6 +13,10 @@ const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// Before the first thread is started.
 #[cfg(target_env = "gnu")]
 pub(crate) fn grow_in_large_steps() {
+    // A step counts for a limit of address space as a whole.
+    if is_limited(libc::RLIMIT_AS) || is_limited(libc::RLIMIT_DATA) {
+        return;
+    }
     // SAFETY: numbers for the allocator, which refuses what it does not understand.
     unsafe { libc::mallopt(libc::M_TOP_PAD, STEP_BYTES as i32) };
     // SAFETY: as above.
@@ -22,6 +26,14 @@ pub(crate) fn grow_in_large_steps() {
     // SAFETY: it asks where the heap ends, and moves nothing.
     let end = unsafe { libc::sbrk(0) } as usize;
     prefer_large_pages(end.saturating_sub(STEP_BYTES), STEP_BYTES);
+}
+
+#[cfg(target_env = "gnu")]
+fn is_limited(resource: libc::__rlimit_resource_t) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit can be written.
+    let got = unsafe { libc::getrlimit(resource, &mut limit) };
+    got != 0 || limit.rlim_cur != libc::RLIM_INFINITY
 }
 
 /// Memory that was allocated, and is as long as some large pages, is to have them.
