@@ -52,7 +52,8 @@ use std::io;
 use std::mem::{offset_of, size_of};
 use std::ops::Range;
 use std::sync::atomic::{Ordering, fence};
-use std::thread::{Builder, available_parallelism, scope};
+use std::sync::mpsc::{channel, sync_channel};
+use std::thread::{Builder, scope};
 
 use librip_format::SlotHeader;
 
@@ -66,8 +67,8 @@ use super::{
 
 /// Slots are copied this many bytes at a time. A processor's cache has room for both copies.
 const CHUNK_BYTES: u64 = 256 << 10;
-/// More processors than this would wait for the locks of the target's process.
-const PROCESSORS_MAX: usize = 8;
+/// So many copies are made before they are looked at.
+const COPIES_AHEAD: usize = 2;
 /// A file can claim any number of slots. For more than these, memory is taken when they are read.
 const RESERVED_MAX: u64 = 1 << 16;
 /// Fewer pieces than this are not worth a thread.
@@ -106,7 +107,8 @@ pub(super) fn slots(
         parts.len_bytes(),
     ]
     .map(|at| at as usize);
-    let reader = || SlotReader {
+    let pieces = used_slots(source, region);
+    let mut reader = SlotReader {
         source,
         len: len as usize,
         words: header.slot_words as usize,
@@ -119,33 +121,84 @@ pub(super) fn slots(
         histories: Vec::new(),
         damaged: Damaged::default(),
     };
-    let shares = in_shares(&used_slots(source, region), |pieces| {
-        let mut reader = reader();
-        let most: u64 = pieces.iter().map(|piece| piece.end - piece.start).sum();
-        reader.slots.reserve(most.min(RESERVED_MAX) as usize);
-        let mut both = [CopiedBytes::default(), CopiedBytes::default()];
-        let mut failures = Vec::new();
-        for piece in pieces {
-            if let Err(error) = reader.piece(region.offset, piece, &mut both) {
-                let offset = region.offset + piece.start * len;
-                failures.push(Defect::Io { offset, what: error.to_string() });
-            }
+    let most: u64 = pieces.iter().map(|piece| piece.end - piece.start).sum();
+    reader.slots.reserve(most.min(RESERVED_MAX) as usize);
+    each_copy(source, region, &pieces, |piece, copied| match copied {
+        Ok(both) => reader.piece(region.offset, piece, both),
+        Err(error) => {
+            let offset = region.offset + piece.start * len;
+            defects.push(Defect::Io { offset, what: error.to_string() });
         }
-        (reader, failures)
     });
-    let (mut slots, mut histories, mut damaged) = (Vec::new(), Vec::new(), Damaged::default());
-    for (mut of, failures) in shares {
-        defects.extend(failures);
-        let before = slots.len();
-        histories.extend(of.histories.into_iter().map(|(at, channel, entry)| (before + at, channel, entry)));
-        damaged.add(of.damaged);
-        match before {
-            0 => slots = of.slots,
-            _ => slots.append(&mut of.slots),
+    reader.damaged.report(defects);
+    (reader.slots, reader.histories)
+}
+
+/// Two copies of a piece, one after the other; or one copy of what does not change.
+#[derive(Default)]
+struct Both {
+    first: CopiedBytes,
+    second: CopiedBytes,
+    /// How much of each was copied, bytes.
+    len: usize,
+    /// Whether there is one copy.
+    is_one: bool,
+}
+
+impl Both {
+    fn take(&mut self, source: &Source, offset: u64, len: usize) -> io::Result<()> {
+        self.is_one = !source.may_change();
+        self.len = self.first.take(source, offset, len)?;
+        if !self.is_one {
+            self.len = self.len.min(self.second.take(source, offset, len)?);
+        }
+        Ok(())
+    }
+}
+
+/// Copies the pieces, and hands the copies over in the order of the pieces. A thread of its own copies the next one
+/// while `take` looks at the one before. Both copies of a piece are made by one thread, as the module's argument wants;
+/// the channel orders them before what `take` does with them.
+fn each_copy(
+    source: &Source,
+    region: Region,
+    pieces: &[Range<u64>],
+    mut take: impl FnMut(&Range<u64>, io::Result<&Both>),
+) {
+    let copy = |piece: &Range<u64>, both: &mut Both| {
+        let (offset, slots) = (region.offset + piece.start * region.entry_len_bytes, piece.end - piece.start);
+        both.take(source, offset, slots as usize * region.entry_len_bytes as usize)
+    };
+    let ahead = scope(|scope| {
+        let (send, copied) = sync_channel(COPIES_AHEAD);
+        let (give_back, spare) = channel::<Both>();
+        let copies = move || {
+            for piece in pieces {
+                let mut both = spare.try_recv().unwrap_or_default();
+                let done = copy(piece, &mut both);
+                if send.send((done, both)).is_err() {
+                    return;
+                }
+            }
+        };
+        if pieces.len() < PIECES_MIN || Builder::new().spawn_scoped(scope, copies).is_err() {
+            return false;
+        }
+        for piece in pieces {
+            let Ok((done, both)) = copied.recv() else { break };
+            take(piece, done.map(|()| &both));
+            // Nobody takes it back if it was the last one.
+            let _ = give_back.send(both);
+        }
+        true
+    });
+    if !ahead {
+        let mut both = Both::default();
+        for piece in pieces {
+            let done = copy(piece, &mut both);
+            take(piece, done.map(|()| &both));
         }
     }
-    damaged.report(defects);
-    (slots, histories)
 }
 
 /// The slots of a region that are no hole, in pieces of at most [`CHUNK_BYTES`].
@@ -164,24 +217,6 @@ fn used_slots(source: &Source, region: Region) -> Vec<Range<u64>> {
         offset = region.offset + last * len;
     }
     found
-}
-
-/// Work on equal shares of the pieces, in the order of the pieces, each on a processor of its own.
-fn in_shares<R: Send>(pieces: &[Range<u64>], work: impl Fn(&[Range<u64>]) -> R + Sync) -> Vec<R> {
-    let processors = available_parallelism().map_or(1, usize::from).min(PROCESSORS_MAX);
-    let share = pieces.len().div_ceil(processors).max(PIECES_MIN);
-    let (own, others) = pieces.split_at(share.min(pieces.len()));
-    let work = &work;
-    scope(|scope| {
-        let start = |share| (share, Builder::new().spawn_scoped(scope, move || work(share)));
-        let workers: Vec<_> = others.chunks(share).map(start).collect();
-        let mut done = vec![work(own)];
-        done.extend(workers.into_iter().map(|(share, worker)| {
-            // Where no thread can be started, this one works.
-            worker.ok().and_then(|worker| worker.join().ok()).unwrap_or_else(|| work(share))
-        }));
-        done
-    })
 }
 
 /// A copy of a part of the ring.
@@ -253,21 +288,6 @@ impl Damaged {
         *found = Some((count + 1, first));
     }
 
-    fn add(&mut self, of: Damaged) {
-        for (sum, of) in [
-            (&mut self.state, of.state),
-            (&mut self.sequence, of.sequence),
-            (&mut self.words, of.words),
-            (&mut self.held, of.held),
-            (&mut self.spans, of.spans),
-        ] {
-            *sum = match (*sum, of) {
-                (Some((count, first)), Some((more, _))) => Some((count + more, first)),
-                (one, other) => one.or(other),
-            };
-        }
-    }
-
     fn report(self, defects: &mut Vec<Defect>) {
         for (found, what) in [
             (self.state, "an unknown state"),
@@ -285,20 +305,12 @@ impl Damaged {
 
 impl SlotReader<'_> {
     /// Reads the slots of a piece of the region that begins at offset `region`.
-    fn piece(&mut self, region: u64, piece: &Range<u64>, both: &mut [CopiedBytes; 2]) -> io::Result<()> {
-        let offset = region + piece.start * self.len as u64;
-        let wanted = (piece.end - piece.start) as usize * self.len;
-        let copies = if self.source.may_change() { 2 } else { 1 };
-        let mut got = wanted;
-        for copy in &mut both[..copies] {
-            got = got.min(copy.take(self.source, offset, wanted)?);
-        }
-        let [first_copy, second_copy] = &*both;
+    fn piece(&mut self, region: u64, piece: &Range<u64>, both: &Both) {
         // An incomplete slot was cut off with the file, which has been reported.
-        for (position, index) in piece.clone().enumerate().take(got / self.len) {
+        for (position, index) in piece.clone().enumerate().take(both.len / self.len) {
             let part = position * self.len..(position + 1) * self.len;
-            let bytes = &first_copy.0[part.clone()];
-            let is_unchanged = copies == 1 || *bytes == second_copy.0[part];
+            let bytes = &both.first.0[part.clone()];
+            let is_unchanged = both.is_one || *bytes == both.second.0[part];
             let bytes = Bytes(bytes);
             let slot = if is_unchanged {
                 self.unchanged(index, &bytes)
@@ -315,7 +327,6 @@ impl SlotReader<'_> {
                 self.slots.push(slot);
             }
         }
-        Ok(())
     }
 
     /// A slot that did not change between the two copies.
