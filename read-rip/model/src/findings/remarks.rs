@@ -152,8 +152,7 @@ worded! {
         CheckLoops = "check-loops":
             "use read-rip -t to see what these threads repeat, and find out what each expects of the others",
         ShortenHold = "shorten-hold":
-            "do less while holding this lock, or split what it protects: one thread at a time gets through \
-             here",
+            "do less while holding this lock, or split what it protects",
         CheckSilentHolder = "check-silent-holder":
             "find out what the holder waits for after its last mark (a join, a channel, a file, a socket), or \
              on which path it left without releasing the lock (an early return, a forgotten guard)",
