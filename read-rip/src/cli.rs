@@ -241,6 +241,14 @@ pub enum Command {
     /// A live screen: locks, threads, tasks and findings as they change. Without RING: the processes of this machine
     #[cfg(feature = "top")]
     Top(TopArgs),
+    /// Not in this build
+    #[cfg(not(feature = "top"))]
+    #[command(hide = true)]
+    Top {
+        /// Whatever the user wants to see
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Shows what has changed between two readings: which threads moved, and which did not
     Diff(DiffArgs),
     /// Writes a file for another program: a timeline, a graph of who waits for whom, or a flame graph's input

@@ -81,6 +81,12 @@ pub(super) enum AppError {
     /// cursor.
     #[cfg(feature = "top")]
     NoTerminal { why: &'static str },
+    /// This build of the program is without an optional part.
+    #[cfg_attr(
+        all(feature = "parquet", feature = "top"),
+        expect(dead_code, reason = "this build has all parts")
+    )]
+    NotBuilt { what: &'static str, feature: &'static str },
     /// Standard output cannot be written.
     Output(io::Error),
 }
@@ -312,6 +318,10 @@ impl AppError {
                 None,
                 Some("run it in a terminal, or use `read-rip check` and `read-rip locks`, which write text"),
             ),
+            AppError::NotBuilt { what, feature } => {
+                suggestion = format!("build it with the feature {feature}, which is on by default");
+                (format!("this build of read-rip has no {what}"), None, Some(&*suggestion))
+            }
             AppError::Output(error) => ("could not write the output".into(), Some(error.to_string()), None),
         };
         (what, cause, hint.map(str::to_owned))

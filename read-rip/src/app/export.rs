@@ -52,6 +52,10 @@ pub(super) fn export(args: &ExportArgs, common: &Common) -> Result<u8, AppError>
         ExportFormat::Ctf => return trace(&subject, args, common),
         ExportFormat::Ndjson => return judged::export(&subject, Judged::Ndjson, args, common),
         ExportFormat::Openmetrics => return judged::export(&subject, Judged::Openmetrics, args, common),
+        #[cfg(not(feature = "parquet"))]
+        ExportFormat::Parquet => {
+            return Err(AppError::NotBuilt { what: "Parquet files", feature: "parquet" });
+        }
         #[cfg(feature = "parquet")]
         ExportFormat::Parquet => return judged::export(&subject, Judged::Parquet, args, common),
     };

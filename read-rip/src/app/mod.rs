@@ -84,6 +84,8 @@ pub fn run_command(cli: Cli) -> ExitCode {
         }
         Some(Command::Check(args)) => collect::check(&args, &cli.common),
         Some(Command::Save(args)) => save::save(&args, &cli.common),
+        #[cfg(not(feature = "top"))]
+        Some(Command::Top { .. }) => Err(AppError::NotBuilt { what: "live screen", feature: "top" }),
         #[cfg(feature = "top")]
         Some(Command::Top(args)) => top::top(&args, &cli.common),
         Some(Command::Diff(args)) => diff::diff(&args, &cli.common),

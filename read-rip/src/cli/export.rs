@@ -50,7 +50,6 @@ pub enum ExportFormat {
     /// Flat tables, as lines of JSON: DuckDB, ClickHouse, jq
     Ndjson,
     /// The same tables, as Parquet files in the folder that --output names, which many exports share
-    #[cfg(feature = "parquet")]
     Parquet,
     /// Numbers of locks, threads, tasks and findings: Prometheus, node_exporter's textfile collector
     Openmetrics,
