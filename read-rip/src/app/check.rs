@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use read_rip_case::{Case, Judgement, Reading};
 use read_rip_model::findings::{Confidence, Finding, Limit, Suppression};
+use read_rip_report::ci::{CaseFinding, TestCase};
 use read_rip_report::{self as report, Checked, Json, LockNames, Sources};
 use read_rip_ring::Header;
 use regex::Regex;
@@ -90,6 +91,12 @@ impl Verdict {
             outcome if outcome.is_judged() => SOUND,
             _ => UNJUDGED,
         }
+    }
+
+    /// Notes for CI whose findings these are.
+    pub(super) fn note(&self, test: &mut TestCase, names: &LockNames<'_>, reading: &Reading) {
+        (test.program, test.pid) = (reading.program(), reading.pid());
+        test.findings = self.found.iter().map(|finding| CaseFinding::of(finding, names)).collect();
     }
 
     /// Writes the remarks, and returns the exit status.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use read_rip_case::{Case, Error, Options, Readings, Subject};
 use read_rip_evidence::process::Ends;
-use read_rip_report::ci::{CaseFinding, TestCase, junit, sarif};
+use read_rip_report::ci::{TestCase, junit, sarif};
 use read_rip_ring::read_header;
 
 use super::check::{Filter, judge, suppressions};
@@ -158,8 +158,7 @@ impl<'a> Collection<'a> {
         }
         let texts = case.texts(false);
         let names = case.names(&texts);
-        (test.program, test.pid) = (case.reading.program(), case.reading.pid());
-        test.findings = verdict.found.iter().map(|finding| CaseFinding::of(finding, &names)).collect();
+        verdict.note(test, &names, case.reading);
         verdict.show(&names, case.reading, self.source, self.common)?;
         verdict.finish(&case, self.common)
     }

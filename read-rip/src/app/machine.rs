@@ -21,7 +21,7 @@ use read_rip_evidence::process::{Ends, Found, Liveness, MappedFiles};
 use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::Confidence;
-use read_rip_report::ci::{CaseFinding, TestCase};
+use read_rip_report::ci::TestCase;
 use read_rip_report::{self as report, Examined, Json};
 
 use super::check::judge;
@@ -273,8 +273,7 @@ fn add(
         if let Some(worst) = verdict.found.first() {
             let texts = case.texts(false);
             let (names, reading) = (case.names(&texts), case.reading);
-            (test.program, test.pid) = (reading.program(), reading.pid());
-            test.findings = verdict.found.iter().map(|finding| CaseFinding::of(finding, &names)).collect();
+            verdict.note(&mut test, &names, reading);
             let mut text = Vec::new();
             match collection.common.json {
                 true => verdict.write_json(&mut text, &names, reading)?,

@@ -16,7 +16,7 @@ use super::error::AppError;
 use super::output::{output, prose};
 use super::remarks;
 use super::verdict;
-use crate::cli::{Common, RingArgs, ShowArgs, StacksArgs};
+use crate::cli::{Common, RingArgs, ShowArgs, StacksArgs, THRESHOLD};
 
 /// `read-rip PID` for a process without a ring, and `read-rip CORE`.
 pub(super) fn show(
@@ -36,9 +36,8 @@ pub(super) fn show(
         let thread = seen.target.tasks.iter().position(|task| task.own_tid == core.death.tid);
         case.find_frames(thread.map(|thread| seen.stack(thread)));
     }
-    let verdict = (!common.json && !args.threads && args.r#match.is_none())
-        .then(|| verdict::of_case(&mut case, &verdict::command(subject, ring)).1)
-        .flatten();
+    let is_judged = !common.json && !args.threads && args.r#match.is_none();
+    let judgement = is_judged.then(|| case.judge(THRESHOLD));
     let texts = case.texts(args.verbose);
     let names = case.names(&texts);
     let words = ActivityWords::new(&names).ok_or_else(no_stacks)?;
@@ -62,7 +61,8 @@ pub(super) fn show(
             true => report::standing_threads(&mut out, &words, &threads, |thread| places[thread])?,
             false => report::standings(&mut out, &words, &threads, |thread| places[thread])?,
         }
-        if let Some(verdict) = verdict {
+        let command = verdict::command(subject, ring);
+        if let Some(verdict) = judgement.and_then(|judgement| verdict::line(&judgement, &names, &command)) {
             writeln!(out, "{}", printable(&verdict))?;
         }
     }

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use read_rip_case::{Case, Options, Readings, Subject};
-use read_rip_model::findings::{Balance, Outcome};
+use read_rip_case::{Case, Judgement, Options, Readings, Subject};
+use read_rip_model::findings::Outcome;
 use read_rip_model::locations::LocationId;
 use read_rip_model::locks::{self, LockModel, ThreadId};
 use read_rip_model::threads::ThreadState;
@@ -37,17 +37,17 @@ pub(super) fn verdict(
     }
     let mut readings = Readings::of(subject, options)?;
     let mut case = Case::of(&mut readings, options);
-    let (balance, verdict) = of_case(&mut case, &command);
+    let judgement = case.judge(THRESHOLD);
     let texts = case.texts(false);
     let names = case.names(&texts);
     tasks(out, &names)?;
     if let Some(words) = ActivityWords::new(&names) {
-        if let Some(doing) = report::doing_now(&balance, &case.model) {
+        if let Some(doing) = report::doing_now(&judgement.balance, &case.model) {
             writeln!(out, "{doing}")?;
         }
         unrecorded(out, &words, &case.model)?;
     }
-    if let Some(verdict) = verdict {
+    if let Some(verdict) = line(&judgement, &names, &command) {
         writeln!(out, "{}", printable(&verdict))?;
     }
     Ok(())
@@ -101,17 +101,13 @@ pub(super) fn command(subject: &Subject, ring: &RingArgs) -> String {
     format!("read-rip check {name}")
 }
 
-/// Judges a case. There is no verdict if nothing is known that can be judged.
-pub(super) fn of_case(case: &mut Case<'_>, command: &str) -> (Balance, Option<String>) {
-    let judgement = case.judge(THRESHOLD);
-    let texts = case.texts(false);
-    let balance = judgement.balance;
-    let what = report::verdict(&balance, &judgement.findings, &case.names(&texts));
-    let verdict = match balance.outcome {
+/// A judgement in a line, with the command that explains it. `None` if nothing is known that can be judged.
+pub(super) fn line(judgement: &Judgement, names: &LockNames<'_>, command: &str) -> Option<String> {
+    let what = report::verdict(&judgement.balance, &judgement.findings, names);
+    match judgement.balance.outcome {
         Outcome::NothingRecorded => None,
         // It says what to do.
         Outcome::Hidden => Some(format!("check: {what}")),
         _ => Some(format!("check: {what}; next: {command}")),
-    };
-    (balance, verdict)
+    }
 }
