@@ -99,7 +99,7 @@ pub struct WaitCycle {
     /// For how long all of them have waited; `None`: not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
-    /// Each thread of the cycle and what blocks it, in the order of the cycle. Of a long cycle the first ones.
+    /// Each thread of the cycle and what blocks it, in the order of the cycle. A long cycle has its first ones only.
     pub edges: Vec<WaitEdge>,
     /// How many threads outside the cycle can never continue either.
     pub also_blocked: usize,

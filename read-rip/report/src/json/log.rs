@@ -131,7 +131,7 @@ struct JsonOpen<'a> {
     /// When it began, ns since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
     since_boottime_ns: Option<Moment>,
-    /// Its first value. Of a text, at most 8 bytes.
+    /// Its first value. A text has at most 8 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<JsonValue>,
 }
