@@ -152,6 +152,7 @@ fn report_locks(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Location
             is_final,
             now_ns: (!is_final).then_some(1 << 50),
             latest_end_ns: None,
+            alive_ns: None,
             living: &living,
             ended: &HashSet::from([3]),
             wants_steps: true,

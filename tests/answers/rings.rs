@@ -24,6 +24,7 @@ const SPAWNS: u64 = 0x1800;
 const SERVES: u64 = 0x1900;
 const SAVES: u64 = 0x1a00;
 const SNAP: u64 = 0x1b00;
+const GIVES: u64 = 0x1c00;
 
 /// States of an entry.
 const WAITING: u64 = 2;
@@ -55,6 +56,7 @@ fn ring() -> Ring {
         site(SERVES, 21, "server::serves"),
         site(SAVES, 22, "server::saves"),
         site(SNAP, 23, "server::snaps"),
+        site(GIVES, 24, "server::gives").of(4, of(1), &[4, 3]),
     ];
     ring.lock_names = [(A, "accounts"), (B, "books"), (QUEUE, "queue"), (UNITS, "units"), (TABLE, "table")]
         .map(|(lock, name)| (ring.pid, lock, name.to_owned()))
@@ -209,6 +211,17 @@ pub(crate) fn sound() -> Ring {
         Slot::thread("free", 11).marks([SNAP]),
     ];
     Ring { exit_status: Some(0), ..ring().with_slots(slots) }
+}
+
+/// Killed, while the only other user of a lock waited for it. Its holder was where it had been often, and had gone on.
+pub(crate) fn held_at_end() -> Ring {
+    let often = |slot: Slot, _| slot.event(TAKES, &[at(3.0), A]).marks([SNAP]).event(GIVES, &[at(3.0), A]);
+    let owner = (0..10).fold(Slot::thread("owner", 10), often);
+    let slots = [
+        owner.event(TAKES, &[at(5.0), A]).marks([SNAP]).has(holds(A, 5.0)),
+        Slot::thread("worker", 11).event(WAIT, &[at(5.1), A]).has(waits(A, 5.1)),
+    ];
+    ring().of_a_dead_process().with_slots(slots)
 }
 
 /// All threads wait on a condition variable, and nobody is left.

@@ -1,8 +1,12 @@
 //! The examples of async programs: `read-rip` says of them what their first comments promise.
 
+use std::ffi::OsStr;
 use std::path::Path;
-use std::time::Instant;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use librip_test_kit::reader;
+use librip_test_kit::tmux::Tmux;
 use librip_test_kit::victim::{DEADLINE, Plan, Victim};
 
 use super::ask::{check, printed};
@@ -96,18 +100,75 @@ fn the_starved_runtime_is_proven_while_it_lives_and_its_requests_are_ready() {
     assert!(groups.contains(&made), "no {made:?} in {groups}");
 }
 
+/// A server of so many threads, all of which wait for the janitor.
+fn stuck_server(threads: &str) -> Victim {
+    let mut victim = Plan::new(env!("CARGO_BIN_EXE_example-server"), &["--threads", threads]).start();
+    victim.until("stuck: all workers wait");
+    victim
+}
+
 #[test]
-fn a_stuck_server_that_was_killed_is_not_called_sound_however_few_threads_it_has() {
-    for threads in ["1", "2", "5", "12"] {
-        let mut victim = Plan::new(env!("CARGO_BIN_EXE_example-server"), &["--threads", threads]).start();
-        victim.until("stuck: all workers wait");
+fn a_stuck_server_that_was_killed_is_a_long_wait_however_few_threads_it_has() {
+    for threads in ["1", "2", "5", "12", "40"] {
+        let mut victim = stuck_server(threads);
         victim.kill();
         let remains = victim.wait();
         let answer = check(&remains.ring_path(), &[]);
-        assert!(answer.status == 3 || !answer.findings.is_empty(), "{threads} threads: {answer:#?}");
+        assert_eq!(answer.findings, ["suspected long-wait"], "{threads} threads: {answer:#?}");
         let text = printed(&["check"], &remains.ring_path());
-        assert!(text.contains("janitor") && text.contains(" from sessions.rs:"), "{threads} threads: {text}");
-        let view = printed(&[], &remains.ring_path());
-        assert!(!view.contains("check: no findings"), "{threads} threads: {view}");
+        assert!(text.contains("which janitor["), "{threads} threads: {text}");
+        assert!(text.contains(" from sessions.rs:"), "{threads} threads: {text}");
+        assert!(text.contains(" passed ") || text.contains("did not pass "), "{threads} threads: {text}");
     }
+}
+
+/// For how long the first of the threads has waited at least, by a finding.
+fn longest_wait(ring: &Path) -> Duration {
+    let answer = check(ring, &[]);
+    let finding = answer.lines.iter().find(|line| line["type"] == "finding");
+    let longest_ns = finding.and_then(|finding| finding["data"]["evidence"]["longest_wait_ns"].as_u64());
+    Duration::from_nanos(longest_ns.unwrap_or_else(|| panic!("{answer:#?}")))
+}
+
+#[test]
+fn a_recording_knows_how_long_threads_waited_that_recorded_nothing_more() {
+    let mut victim = stuck_server("5");
+    let waited = Instant::now();
+    // The threads wait meanwhile.
+    let alive = longest_wait(&victim.ring_path());
+    let waited = waited.elapsed();
+    let target = victim.dir().join("recording");
+    let mut record = Command::new(reader::program());
+    record.args([OsStr::new("record"), OsStr::new("-o"), target.as_os_str(), victim.ring_path().as_os_str()]);
+    let mut recorder = record.stderr(Stdio::null()).spawn().expect("the reader");
+    let start = Instant::now();
+    // It asks whether the process lives, and then copies the ring.
+    while !target.metadata().is_ok_and(|metadata| metadata.len() > 4096) {
+        assert!(start.elapsed() < DEADLINE, "nothing is recorded");
+        std::thread::yield_now();
+    }
+    victim.kill();
+    let remains = victim.wait();
+    assert!(recorder.wait().expect("the recorder").success());
+    let (recorded, left) = (longest_wait(&target), longest_wait(&remains.ring_path()));
+    assert!(recorded >= waited && recorded > left, "{recorded:?}, {left:?}, {waited:?}, alive {alive:?}");
+}
+
+#[test]
+fn the_live_screen_keeps_how_long_threads_had_waited_when_the_process_died() {
+    let mut victim = stuck_server("5");
+    let line = format!("{} top {}", reader::program().display(), victim.ring_path().display());
+    let Some(tmux) = Tmux::start("kept", (200, 40), &line) else { return };
+    let longest = |screen: &str| {
+        let (_, longest) = screen.split_once("the longest for ").unwrap_or_else(|| panic!("{screen}"));
+        longest.lines().next().unwrap_or_default().trim().to_owned()
+    };
+    // The first answer is after a window of 200 ms.
+    let alive = longest(&tmux.shows("which janitor["));
+    victim.kill();
+    let remains = victim.wait();
+    let dead = longest(&tmux.shows("DEAD"));
+    assert!(alive.ends_with("ms") || alive.ends_with(" s"), "{alive}");
+    assert!(dead.starts_with("at least ") && !dead.ends_with("us"), "alive: {alive}, dead: {dead}");
+    assert!(longest_wait(&remains.ring_path()) < Duration::from_millis(100), "the ring does not have it");
 }

@@ -63,6 +63,7 @@ impl Reading {
             ended: HashSet::new(),
             now_ns: None,
             latest_end_ns: None,
+            alive_ns: None,
             asks_kernel: false,
             seen: None,
             core: None,

@@ -138,6 +138,7 @@ impl Reading {
             ended: HashSet::new(),
             now_ns: seen.target.taken_ns,
             latest_end_ns: None,
+            alive_ns: None,
             asks_kernel: true,
             seen: Some(seen),
             core: None,

@@ -38,7 +38,7 @@ pub use error::Error;
 pub use inspection::Inspection;
 pub use options::Options;
 pub use processes::Process;
-pub use reading::{CoreRest, Reading};
+pub use reading::{CoreRest, Reading, present_ns};
 pub use readings::{Begun, First, Readings};
 pub use saved::Context;
 pub use subject::Subject;

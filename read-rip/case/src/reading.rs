@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 use read_rip_evidence::core::{Death, Gap};
@@ -50,6 +50,8 @@ pub struct Reading {
     /// If `now_ns` is not known: when the ring was read, ns since boot. The process was dead by then. `None` if it ran
     /// on another machine, or before a restart.
     pub latest_end_ns: Option<u64>,
+    /// If `now_ns` is not known: when somebody last saw the process alive, ns since boot.
+    pub alive_ns: Option<u64>,
     /// Whether the kernel can be asked about the process: the reading is of a ring, and not of a saved one.
     pub asks_kernel: bool,
     /// What the kernel and the memory say of the living process, if they were asked.
@@ -131,6 +133,7 @@ impl Reading {
             ended: context.ended.clone(),
             now_ns: context.now_ns,
             latest_end_ns: context.latest_end_ns,
+            alive_ns: context.alive_ns,
             asks_kernel: false,
             seen: None,
             core: None,
@@ -149,14 +152,25 @@ impl Reading {
         Ok(Some((Reading::of_image(&image, &saved.context, options)?, window_ns)))
     }
 
-    /// The parent of the processes knows when they ended, if the ring does not say it.
+    /// Whoever observed the processes knows when they ended, or still lived, if the ring does not say it.
     pub fn ended(&mut self, ends: &Ends) {
-        let Some(header) = &self.snapshot.header else { return };
-        let others = self.snapshot.slots.iter().map(|slot| slot.pid);
-        let Some(at) = ends.last_of(header.pid, others) else { return };
-        if self.now_ns.is_none() && self.is_final() {
+        let Some(header) = self.snapshot.header.as_ref().filter(|_| self.now_ns.is_none()) else { return };
+        if !self.is_final() {
+            return;
+        }
+        let in_ring = |at: Instant| {
             let ago_ns = u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.now_ns = present_ns(header).and_then(|present_ns| present_ns.checked_sub(ago_ns));
+            present_ns(header)?.checked_sub(ago_ns)
+        };
+        let others = self.snapshot.slots.iter().map(|slot| slot.pid);
+        self.now_ns = ends.last_of(header.pid, others).and_then(in_ring);
+        self.alive_ns = ends.alive_at(header.pid).and_then(in_ring).or(self.alive_ns);
+    }
+
+    /// The process was seen alive at the moment of another reading of the same ring.
+    pub fn lived_at(&mut self, now_ns: Option<u64>) {
+        if self.now_ns.is_none() {
+            self.alive_ns = now_ns;
         }
     }
 
@@ -218,6 +232,7 @@ impl Reading {
             ended,
             now_ns,
             latest_end_ns,
+            alive_ns: None,
             asks_kernel: true,
             seen: None,
             core: None,
@@ -255,6 +270,7 @@ impl Reading {
             is_final: self.is_final(),
             now_ns: self.now_ns,
             latest_end_ns: self.latest_end_ns,
+            alive_ns: self.alive_ns,
             living: &self.living,
             ended: &self.ended,
             wants_steps: true,
@@ -440,7 +456,7 @@ fn moment(liveness: &Option<Liveness>, snapshot: &Snapshot) -> Option<u64> {
 }
 
 /// The present, ns since boot, as the ring's clock shows it.
-fn present_ns(header: &ring::Header) -> Option<u64> {
+pub fn present_ns(header: &ring::Header) -> Option<u64> {
     let now = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
     process::boottime_in_ring_ns(header, u64::try_from(Duration::from(now).as_nanos()).ok()?)
 }

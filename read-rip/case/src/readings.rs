@@ -176,8 +176,9 @@ impl First {
         // The words of both readings at once could be too much for the memory.
         let earlier = Earlier::of(first, window_ns);
         let mut second = Reading::of(&subject, options)?;
-        // The last state is one moment by itself.
+        // The last state is one moment by itself. The process lived when it was read first.
         if second.is_final() {
+            second.lived_at(earlier.reading.now_ns);
             return Ok(second.into());
         }
         if let Some(seen) = seen {

@@ -39,6 +39,9 @@ pub struct Context {
     pub(crate) now_ns: Option<u64>,
     /// If that is not known: when the ring was read, ns since boot. The process was dead by then.
     pub(crate) latest_end_ns: Option<u64>,
+    /// If that is not known: when the process was last seen alive, ns since boot.
+    #[serde(default)]
+    pub(crate) alive_ns: Option<u64>,
     /// The time between the two images, ns.
     pub(crate) window_ns: Option<u64>,
     /// What the kernel and the memory said of the living process between the two images.
@@ -62,6 +65,7 @@ impl Context {
             ended: reading.ended,
             now_ns: reading.now_ns,
             latest_end_ns: reading.latest_end_ns,
+            alive_ns: reading.alive_ns,
             window_ns,
             seen: None,
             answers: SavedAnswers::default(),

@@ -50,17 +50,16 @@ pub fn age(duration_ns: u64) -> String {
     }
 }
 
-/// `for 3 ms`, `for at least 3 ms`, `for at most 5 ms` or `for at least 3 ms and at most 5 ms`; nothing if the length
-/// is not known. `at_most_ns` is known where the end of a process is not: then the other one is a lower bound.
-pub fn lasted(is_lower_bound: bool, length_ns: Option<u64>, at_most_ns: Option<u64>) -> Option<String> {
+/// `for 3 ms`, or `for at least 3 ms`; nothing if the length is not known.
+pub fn lasted(is_lower_bound: bool, length_ns: Option<u64>) -> Option<String> {
     let at_least = if is_lower_bound { "at least " } else { "" };
-    let length = length_ns
-        .filter(|&length_ns| length_ns > 0)
-        .map(|length_ns| at_least.to_owned() + &duration(length_ns));
-    let at_most =
-        at_most_ns.filter(|_| is_lower_bound).map(|at_most_ns| format!("at most {}", duration(at_most_ns)));
-    let bounds: Vec<_> = length.into_iter().chain(at_most).collect();
-    (!bounds.is_empty()).then(|| format!("for {}", bounds.join(" and ")))
+    let length_ns = length_ns.filter(|&length_ns| length_ns > 0)?;
+    Some(format!("for {at_least}{}", duration(length_ns)))
+}
+
+/// `for at least 3 ms`, or `for an unknown time` if nothing is known of the length.
+pub fn lasted_at_least(length_ns: Option<u64>) -> String {
+    lasted(true, length_ns).unwrap_or_else(|| "for an unknown time".to_owned())
 }
 
 /// A length of time for people, down to nanoseconds: two or three digits and a unit.

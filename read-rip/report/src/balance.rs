@@ -90,8 +90,7 @@ fn tasks(of: &TaskBalance, is_end_unknown: bool, is_saturation_said: bool) -> Op
     if of.present == 0 {
         return None;
     }
-    let longest =
-        lasted(is_end_unknown, of.longest_ns, None).map(|lasted| format!(" (the longest {lasted})"));
+    let longest = lasted(is_end_unknown, of.longest_ns).map(|lasted| format!(" (the longest {lasted})"));
     let longest = longest.unwrap_or_default();
     let parts = parts([
         (of.on_locks, ["waits for a lock", "wait for locks"], &*longest),
@@ -155,7 +154,7 @@ fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
         return None;
     }
     let first = if of.on_locks == 1 { "" } else { "the longest " };
-    let longest = lasted(is_end_unknown, of.longest_ns, of.longest_at_most_ns);
+    let longest = lasted(is_end_unknown, of.longest_ns);
     let longest = longest.map_or_else(String::new, |longest| format!(" ({first}{longest})"));
     let seen: usize = of.doing.values().sum();
     let others = of.present - waiting - seen;
@@ -232,7 +231,7 @@ fn pool(of: &IdlePool, names: &LockNames<'_>) -> String {
     let lock = names.lock(&names.model.locks[of.lock]);
     let wait = if of.waiting == 1 { "waits its turn" } else { "wait their turn" };
     let who = if of.are_tasks { "task" } else { "thread" };
-    let lasting = lasted(names.model.is_end_unknown, of.longest_ns, None);
+    let lasting = lasted(names.model.is_end_unknown, of.longest_ns);
     let lasting = lasting.map_or_else(String::new, |lasting| format!(", the longest {lasting}"));
     let (place, holder) = (names.location(of.location), names.thread(of.holder));
     let waiting = counted(of.waiting as u64, who);

@@ -178,8 +178,7 @@ impl LockWriter<'_> {
     fn lasting(&self, threads: usize, longest_ns: Option<u64>) -> String {
         let first = if threads == 1 { "" } else { "the longest " };
         let model = self.names.model;
-        let at_most_ns = longest_ns.and_then(|longest_ns| longest_ns.checked_add(model.later_ns()?));
-        let longest = lasted(model.is_end_unknown, longest_ns, at_most_ns);
+        let longest = lasted(model.is_end_unknown, longest_ns);
         longest.map_or_else(String::new, |longest| format!(", {first}{longest}"))
     }
 

@@ -5,7 +5,7 @@ use read_rip_model::findings::{Balance, Finding, HeldAtEnd, ManagedRuntime, Outc
 
 use super::machine::brief;
 use super::names::LockNames;
-use super::units::{counted, lasted};
+use super::units::{counted, lasted_at_least};
 
 /// Why nothing was judged: the sentence that every view has, and what a full report adds to it.
 pub(super) struct Reason {
@@ -78,9 +78,9 @@ pub(crate) fn not_judged(balance: &Balance, names: &LockNames<'_>) -> Option<Str
 
 /// Who held a lock when the process died.
 fn held_at_end(of: HeldAtEnd, names: &LockNames<'_>) -> Reason {
-    let HeldAtEnd { lock, hold, last, waiting, others, for_ns, at_most_ns } = of;
+    let HeldAtEnd { lock, hold, last, waiting, others, for_ns } = of;
     let lock = names.lock(&names.model.locks[lock]);
-    let lasted = lasted(true, for_ns, at_most_ns).unwrap_or_else(|| "for an unknown time".to_owned());
+    let lasted = lasted_at_least(for_ns);
     let holder = names.thread(hold.thread);
     let waited = match (waiting, others) {
         (1, 1) => "the only other thread that uses it waited".to_owned(),

@@ -11,7 +11,7 @@ use read_rip_model::locks::{
 use read_rip_ring::{FUTURES_LEFT_OUT_MAX, FUTURES_MAX, TaskKind, task_number};
 
 use super::names::{LockNames, awaited_words, lock_type};
-use super::units::{counted, lasted};
+use super::units::{counted, duration, lasted, lasted_at_least};
 
 /// What a group of tasks does and where; how many they are: `2 tasks`; and how long: `the longest for 3.0 s`.
 pub fn task_group(group: &TaskGroup, names: &LockNames<'_>) -> (String, String, Option<String>) {
@@ -160,11 +160,12 @@ fn lasting(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
     let (model, thread) = (names.model, &names.model.threads[id]);
     let (since_ns, is_at_most) = task_since(thread, thread.task.as_deref()?);
     let length_ns = model.now_ns?.checked_sub(since_ns?)?;
-    // If the process died at an unknown time, it may have gone on after what the record ends with.
-    let most_ns = if model.is_end_unknown { model.later_ns() } else { Some(0) };
-    let most_ns = most_ns.map(|later_ns| length_ns.saturating_add(later_ns));
-    let is_bounded = is_at_most || model.is_end_unknown;
-    lasted(is_bounded, Some(length_ns).filter(|_| !is_at_most), most_ns)
+    // If the process died at an unknown time, the task may have gone on after what the record ends with.
+    match (model.is_end_unknown, is_at_most) {
+        (true, is_at_most) => Some(lasted_at_least(Some(length_ns).filter(|_| !is_at_most))),
+        (false, true) => Some(format!("for at most {}", duration(length_ns))),
+        (false, false) => lasted(false, Some(length_ns)),
+    }
 }
 
 /// Writes a line about a task, and the tree of its awaits below it.

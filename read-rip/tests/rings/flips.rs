@@ -181,6 +181,7 @@ fn proven(path: &Path) -> Vec<String> {
         is_final: true,
         now_ns: None,
         latest_end_ns: None,
+        alive_ns: None,
         living: &HashSet::new(),
         ended: &HashSet::new(),
         wants_steps: true,

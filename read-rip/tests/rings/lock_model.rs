@@ -24,6 +24,7 @@ fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {
         is_final: earlier.is_none(),
         now_ns: Some(10_000_000_000),
         latest_end_ns: None,
+        alive_ns: None,
         living: &HashSet::new(),
         ended: &HashSet::new(),
         wants_steps: true,

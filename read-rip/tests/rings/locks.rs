@@ -55,7 +55,7 @@ fn a_lock_shows_its_holder_and_its_waiters_by_location() {
 }
 
 #[test]
-fn after_a_death_at_an_unknown_moment_times_have_an_upper_bound_too() {
+fn after_a_death_at_an_unknown_moment_times_are_lower_bounds() {
     let wait = Held::new(WAITING, A, WAIT);
     let slots = [
         Slot::thread("early", 11).has(wait.since(at(3.5))),
@@ -63,9 +63,8 @@ fn after_a_death_at_an_unknown_moment_times_have_an_upper_bound_too() {
     ];
     let shown = shown(&ring().of_a_dead_process().with_slots(slots));
     assert!(shown.contains("2 threads wait at "), "{shown}");
-    // The last recorded moment is 4.5 s after the boot. The reading is much later.
-    let longest = shown.split_once(", the longest for at least 1.0 s and at most ");
-    assert!(longest.is_some(), "{shown}");
+    // The last recorded moment is 4.5 s after the boot. When the ring is read does not count.
+    assert!(shown.contains(", the longest for at least 1.0 s\n"), "{shown}");
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn read_again_and_again(pid: u32, times: u64, mut judge: impl FnMut(&[Finding]))
             is_final: false,
             now_ns: None,
             latest_end_ns: None,
+            alive_ns: None,
             living: &nobody,
             ended: &nobody,
             wants_steps: true,

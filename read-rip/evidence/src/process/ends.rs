@@ -3,17 +3,30 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// When processes ended.
+/// When processes ended, or at least when they still lived.
 #[derive(Clone, Debug, Default)]
 pub struct Ends {
     /// `None`: two processes had this pid, one after the other.
     by_pid: HashMap<u32, Option<Instant>>,
+    /// When a process that made a ring was last seen alive.
+    alive: HashMap<u32, Instant>,
 }
 
 impl Ends {
     /// Notes the end of a process.
     pub fn note(&mut self, pid: u32, at: Instant) {
         self.by_pid.entry(pid).and_modify(|known| *known = None).or_insert(Some(at));
+    }
+
+    /// Notes that a process was seen alive. Who notes it asks about one ring only, so that the pid is not another
+    /// process's.
+    pub fn note_alive(&mut self, pid: u32, at: Instant) {
+        self.alive.insert(pid, at);
+    }
+
+    /// When a process was last seen alive.
+    pub fn alive_at(&self, pid: u32) -> Option<Instant> {
+        self.alive.get(&pid).copied()
     }
 
     /// When the last process of a ring ended; `None`: not known. `maker` made the ring, and the others recorded in it.

@@ -71,9 +71,6 @@ pub struct HeldAtEnd {
     /// For how long the first of them has waited at least, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
-    /// For how long at most, ns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub at_most_ns: Option<u64>,
 }
 
 impl HeldAtEnd {
@@ -88,17 +85,13 @@ impl HeldAtEnd {
                 view.waits(lock).filter(|wait| !wait.is_timed && wait.thread != hold.thread).count();
             let past = view.pasts().get(lock)?;
             let others = past.users.iter().filter(|&&user| user != hold.thread).count();
-            (waiting > 0 && 2 * waiting > others).then(|| {
-                let first_ns = view.first_wait_ns(lock);
-                HeldAtEnd {
-                    lock,
-                    hold: view.hold_fact(hold),
-                    last: view.now.threads[hold.thread].last,
-                    waiting,
-                    others,
-                    for_ns: view.ago_ns(first_ns),
-                    at_most_ns: first_ns.and_then(|first_ns| view.at_most_ns(first_ns)),
-                }
+            (waiting > 0 && 2 * waiting > others).then(|| HeldAtEnd {
+                lock,
+                hold: view.hold_fact(hold),
+                last: view.now.threads[hold.thread].last,
+                waiting,
+                others,
+                for_ns: view.ago_ns(view.first_wait_ns(lock)),
             })
         };
         let is_of_pool = |lock: &LockId| pools.iter().any(|pool| pool.lock == *lock);
@@ -130,9 +123,6 @@ pub struct Balance {
     /// For how long the first of those that wait for locks has waited, ns.
     #[serde(rename = "longest_wait_ns", skip_serializing_if = "Option::is_none")]
     pub longest_ns: Option<u64>,
-    /// For how long at most, ns, if the process died at an unknown time.
-    #[serde(rename = "longest_wait_at_most_ns", skip_serializing_if = "Option::is_none")]
-    pub longest_at_most_ns: Option<u64>,
     /// Threads of the living process that have recorded nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<usize>,
@@ -218,9 +208,6 @@ impl Balance {
             on_messages: count(Asleep::Message) + count(Asleep::Wake) + count(Asleep::Notification),
             on_threads: count(Asleep::Thread),
             longest_ns: view.ago_ns(first_ns),
-            longest_at_most_ns: first_ns
-                .filter(|_| model.is_end_unknown)
-                .and_then(|first_ns| view.at_most_ns(first_ns)),
             unrecorded: model.unrecorded,
             overwritten: model.threads.iter().filter(is_cut).count(),
             doing,
@@ -266,7 +253,7 @@ mod tests {
     #[test]
     fn a_killed_process_most_of_whose_threads_waited_for_one_is_not_called_sound() {
         for waiters in [1, 3, 30] {
-            let mut scene = Scene::killed(SECOND);
+            let mut scene = Scene::killed();
             let (owner, lock) = (scene.thread("owner"), scene.lock("LOCK"));
             scene.thread("other");
             scene.holds(owner, lock);
@@ -281,7 +268,7 @@ mod tests {
                 (held.lock, held.hold.thread, held.waiting, held.others),
                 (lock, owner, waiters, waiters)
             );
-            assert_eq!((held.for_ns, held.at_most_ns), (Some(12 * SECOND), Some(13 * SECOND)));
+            assert_eq!(held.for_ns, Some(12 * SECOND));
             // As many others use the lock and do not wait.
             for _ in 0..waiters {
                 let user = scene.thread("user");
@@ -289,7 +276,7 @@ mod tests {
             }
             assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
         }
-        let mut scene = Scene::killed(SECOND);
+        let mut scene = Scene::killed();
         let (owner, lock) = (scene.thread("owner"), scene.lock("LOCK"));
         let waiter = scene.thread("worker");
         scene.waits(waiter, lock);

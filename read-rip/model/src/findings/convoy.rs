@@ -12,13 +12,14 @@
 //! of the waiting threads began to wait, or a release since then is known. Also, at least sixteen threads wait, or one
 //! has waited for 100 ms or from one reading to the next.
 //!
-//! A lock whose ownership stands still is a case for `long_wait`. Threads that wait on a condition variable (an idle
+//! A lock whose ownership stands still is a case for `long_wait`. So is a lock that a thread held when its process died
+//! at an unknown moment: nothing shows that it changed hands after that thread had acquired it. Threads that wait on a condition variable (an idle
 //! pool) do not wait for a lock.
 //!
 //! # Blind spots
 //!
 //! A queue at a lock that changes hands fast, and that is the only work of the program, looks the same. So the
-//! finding is only suspected. How long the last holder of a killed process kept the lock is not recorded.
+//! finding is only suspected.
 //!
 //! # Example output
 //!
@@ -34,7 +35,7 @@ use super::finding::locks_of;
 use super::pasts::Past;
 use super::words::lasting;
 use super::{
-    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, LockHistory, Paragraph, View,
+    About, Advice, Analysis, Basis, Confidence, Finding, HoldFact, Kind, LockHistory, Paragraph, View,
     Waiters, Words,
 };
 use crate::locations::LocationId;
@@ -101,6 +102,9 @@ impl Analysis for Convoy {
             let Some(past) = pasts.get(lock) else { continue };
             let holder = view.now.locks[lock].holders.iter().find(|hold| hold.state == HoldState::Held);
             let holder_waits = holder.is_some_and(|hold| view.wait(hold.thread).is_some());
+            if holder.is_some() && view.now.is_end_unknown {
+                continue;
+            }
             let is_most = view.waits(lock).count() * 2 > past.users.len();
             if is_most && !holder_waits && has_moved(view, lock, holder, past) == Some(true) {
                 found.push(finding(view, lock, holder, past.users.len()));
@@ -149,11 +153,6 @@ fn finding(view: &View<'_>, lock: LockId, holder: Option<&Hold>, users: usize) -
     let evidence =
         Queue { lock, waiters, users, holder: holder.map(active), history: view.lock_history(lock) };
     let mut finding = Finding::new(Kind::Convoy, Confidence::Suspected, evidence, Advice::ShortenHold);
-    if view.now.is_end_unknown && holder.is_some() {
-        // It changed hands before the last holder took it. How long that one then kept it was not recorded.
-        finding.doubts.push(Doubt::MovementUnknown);
-        finding.advice.insert(0, Advice::CheckSilentHolder);
-    }
     finding.threads_hurt = threads_hurt;
     finding.since_ns = view.first_wait_ns(lock);
     finding
@@ -171,13 +170,7 @@ impl Basis for Queue {
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
         let (waiting, lock) = (self.waiters.count, words.lock(self.lock));
-        // How long the last holder kept it was not recorded: it may have been kept for ever.
-        let is_end_unknown = self.holder.is_some() && words.is_end_unknown();
-        let wait = match is_end_unknown {
-            true => "waited for it when the process died",
-            false => "wait for it",
-        };
-        let summary = format!("{waiting} of the {} that use {lock} {wait}", words.threads(self.users));
+        let summary = format!("{waiting} of the {} that use {lock} wait for it", words.threads(self.users));
         let mut evidence = match &self.holder {
             Some(holder) => vec![holder.line(words)],
             None => vec!["no thread is known to hold it now".to_owned()],
@@ -208,6 +201,7 @@ impl ActiveHolder {
 mod tests {
     use super::*;
     use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene};
+    use crate::locks::StepKind;
 
     /// Threads wait for a lock that has just got another holder.
     fn queue(mut scene: Scene, waiters: usize) -> Scene {
@@ -236,6 +230,16 @@ mod tests {
         scene.model.locks[0].holders.clear();
         assert_eq!(count(&scene), 1, "between two owners");
         assert_eq!(count(&queue(Scene::dead(), 100)), 1);
+    }
+
+    #[test]
+    fn the_last_holder_of_a_process_that_died_at_an_unknown_moment_may_have_kept_the_lock() {
+        let mut scene = queue(Scene::killed(), 100);
+        assert_eq!(count(&scene), 0);
+        scene.step(1, StepKind::Released, 0).time_ns = Some(NOW);
+        assert_eq!(count(&scene), 0, "before that holder acquired it");
+        scene.model.locks[0].holders.clear();
+        assert_eq!(count(&scene), 1, "nobody holds it");
     }
 
     #[test]

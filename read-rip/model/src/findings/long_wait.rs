@@ -22,9 +22,17 @@
 //! those; they are counted too. The first wait bounds the time of the hold from below, unless a history shows a release
 //! that may be later.
 //!
-//! The end of a killed process is not recorded. Lengths of its waits are known from below (up to the last recorded
-//! moment) and from above (up to the reading). If a wait may be short or long, it is reported with a doubt, unless the
-//! known histories show many short waits for the lock: a thread may wait for such a lock at any moment.
+//! The end of a killed process is not recorded. Lengths of its waits are known from below only, up to the last recorded
+//! moment. When somebody looks says nothing, so it decides nothing. A wait that may be short or long is judged by the
+//! past of the lock, and reported with a doubt:
+//!
+//! * Threads may have waited by chance, if the known histories show many short waits for the lock, or that it changed
+//!   hands since the first thread began to wait, or that eight holds went on from where the holder was last, or were
+//!   there before nobody held it. Sixteen of them are a pile-up then, and fewer are no finding. `balance` says what is
+//!   known of them.
+//! * They are a long wait all the same if holds of the lock have ended, and none of them passed the place where the
+//!   holder was last: it was on a way that nobody is known to have left (see `passages`). So they are if the first wait
+//!   has lasted for at least 100 ms, and ten times as long as nine in ten of the known waits.
 //!
 //! The kernel knows more of the holder of a living process: if it was ready to run in most of the time between the two
 //! readings, and hardly ran, while it kept the lock and a thread waited for it, that is measured, however short the
@@ -50,13 +58,14 @@ use serde::Serialize;
 use super::finding::locks_of;
 use super::idle_pool::IdlePlaces;
 use super::nobody_left::asleep;
+use super::passages::AllPassages;
 use super::pasts::Pasts;
 use super::standstill::{self, Group, Root};
 use super::view::Length;
 use super::words::{lasting, limit};
 use super::{
     About, Advice, Analysis, Asleep, Basis, Confidence, Doubt, Evidence, Finding, HoldFact, JoinFact, Kind,
-    LockHistory, Paragraph, SuspendedFact, View, Waiters, Words, idle_pool, stall, task_waits,
+    LockHistory, Paragraph, Passages, SuspendedFact, View, Waiters, Words, idle_pool, stall, task_waits,
 };
 use crate::locations::LocationId;
 use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
@@ -74,6 +83,11 @@ const CROWD_MIN: usize = 4;
 const CROWD_MANY: usize = 16;
 /// The first wait of a smaller pile-up is at least this long, ns.
 const CROWD_WAIT_NS: u64 = 100_000_000;
+/// A wait that has lasted for this many times as long as nine in ten others is out of the ordinary.
+const UNUSUAL_FACTOR: u64 = 10;
+/// If so many known holds went on from where the holder was last, it may have been about to go on too. If there were so
+/// many and nobody holds the lock, it may have been released a moment before.
+const FAMILIAR_MIN: usize = 8;
 /// One in this many known acquisitions came after a wait: a thread that waits for this lock is nothing unusual.
 const USUAL_PART: u64 = 16;
 /// At most this many findings: those that most threads suffer from.
@@ -96,9 +110,6 @@ pub struct Standstill {
     /// For how long the first of all these threads has waited, ns. If the end of the process is not known: at least.
     #[serde(rename = "longest_wait_ns", skip_serializing_if = "Option::is_none")]
     pub longest_ns: Option<u64>,
-    /// For how long it has waited at most, ns.
-    #[serde(rename = "longest_wait_at_most_ns", skip_serializing_if = "Option::is_none")]
-    pub longest_at_most_ns: Option<u64>,
     /// The holder; `None`: no recorded thread is known to hold the lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<StandingHolder>,
@@ -139,6 +150,10 @@ pub struct StandingHolder {
     /// It is a task that is suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<Box<SuspendedFact>>,
+    /// Of a process that died at an unknown moment: the known holds that have ended, and how many of them passed the
+    /// place where the holder was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passages: Option<Passages>,
 }
 
 /// A wait of a holder on a condition variable, semaphore, barrier or channel.
@@ -180,10 +195,13 @@ impl Analysis for LongWait {
             group.first_wait_ns(view).is_some()
                 || !(idle.has_all(view, &group.threads) || is_stalled && group.hold(view).is_none())
         };
-        let groups = judged.map(|(group, _)| group).filter(is_unexplained);
+        let groups: Vec<&Group> = judged.map(|(group, _)| group).filter(is_unexplained).collect();
         let pasts = view.pasts();
+        let at_death = groups.iter().filter(|_| view.now.is_end_unknown);
+        let passages = &AllPassages::of(view, at_death.filter_map(|group| group.hold(view)));
         let mut judges: Vec<(Judge<'_, '_>, Verdict)> = groups
-            .map(|group| Judge { view, group, pasts })
+            .into_iter()
+            .map(|group| Judge { view, group, pasts, passages })
             .filter_map(|judge| Some((judge, judge.verdict()?)))
             .collect();
         judges.sort_by_key(|(judge, _)| std::cmp::Reverse(judge.group.threads.len()));
@@ -213,6 +231,7 @@ struct Judge<'j, 'v> {
     view: &'j View<'v>,
     group: &'j Group,
     pasts: &'j Pasts,
+    passages: &'j AllPassages,
 }
 
 impl Judge<'_, '_> {
@@ -224,13 +243,13 @@ impl Judge<'_, '_> {
         let holder = hold.map(|hold| &view.now.threads[hold.thread]);
         let is_silent = keeps && holder.is_some_and(|holder| holder.advanced.is_none_or(|words| words == 0));
         let limit_ns = if is_silent { view.threshold_ns / SILENT_PART } else { view.threshold_ns };
-        let first_ns = group.first_wait_ns(view);
-        let length = view.length(first_ns, limit_ns);
-        let is_crowd = keeps && self.is_crowd(first_ns);
+        let still_ns = self.still_since_ns();
+        let length = view.length(still_ns, limit_ns);
+        let is_crowd = keeps && self.is_crowd(hold, still_ns);
         let kind = match length {
             _ if self.is_starved(hold, holder) => Kind::StarvedHolder,
             Length::Long => Kind::LongWait,
-            Length::Unknown if (keeps || hold.is_none()) && (is_crowd || !self.is_usual()) => Kind::LongWait,
+            Length::Unknown if (keeps || hold.is_none()) && !self.may_be_chance(hold) => Kind::LongWait,
             _ if is_crowd => Kind::PileUp,
             _ => return None,
         };
@@ -261,6 +280,9 @@ impl Judge<'_, '_> {
         if self.view.now.window_ns.is_some() && !self.view.now.is_final {
             return hold.is_steady;
         }
+        if self.view.now.is_end_unknown {
+            return true;
+        }
         let first_ns = self.group.first_wait_ns(self.view);
         let released_ns = self.pasts.get(hold.lock).and_then(|past| past.released_ns);
         match (hold.since_ns, released_ns, first_ns) {
@@ -268,6 +290,14 @@ impl Judge<'_, '_> {
             (None, Some(released_ns), Some(first_ns)) => released_ns <= first_ns,
             _ => true,
         }
+    }
+
+    /// Since when threads wait and the ownership stands still, as far as is known. A process that died at an unknown
+    /// moment may have waited from the last change of hands on.
+    fn still_since_ns(&self) -> Option<u64> {
+        let first_ns = self.group.first_wait_ns(self.view)?;
+        let moved_ns = self.pasts.get(self.group.lock).and_then(|past| past.moved_ns);
+        Some(first_ns.max(moved_ns.filter(|_| self.view.now.is_end_unknown).unwrap_or(first_ns)))
     }
 
     /// Whether the holder kept the lock between the readings, threads waited for it meanwhile, and the kernel gave the
@@ -283,12 +313,12 @@ impl Judge<'_, '_> {
     }
 
     /// Whether the group is a pile-up, if its lock is kept.
-    fn is_crowd(&self, first_ns: Option<u64>) -> bool {
+    fn is_crowd(&self, hold: Option<&Hold>, still_ns: Option<u64>) -> bool {
         let count = self.group.threads.len();
-        let is_long = || match self.view.length(first_ns, CROWD_WAIT_NS) {
+        let is_long = || match self.view.length(still_ns, CROWD_WAIT_NS) {
             Length::Long => true,
             Length::Short => false,
-            Length::Unknown => !self.is_usual(),
+            Length::Unknown => !self.may_be_chance(hold),
         };
         count >= CROWD_MIN && count * 2 > self.users() && (count >= CROWD_MANY || is_long())
     }
@@ -300,6 +330,33 @@ impl Judge<'_, '_> {
             1 => users.map(Vec::len).sum(),
             _ => users.flatten().collect::<HashSet<_>>().len(),
         }
+    }
+
+    /// Whether threads that wait for the lock for a time that is not known may do so by chance.
+    fn may_be_chance(&self, hold: Option<&Hold>) -> bool {
+        let passages = hold.and_then(|hold| self.passages.get(hold.lock)).unwrap_or_default();
+        let is_familiar = match hold {
+            Some(_) => passages.passed >= FAMILIAR_MIN,
+            // It may have been released a moment before.
+            None => self.view.now.locks[self.group.lock].record.acquisitions >= FAMILIAR_MIN as u64,
+        };
+        !passages.is_new()
+            && (self.is_usual() || self.has_moved() || is_familiar)
+            && !self.is_out_of_the_ordinary()
+    }
+
+    /// Whether the lock is known to have changed hands since the first of the threads began to wait.
+    fn has_moved(&self) -> bool {
+        self.still_since_ns() > self.group.first_wait_ns(self.view)
+    }
+
+    /// Whether the first wait has lasted for long, and far longer than the known waits for the lock.
+    fn is_out_of_the_ordinary(&self) -> bool {
+        let waits = Quantiles::of(&self.view.now.locks[self.group.lock].record.waits_ns);
+        let waited_ns = self.view.ago_ns(self.still_since_ns());
+        waits.zip(waited_ns).is_some_and(|(waits, waited_ns)| {
+            waited_ns >= CROWD_WAIT_NS.max(waits.p90_ns.saturating_mul(UNUSUAL_FACTOR))
+        })
     }
 
     /// Whether short waits for the lock are nothing unusual.
@@ -320,7 +377,6 @@ impl Judge<'_, '_> {
             locks: group.locks.len(),
             on_conditions: self.on_conditions(),
             longest_ns: view.ago_ns(first_ns),
-            longest_at_most_ns: first_ns.and_then(|first_ns| view.at_most_ns(first_ns)),
             holder: hold.map(|hold| self.holder(hold)),
             history: view.lock_history(group.lock),
             unlisted: 0,
@@ -342,6 +398,7 @@ impl Judge<'_, '_> {
             words_recorded: thread.advanced,
             window_ns: view.now.window_ns,
             last: thread.last,
+            passages: self.passages.get(hold.lock).filter(|of| of.ended > 0),
             suspended: task_waits::suspended(view, hold.thread)
                 .filter(|_| thread.sleep.is_none())
                 .map(Box::new),
@@ -478,7 +535,7 @@ impl Basis for Standstill {
         };
         // How long the first of the threads has waited.
         let first = if direct == 1 { "" } else { "the longest " };
-        let longest = lasted(words.is_end_unknown(), self.longest_ns, self.longest_at_most_ns);
+        let longest = lasted(words.is_end_unknown(), self.longest_ns);
         let longest = longest.map_or_else(String::new, |longest| format!(", {first}{longest}"));
         let (threads, wait) = (words.threads(direct), agree(direct, "waits", "wait"));
         let summary = format!("{threads} {wait} for {lock}{who}{longest}{and_behind}");
@@ -486,6 +543,8 @@ impl Basis for Standstill {
         if let Some(holder) = &self.holder {
             evidence.push(holder.line(words));
             evidence.extend(holder.meanwhile(words));
+            let passages = holder.passages.zip(holder.last);
+            evidence.extend(passages.map(|(passages, last)| passed(passages, &words.location(last))));
         }
         evidence.extend(words.waiters(&self.waiters));
         if behind > 0 {
@@ -512,6 +571,15 @@ impl Basis for Standstill {
             evidence.push(format!("{} more {are} not listed", self.unlisted));
         }
         Paragraph { summary, evidence }
+    }
+}
+
+/// What earlier holds of the lock say of the place where the holder was last.
+fn passed(Passages { ended, passed }: Passages, place: &str) -> String {
+    match (ended, passed) {
+        (1, 0) => format!("the only earlier hold that is known did not pass {place}"),
+        (ended, 0) => format!("none of the {ended} earlier holds that are known passed {place}"),
+        (ended, passed) => format!("{passed} of the {ended} earlier holds that are known passed {place}"),
     }
 }
 

@@ -14,7 +14,7 @@
 //! | `remarks`, `named` | doubts, premises and advice: a table each; what makes enums of tables |
 //! | `about` | what findings mention, and what happens at their source lines |
 //! | `words` | the words that sentences share |
-//! | `history`, `gates`, `kin`, `nesting`, `graph`, `pasts`, `per_lock`, `replaced` | tools of several analyses |
+//! | `history`, `gates`, `kin`, `nesting`, `graph`, `passages`, `pasts`, `per_lock`, `replaced` | tools of several analyses |
 //! | `waits_for`, `task_waits` | the graph of waits, and what differs for tasks in it |
 //! | `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
 //! | `balance` | what the threads do, and what the record cannot show |
@@ -50,6 +50,7 @@ mod nesting;
 mod never_woken;
 mod nobody_left;
 mod own_order;
+mod passages;
 mod pasts;
 mod per_lock;
 mod pollers;
@@ -98,6 +99,7 @@ pub use misuse::{Refusal, RefusedCall};
 pub use nested_read::NestedReads;
 pub use never_woken::{NeverWoken, SleeperFact};
 pub use nobody_left::Abandoned;
+pub use passages::Passages;
 pub use remarks::{Advice, Doubt, Premise};
 pub use runtimes::{ManagedRuntime, executor};
 pub use stall::{Stall, StandingFact};

@@ -7,6 +7,8 @@ use crate::locks::{LockId, LockModel, StepKind, ThreadId};
 pub(super) struct Past {
     /// The last release with a known time, ns since boot.
     pub(super) released_ns: Option<u64>,
+    /// The last change of hands with a known time, ns since boot.
+    pub(super) moved_ns: Option<u64>,
     /// A release without a time, by a thread of which nothing later has a time: it may be recent.
     pub(super) has_undated_release: bool,
     /// The threads that are known to have acquired the lock, or wait for it, each once.
@@ -43,6 +45,9 @@ impl Pasts {
                 let Some(lock) = step.lock else { continue };
                 let Some(past) = pasts.get_mut(lock) else { continue };
                 past.is_used_by(id);
+                if matches!(step.kind, StepKind::Acquired | StepKind::Released) {
+                    past.moved_ns = past.moved_ns.max(step.time_ns);
+                }
                 if matches!(step.kind, StepKind::Released | StepKind::ConditionWait) {
                     match step.time_ns {
                         Some(time_ns) => past.released_ns = past.released_ns.max(Some(time_ns)),

@@ -59,11 +59,10 @@ impl Scene {
         scene
     }
 
-    /// Like `dead`, of a process whose end is not known. The last recorded moment is `NOW`; it was dead `later_ns`
-    /// after that.
-    pub(super) fn killed(later_ns: u64) -> Scene {
+    /// Like `dead`, of a process whose end is not known. The last recorded moment is `NOW`.
+    pub(super) fn killed() -> Scene {
         let mut scene = Scene::dead();
-        (scene.model.is_end_unknown, scene.model.latest_end_ns) = (true, Some(NOW + later_ns));
+        scene.model.is_end_unknown = true;
         scene
     }
 

@@ -92,21 +92,15 @@ impl View<'_> {
         held_before.contains(&(lock.pid, lock.address))
     }
 
-    /// Whether something that began then has lasted for `limit_ns`.
+    /// Whether something that began then has lasted for `limit_ns`. When somebody looks at a dead process says nothing
+    /// of when it died.
     pub(super) fn length(&self, since_ns: Option<u64>, limit_ns: u64) -> Length {
-        match (self.ago_ns(since_ns), since_ns.and_then(|since_ns| self.at_most_ns(since_ns))) {
-            (Some(at_least_ns), _) if at_least_ns >= limit_ns => Length::Long,
-            (Some(_), Some(at_most_ns)) if at_most_ns < limit_ns => Length::Short,
-            (Some(_), _) if !self.now.is_end_unknown => Length::Short,
-            (None, _) if self.is_window_at_least(limit_ns) => Length::Long,
+        match self.ago_ns(since_ns) {
+            Some(at_least_ns) if at_least_ns >= limit_ns => Length::Long,
+            Some(_) if !self.now.is_end_unknown => Length::Short,
+            None if self.is_window_at_least(limit_ns) => Length::Long,
             _ => Length::Unknown,
         }
-    }
-
-    /// How long ago something was at most: later than now the process cannot have died.
-    pub(super) fn at_most_ns(&self, since_ns: u64) -> Option<u64> {
-        let until_ns = if self.now.is_end_unknown { self.now.latest_end_ns } else { self.now.now_ns };
-        until_ns?.checked_sub(since_ns)
     }
 
     /// Whether two readings of a living process are at least this far apart. What is the same in both lasted for so

@@ -41,6 +41,8 @@ pub struct Input<'a> {
     pub now_ns: Option<u64>,
     /// If `now_ns` is not known: a moment at which the process was already dead, ns since boot.
     pub latest_end_ns: Option<u64>,
+    /// If `now_ns` is not known: a moment at which the process still lived, ns since boot.
+    pub alive_ns: Option<u64>,
     /// The threads of the process; empty if it has ended or they are not known.
     pub living: &'a HashSet<u32>,
     /// Forked processes that have ended while the ring is still in use.
@@ -118,10 +120,9 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         pid,
         full: overflowed.map(|thread| thread.pid).collect(),
         is_end_unknown: input.now_ns.is_none(),
-        latest_end_ns: input.latest_end_ns.filter(|_| input.now_ns.is_none()),
         unrecorded,
         is_final: input.is_final,
-        now_ns: input.now_ns.or_else(|| last_time(&threads, &snapshot.slots)),
+        now_ns: input.now_ns.or_else(|| last_time(&threads, &snapshot.slots).max(input.alive_ns)),
         window_ns: input.window_ns.filter(|_| input.earlier.is_some()),
         // A thread without a slot records nothing.
         has_lost_between: input.earlier.is_some() && (ledger.has_lost_between || refused > 0),

@@ -28,14 +28,12 @@ pub struct LockModel {
     pub pid: u32,
     /// Whether the process is dead, so that nothing can change any more.
     pub is_final: bool,
-    /// The time of the reading, ns since boot. For a dead process, the time of its end or the last time in the ring.
+    /// The time of the reading, ns since boot. For a dead process, the time of its end, or the last moment at which it
+    /// is known to have lived.
     pub now_ns: Option<u64>,
-    /// Whether `now_ns` is only the last recorded moment of a process that died later. Lengths of time up to `now_ns`
-    /// are lower bounds then.
+    /// Whether `now_ns` is only the last moment at which the process is known to have lived. Lengths of time up to
+    /// `now_ns` are lower bounds then.
     pub is_end_unknown: bool,
-    /// If `is_end_unknown`: the latest moment at which the process can have died, ns since boot; `None` if that is not
-    /// known either.
-    pub latest_end_ns: Option<u64>,
     /// The number of threads of the living process that have recorded nothing; `None` if its threads are not known.
     pub unrecorded: Option<usize>,
     /// For a living process, the time between an earlier reading and this one, ns.
@@ -69,11 +67,6 @@ impl LockModel {
     /// Whether anything of it was recorded, and not only seen by the kernel and in memory.
     pub fn is_recorded(&self) -> bool {
         self.threads.iter().any(|thread| thread.slot.is_some())
-    }
-
-    /// How long after `now_ns` the process may have lived, ns, if its end is not known.
-    pub fn later_ns(&self) -> Option<u64> {
-        self.latest_end_ns.filter(|_| self.is_end_unknown)?.checked_sub(self.now_ns?)
     }
 
     /// Whether nobody is known to hold a lock, and only futures of tasks wait for it. If anybody who holds locks

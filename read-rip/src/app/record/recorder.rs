@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use read_rip_case::{Context, Options, Reading, Subject, answers};
+use read_rip_case::{Context, Options, Reading, Subject, answers, present_ns};
 use read_rip_evidence::process::liveness;
 use read_rip_report::{self as report, printable};
 use read_rip_ring::{self as ring, Follower, Header, IntoParts, NewWords, Parts, Saved, Source};
@@ -28,6 +28,8 @@ pub(super) struct Recorder {
     image_due: Instant,
     words: u64,
     unseen: u64,
+    /// When the process was last seen alive, ns since boot.
+    alive_ns: Option<u64>,
 }
 
 impl Recorder {
@@ -58,13 +60,20 @@ impl Recorder {
             image_due: begun,
             words: 0,
             unseen: 0,
+            alive_ns: None,
         })
     }
 
     /// Writes what is new. Returns whether this was the last time: the process has ended, or `is_stopped`.
     pub(super) fn round(&mut self, is_stopped: bool, options: &Options) -> Result<bool, AppError> {
         // Asked before the words are copied: if the process is dead, these are its last ones.
-        let is_last = liveness(&ring::present_header(&self.source)?).is_final() || is_stopped;
+        let header = ring::present_header(&self.source)?;
+        let before_ns = present_ns(&header);
+        let is_dead = liveness(&header).is_final();
+        if !is_dead {
+            self.alive_ns = before_ns;
+        }
+        let is_last = is_dead || is_stopped;
         self.new_words().map_err(|source| self.failed(source))?;
         let is_full = !is_last && self.target.is_full();
         if is_last || is_full || Instant::now() >= self.image_due {
@@ -94,7 +103,8 @@ impl Recorder {
     /// Writes an image. The last one of a file has what the program's files say about the addresses, too.
     fn image(&mut self, is_last: bool, options: &Options) -> Result<(), AppError> {
         let begun = Instant::now();
-        let reading = Reading::of_ring(&self.source, None, options)?;
+        let mut reading = Reading::of_ring(&self.source, None, options)?;
+        reading.lived_at(self.alive_ns);
         let header = reading.snapshot.header.clone();
         let answers = if is_last { answers(&reading, None, options) } else { Default::default() };
         let context = Context::of(reading, None).with_answers(answers).to_bytes();

@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use read_rip_case::{Options, Subject};
+use read_rip_evidence::process::Ends;
 use terminal::{Event, Terminal};
 
 use super::error::AppError;
@@ -53,6 +54,7 @@ pub(super) fn top(args: &TopArgs, common: &Common) -> Result<u8, AppError> {
             subject,
             processes: Processes::default(),
             unanswered: Vec::new(),
+            ends: Ends::default(),
         }
         .run()
     };

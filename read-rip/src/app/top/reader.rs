@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 use read_rip_case::{Case, Options, Readings, Subject};
+use read_rip_evidence::process::Ends;
 use read_rip_evidence::process::live::LiveTarget;
 use read_rip_model::locks;
 use read_rip_report::printable;
@@ -87,6 +88,8 @@ pub(super) struct Reader {
     pub(super) processes: Processes,
     /// What did not answer, as far as the screen has shown it.
     pub(super) unanswered: Vec<String>,
+    /// When the process was seen alive. After its death this is the least that is known of its end.
+    pub(super) ends: Ends,
 }
 
 impl Reader {
@@ -117,6 +120,7 @@ impl Reader {
                 match asked {
                     Ok(Ask::Process(subject)) => {
                         self.subject = Some(*subject);
+                        self.ends = Ends::default();
                         break;
                     }
                     Ok(Ask::Processes) => {
@@ -142,10 +146,14 @@ impl Reader {
     }
 
     /// Reads a process once. `None`: nobody listens.
-    fn read(&self, subject: &Subject) -> Option<Next> {
-        let made = || -> Result<Picture, AppError> {
-            let mut readings = Readings::of(subject, &self.options)?;
+    fn read(&mut self, subject: &Subject) -> Option<Next> {
+        let (began, ends) = (Instant::now(), &mut self.ends);
+        let mut made = || -> Result<Picture, AppError> {
+            let mut readings = Readings::of_ended(subject, ends, &self.options)?;
             let period_ns = readings.period_ns();
+            if let Some(pid) = readings.reading.pid().filter(|_| !readings.reading.is_final()) {
+                ends.note_alive(pid, began);
+            }
             let mut case = Case::of(&mut readings, &self.options);
             let verdict = judge(&mut case, &Filter::default());
             let texts = case.texts(false);
