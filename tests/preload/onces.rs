@@ -33,7 +33,7 @@ fn told(kind: &str, story: &str) -> ([String; 2], Ring) {
 #[track_caller]
 fn is_proven(kind: &str, story: &str, parts: &[&str]) {
     for found in told(kind, story).0 {
-        let advice = "next: do in the initialiser nothing that waits for the initialisation";
+        let advice = "do in the initialiser nothing that waits for the initialisation";
         for part in ["\nproven deadlock: ", advice].iter().chain(parts) {
             assert!(found.contains(part), "{kind}, {story}: {part}: {found}");
         }

@@ -115,6 +115,9 @@ fn a_mutex_that_processes_share_is_one_lock_and_may_be_in_a_cycle() {
 fn a_shared_mutex_whose_owner_has_ended_with_its_process_is_not_released() {
     let [alive, _] = told("child dies");
     assert!(alive.contains("proven unreleased: ") && alive.contains("1 thread waits for it"), "{alive}");
+    let next = "    next: only ending the process frees these threads; check every exit of the function that acquired it: \
+                a return, an exception, a cancellation of the thread, a longjmp\n";
+    assert!(alive.contains(next), "{alive}");
 }
 
 #[test]

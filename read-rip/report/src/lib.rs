@@ -26,6 +26,7 @@
 use read_rip_model::units;
 
 mod activity;
+mod advice;
 mod balance;
 mod captures;
 pub mod ci;

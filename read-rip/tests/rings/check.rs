@@ -49,8 +49,7 @@ fn a_deadlock_of_a_dead_process_is_reported_and_fails_a_build() {
              spender[11] waits for SAVINGS (0x7f0000001000) at bank::? bank.rs:37<0x1100>, \
              held by saver[10] for at least 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
              1 more thread is blocked by them\n    \
-             next: acquire these locks in one order everywhere, or release the first before waiting for the second; \
-             only ending the process frees these threads\n\n    \
+             next: acquire these locks in one order everywhere, or release the first before waiting for the second\n\n    \
              of 3 threads: 3 wait for locks (the longest for at least 1.0 s)\n"
     );
 }

@@ -180,7 +180,10 @@ fn threads_behind_a_thread_that_reads_are_a_finding_that_says_so() {
     let stuck = Stuck::start(c(), &["backend"], 4);
     assert_eq!(check(&stuck, "backend"), ["suspected long-wait"], "{:#?}", stuck.read(&["check"]));
     let text = stuck.read(&["check"]).stdout;
-    for part in ["wait for cache (0x", " has been in read on descriptor ", "(pipe", "at expires idle.c:"] {
+    let stacks = format!("`read-rip stacks {}` shows how the holder got there", stuck.0.pid());
+    let parts =
+        ["wait for cache (0x", " has been in read on descriptor ", "(pipe", "at expires idle.c:", &stacks];
+    for part in parts {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

@@ -174,7 +174,7 @@ impl Document<'_, '_> {
                     write!(self.out, "<dt>{name}</dt>")?;
                 }
                 for text in texts {
-                    write!(self.out, "<dd>{}</dd>", Text(text))?;
+                    write!(self.out, "<dd>{}</dd>", Text(&text))?;
                 }
             }
             writeln!(self.out, "</dl>\n</article>")?;

@@ -374,9 +374,13 @@ impl WaitsFor<'_> {
         finding.threads_hurt = stuck.max(threads.len());
         finding.since_ns = since_ns;
         if level == Confidence::Proven {
-            // A task that is suspended can be dropped, and with it its guards. A thread cannot.
-            let can_abort = has_suspended && !has_worker;
-            finding.advice.push(if can_abort { Advice::AbortATask } else { Advice::EndTheProcess });
+            // A task that is suspended can be dropped, and with it its guards. A thread cannot. Whoever is called at
+            // night can end a process, and not change the program.
+            if has_suspended && !has_worker {
+                finding.advice.push(Advice::AbortATask);
+            } else if self.view.may_still_run() {
+                finding.advice.insert(0, Advice::EndTheProcess);
+            }
         }
         finding
     }

@@ -228,3 +228,48 @@ worded! {
              librip::sync: then holders and deadlocks are known exactly",
     }
 }
+
+impl Doubt {
+    /// What it says to people whose program is in C or C++, if that differs.
+    pub fn text_for_c(self) -> Option<&'static str> {
+        Some(match self {
+            Doubt::NoProgressMarks => {
+                "the program marks no progress, so these threads may do useful work as well; RIP_PROGRESS() lets \
+                 `check` tell a livelock from progress"
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl Advice {
+    /// What it says to people whose program is in C or C++, if that differs.
+    pub fn text_for_c(self) -> Option<&'static str> {
+        Some(match self {
+            Advice::ReleaseBeforeCall => {
+                "release the lock before the call that acquires it again, or make a variant of that call for those \
+                 that hold the lock"
+            }
+            Advice::CheckExits => {
+                "check every exit of the function that acquired it: a return, an exception, a cancellation of the \
+                 thread, a longjmp"
+            }
+            Advice::KeepLockAlive => {
+                "keep the lock alive until nobody uses it: a thread that waits for it or releases it now touches \
+                 memory that may be reused"
+            }
+            Advice::NoThreadLocksOverAwait => {
+                "hold no lock of threads over an await: release it first, or use a lock for coroutines"
+            }
+            Advice::MoveBlockingWork => {
+                "let what blocks or computes for long run on a thread of its own; for a pool, allow more threads or \
+                 let its calls wait for less"
+            }
+            Advice::MarkTheLock => {
+                "mark the lock with RIP_LOCK_WAIT, RIP_LOCK_ACQUIRED and RIP_LOCK_RELEASED, or use a pthread lock \
+                 under `read-rip run --preload`: then holders and deadlocks are known exactly"
+            }
+            _ => return None,
+        })
+    }
+}

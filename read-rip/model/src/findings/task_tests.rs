@@ -214,7 +214,8 @@ fn advice_for_coroutines_does_not_speak_of_locks_of_threads() {
     scene.facts(stuck).kind = TaskKind::Coroutine;
     scene.holds(stuck, own);
     scene.waits(stuck, own);
-    assert_eq!(one(scene.run(&Deadlock)).advice[0], Advice::ReleaseBeforeCall);
+    let advice = one(scene.run(&Deadlock)).advice;
+    assert_eq!(advice, [Advice::EndTheProcess, Advice::ReleaseBeforeCall]);
     let mut scene = Scene::new();
     let (holder, waiter, lock) = (scene.task("holder"), scene.task("waiter"), scene.lock("L"));
     scene.facts(holder).kind = TaskKind::Coroutine;

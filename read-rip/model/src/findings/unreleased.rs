@@ -83,6 +83,9 @@ impl Analysis for Unreleased {
                 waiters,
             };
             let mut finding = Finding::new(Kind::Unreleased, confidence, evidence, Advice::CheckExits);
+            if confidence == Confidence::Proven && threads_hurt > 0 && view.may_still_run() {
+                finding.advice.insert(0, Advice::EndTheProcess);
+            }
             finding.doubts.extend(doubt);
             finding.premises.extend(view.premises(hold.lock).filter(|_| confidence > Confidence::Suspected));
             finding.since_ns = hold.since_ns;

@@ -109,6 +109,11 @@ impl View<'_> {
         !self.now.is_final && self.now.window_ns.is_some_and(|window_ns| window_ns >= limit_ns)
     }
 
+    /// Whether the process may still be there: it lives, or a debugger may have made the core file.
+    pub(super) fn may_still_run(&self) -> bool {
+        !self.now.is_final || self.now.threads.iter().any(|thread| thread.seen.is_some())
+    }
+
     /// How long ago something was.
     pub(super) fn ago_ns(&self, since_ns: Option<u64>) -> Option<u64> {
         self.now.now_ns?.checked_sub(since_ns?)

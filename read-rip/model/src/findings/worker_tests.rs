@@ -31,7 +31,7 @@ fn a_lock_of_threads_over_an_await_is_a_deadlock_if_all_workers_wait_for_it() {
     let found = one(lock_over_await().run(&Deadlock));
     assert_eq!((found.kind, found.confidence), (Kind::Deadlock, Confidence::Proven));
     assert!(found.premises.contains(&Premise::WorkersBlock));
-    assert_eq!(found.advice, [Advice::NoThreadLocksOverAwait, Advice::EndTheProcess]);
+    assert_eq!(found.advice, [Advice::EndTheProcess, Advice::NoThreadLocksOverAwait]);
     let Evidence::WaitCycle(cycle) = &found.evidence else { panic!("{found:?}") };
     assert!(cycle.edges.iter().any(|edge| matches!(edge, WaitEdge::Worker { .. })), "{cycle:?}");
 }
@@ -220,7 +220,7 @@ fn a_poll_that_is_part_of_a_deadlock_is_reported_once() {
     scene.holds(task, lock);
     scene.waits(task, lock);
     let deadlock = one(scene.run(&Deadlock));
-    assert_eq!(deadlock.advice, [Advice::NoThreadLocksOverAwait, Advice::EndTheProcess]);
+    assert_eq!(deadlock.advice, [Advice::EndTheProcess, Advice::NoThreadLocksOverAwait]);
     assert!(scene.run(&StarvedRuntime).is_empty(), "it waits for a lock: that is another finding's");
     scene.model.threads[task].wait = None;
     assert_eq!(one(scene.run(&StarvedRuntime)).kind, Kind::LongPoll);

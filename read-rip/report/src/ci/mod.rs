@@ -10,6 +10,7 @@ pub use sarif::sarif;
 
 use read_rip_model::findings::{Confidence, Finding, Kind, Paragraph};
 
+use super::advice::{advice, doubt_text};
 use super::names::LockNames;
 
 /// A process that was checked.
@@ -42,8 +43,8 @@ impl CaseFinding {
     pub fn of(finding: &Finding, names: &LockNames<'_>) -> CaseFinding {
         let Paragraph { summary, evidence } = finding.paragraph(names);
         let mut lines = evidence;
-        lines.extend(finding.doubts.iter().map(|of| format!("doubt: {}", of.text())));
-        lines.extend(finding.advice.iter().map(|of| format!("next: {}", of.text())));
+        lines.extend(finding.doubts.iter().map(|&of| format!("doubt: {}", doubt_text(of, finding, names))));
+        lines.extend(advice(finding, names).iter().map(|text| format!("next: {text}")));
         let mut locations: Vec<(String, u32)> = Vec::new();
         for &id in &finding.mentions.locations {
             let Some((file, line)) = &names.locations.get(id).source else { continue };

@@ -12,11 +12,13 @@
 
 mod snippets;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use read_rip_model::findings::{Confidence, Finding, Paragraph};
 
+use super::advice::{advice, doubt_text};
 use super::balance::balance;
 use super::names::LockNames;
 use super::printable::plain_lines;
@@ -84,11 +86,11 @@ pub struct FindingText {
     /// Why that is so, a line each.
     pub evidence: Vec<String>,
     /// What limits the confidence.
-    pub doubts: Vec<&'static str>,
+    pub doubts: Vec<Cow<'static, str>>,
     /// What the confidence takes for granted.
-    pub premises: Vec<&'static str>,
+    pub premises: Vec<Cow<'static, str>>,
     /// What to do next.
-    pub advice: Vec<&'static str>,
+    pub advice: Vec<Cow<'static, str>>,
 }
 
 /// The sentences of a finding.
@@ -97,9 +99,9 @@ pub fn finding_text(finding: &Finding, names: &LockNames<'_>) -> FindingText {
     FindingText {
         summary,
         evidence,
-        doubts: finding.doubts.iter().map(|of| of.text()).collect(),
-        premises: finding.premises.iter().map(|of| of.text()).collect(),
-        advice: finding.advice.iter().map(|of| of.text()).collect(),
+        doubts: finding.doubts.iter().map(|&of| doubt_text(of, finding, names).into()).collect(),
+        premises: finding.premises.iter().map(|of| of.text().into()).collect(),
+        advice: advice(finding, names),
     }
 }
 

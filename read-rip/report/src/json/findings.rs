@@ -3,6 +3,7 @@
 //! The evidence is written as it is: its threads, locks and locations are numbers, and the lists beside it say what
 //! each number stands for. Texts are for people; all that they say is in other fields too.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -17,6 +18,7 @@ use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
 use super::values::{Address, JsonThread, LockLabels, Moment};
 use super::{Json, Line};
+use crate::advice::{advice_text, doubt_text};
 use crate::machine::Examined;
 use crate::names::LockNames;
 use crate::remarks::Checked;
@@ -64,7 +66,7 @@ struct Coded<T> {
     /// Its stable name.
     code: T,
     /// The same in words.
-    text: &'static str,
+    text: Cow<'static, str>,
 }
 
 /// A finding in words.
@@ -200,9 +202,17 @@ fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a S
         for_ns: finding.for_ns,
         threads_hurt: finding.threads_hurt,
         evidence: &finding.evidence,
-        doubts: finding.doubts.iter().map(|&code| Coded { code, text: code.text() }).collect(),
-        premises: finding.premises.iter().map(|&code| Coded { code, text: code.text() }).collect(),
-        advice: finding.advice.iter().map(|&code| Coded { code, text: code.text() }).collect(),
+        doubts: finding
+            .doubts
+            .iter()
+            .map(|&code| Coded { code, text: doubt_text(code, finding, names).into() })
+            .collect(),
+        premises: finding.premises.iter().map(|&code| Coded { code, text: code.text().into() }).collect(),
+        advice: finding
+            .advice
+            .iter()
+            .map(|&code| Coded { code, text: advice_text(code, finding, names) })
+            .collect(),
         threads: finding.mentions.threads.iter().map(|&id| json_thread(id, names, snapshot)).collect(),
         locks: finding.mentions.locks.iter().map(|&id| json_lock(id, names)).collect(),
         locations: finding
