@@ -57,6 +57,14 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             ", such as a main future; `librip::task::traced` makes a task of it",
         ),
         Outcome::HeldAtEnd => held_at_end(balance.held_at_end?, names),
+        Outcome::OneMoment => {
+            let waiting = counted(balance.waiting_in_core as u64, "thread");
+            reason(
+                &format!("not judged: {waiting} waited for locks, and a core file is one moment"),
+                ": what keeps them may have gone on; a core file of a later moment, or `read-rip check` of the \
+                 process while it lives, tells",
+            )
+        }
         Outcome::AllWorkersBusy => reason(
             "not judged: all workers of an executor were in polls when the process died",
             ", and if that lasted, the ready tasks were starved",

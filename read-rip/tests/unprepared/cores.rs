@@ -311,25 +311,52 @@ fn the_kernels_core_of_a_deadlock_proves_it() {
     contains(&show(&[], &core).sound().stdout, &["ended by SIGABRT (sent by process "]);
 }
 
-#[test]
-fn the_core_that_gcore_makes_of_a_deadlock_proves_it() {
+/// The core file that gcore makes of a program; `None` if there is no gcore, or if it may not trace.
+fn gcore(stuck: &Stuck, directory: &Path, test: &str) -> Option<PathBuf> {
     if !is_installed("gdb") || !is_installed("gcore") {
-        eprintln!("SKIPPED the_core_that_gcore_makes_of_a_deadlock_proves_it: gcore is not installed");
-        return;
+        eprintln!("SKIPPED {test}: gcore is not installed");
+        return None;
     }
-    let stuck = Stuck::start(deadlocks(), &["normal"], 2);
-    let directory = tempdir();
     let pid = stuck.0.pid().to_string();
-    let made = Command::new("gcore").arg("-o").arg(directory.path().join("core")).arg(&pid).output().unwrap();
-    let core = directory.path().join(format!("core.{pid}"));
+    let made = Command::new("gcore").arg("-o").arg(directory.join("core")).arg(&pid).output().unwrap();
+    let core = directory.join(format!("core.{pid}"));
     if !core.exists() {
         let why = String::from_utf8_lossy(&made.stderr).into_owned();
-        eprintln!("SKIPPED the_core_that_gcore_makes_of_a_deadlock_proves_it: gcore may not trace: {why}");
-        return;
+        eprintln!("SKIPPED {test}: gcore may not trace: {why}");
+        return None;
     }
+    Some(core)
+}
+
+#[test]
+fn the_core_that_gcore_makes_of_a_deadlock_proves_it() {
+    let stuck = Stuck::start(deadlocks(), &["normal"], 2);
+    let directory = tempdir();
+    let Some(core) = gcore(&stuck, directory.path(), "the_core_that_gcore_makes_of_a_deadlock_proves_it")
+    else {
+        return;
+    };
     assert_eq!(is_proven(&core).status, 1);
     contains(
         &read_rip([core.as_os_str()]).sound().stdout,
         &["a debugger made the core of the living process"],
     );
+}
+
+#[test]
+fn a_core_of_busy_threads_is_not_called_stuck() {
+    let program =
+        compile("contended.c", "contended", "cc", &["-g", "-O1", "-pthread"]).expect("a C compiler");
+    // The main thread waits for the others. Threads at the allocator wait for moments, if they wait at all.
+    for (what, sleepers) in [("mutex", 5), ("allocator", 1)] {
+        let stuck = Stuck::start(&program, &[what], sleepers);
+        let directory = tempdir();
+        let Some(core) = gcore(&stuck, directory.path(), "a_core_of_busy_threads_is_not_called_stuck") else {
+            return;
+        };
+        let answer = show(&["check"], &core);
+        assert!(answer.stdout.contains("not judged: ") || what == "allocator", "{answer:#?}");
+        assert!(!answer.stdout.contains("suspected"), "{answer:#?}");
+        assert_ne!(answer.status, 1, "{answer:#?}");
+    }
 }

@@ -68,7 +68,7 @@ pub struct Standing {
     pub worker: Option<Worker>,
     /// What it waits for, if it sleeps in a futex.
     pub wait: Option<FutexWait>,
-    /// Whether it stood still between two readings; `None` if there was one. `Some(true)` in a core file.
+    /// Whether it stood still between two readings; `None` if there was one. In a core file: whether it slept.
     pub is_still: Option<bool>,
     /// Whether what it waits for was the same in both readings.
     pub is_steady: bool,
@@ -137,11 +137,12 @@ impl Standings {
         standings
     }
 
-    /// The target is a core file: nothing moves any more.
+    /// The target is a core file: nothing moves any more. But it is one moment: a thread that runs in it would have
+    /// gone on.
     pub fn finish(&mut self) {
         self.is_final = true;
-        for thread in &mut self.threads {
-            (thread.is_still, thread.is_steady) = (Some(true), true);
+        for (thread, task) in self.threads.iter_mut().zip(&self.target.tasks) {
+            (thread.is_still, thread.is_steady) = (Some(task.state != RunState::Running), true);
         }
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::going_on;
 use super::idle_pool::{self, IdlePool};
 use super::named::named;
 use super::nobody_left::asleep;
@@ -33,6 +34,8 @@ named! {
         /// The process died at an unknown moment. A thread held a lock, and most others that use it waited for it. The
         /// record does not say for how long: the threads may have been stuck, or the lock busy.
         HeldAtEnd = "held-at-end",
+        /// Threads waited for locks when a core file was made, and what keeps them may have gone on.
+        OneMoment = "one-moment",
         /// All workers of an executor were in polls when the process died, and tasks were ready.
         AllWorkersBusy = "all-workers-busy",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
@@ -136,6 +139,10 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::HeldAtEnd`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_at_end: Option<HeldAtEnd>,
+    /// How many threads of a core file waited for locks, if there is no finding: why the outcome is
+    /// [`Outcome::OneMoment`].
+    #[serde(skip)]
+    pub waiting_in_core: usize,
     /// What the tasks do.
     pub tasks: TaskBalance,
 }
@@ -182,6 +189,7 @@ impl Balance {
         let nobody_runs = || doing.keys().all(|what| waits_inside(what) || is_idle(what));
         let pools = idle_pool::pools(view);
         let held_at_end = HeldAtEnd::of(view, &pools).filter(|_| found.is_empty());
+        let waiting_in_core = if found.is_empty() { going_on::waiting_in_core(view) } else { 0 };
         let outcome = match () {
             () if !found.is_empty() => Outcome::Findings,
             () if model.locks.is_empty() && !model.has_progress_sites && is_unknown && tasks.present == 0 => {
@@ -189,6 +197,7 @@ impl Balance {
             }
             () if all_wait => Outcome::AllWait,
             () if held_at_end.is_some() => Outcome::HeldAtEnd,
+            () if waiting_in_core > 0 => Outcome::OneMoment,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
             () if is_unrecorded && present().any(|thread| executor(thread).is_some()) => Outcome::UnseenTasks,
@@ -213,6 +222,7 @@ impl Balance {
             doing,
             pools,
             held_at_end,
+            waiting_in_core,
             tasks,
         }
     }

@@ -56,6 +56,7 @@ use read_rip_ring::TaskKind;
 use serde::Serialize;
 
 use super::finding::locks_of;
+use super::going_on::may_end;
 use super::idle_pool::IdlePlaces;
 use super::nobody_left::asleep;
 use super::passages::AllPassages;
@@ -188,7 +189,7 @@ impl Analysis for LongWait {
         let explained = locks_of(found, &kinds);
         let is_new = |group: &Group| !group.locks.iter().any(|lock| explained.contains(lock));
         let judged = standstill::groups(view).iter().zip(idle_pool::which_are_pools(view));
-        let judged = judged.filter(|&(group, &is_pool)| !is_pool && is_new(group));
+        let judged = judged.filter(|&(group, &is_pool)| !is_pool && is_new(group) && !may_end(view, group));
         let (idle, is_stalled) = (IdlePlaces::of(view), stall::stalled(view).is_some());
         // Of waits without a time it is only known where the threads stand.
         let is_unexplained = |group: &&Group| {

@@ -17,6 +17,7 @@
 //! | `history`, `gates`, `kin`, `nesting`, `graph`, `passages`, `pasts`, `per_lock`, `replaced` | tools of several analyses |
 //! | `waits_for`, `task_waits` | the graph of waits, and what differs for tasks in it |
 //! | `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
+//! | `going_on` | which waits may end in a moment |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
 //! | all others | an analysis each |
@@ -32,6 +33,7 @@ mod double;
 mod facts;
 mod finding;
 mod gates;
+mod going_on;
 mod graph;
 mod history;
 mod idle_pool;

@@ -67,6 +67,7 @@ worded! {
         NoTimes = "no-times": "how long threads waited is not recorded (RIP_CLOCK=contended records it)",
         ShortWindow = "short-window":
             "nothing recorded when these waits began: they may be short (a longer --window says more)",
+        OneMoment = "one-moment": "a core file is one moment: what these threads wait for may have come soon",
         UnrecordedWaker = "unrecorded-waker": "a signal handler, a timer, or another process may wake them",
         LockUnknown = "lock-unknown":
             "plain marks do not identify a lock: several locks may be acquired at this line",

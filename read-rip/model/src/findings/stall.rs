@@ -35,6 +35,7 @@
 use foldhash::HashMap;
 use serde::Serialize;
 
+use super::going_on;
 use super::idle_pool::{IdlePlaces, pools};
 use super::nobody_left::is_explained;
 use super::words::lasting;
@@ -145,6 +146,10 @@ fn finding(view: &View<'_>, threads: &Threads) -> Finding {
     };
     let mut finding = Finding::new(Kind::Stall, Confidence::Suspected, evidence, Advice::ShowStacks);
     finding.doubts = vec![Doubt::UnrecordedWaker];
+    // Threads that wait for one another alone wait for ever, also in a core file.
+    let is_outside =
+        threads.iter().any(|(_, seen)| matches!(seen.doing, Doing::WaitsOutside | Doing::Kernel));
+    finding.doubts.extend((going_on::is_core(view) && is_outside).then_some(Doubt::OneMoment));
     finding.threads_hurt = threads.len();
     finding
 }
