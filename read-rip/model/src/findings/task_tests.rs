@@ -64,6 +64,38 @@ fn a_task_that_something_else_may_wake_is_no_proof() {
 }
 
 #[test]
+fn a_task_whose_other_future_has_the_lock_is_stuck_only_if_nothing_else_may_wake_it() {
+    // Two futures of a task: one has a permit, and the other one waits for a permit.
+    let scene = |holding: Option<usize>, waiting: Option<usize>| {
+        let mut scene = Scene::new();
+        let (task, lock) = (scene.task("import"), scene.lock("PERMITS"));
+        scene.model.locks[lock].nature.ownership = Ownership::Anyone;
+        scene.holds_over_await(task, lock, holding);
+        scene.awaits_with(task, lock, |wait| {
+            wait.future = waiting;
+            wait.wait.since_ns = Some(NOW - SECOND / 2);
+        });
+        (scene, task)
+    };
+    let (stuck, _) = scene(None, None);
+    assert_eq!(one(stuck.run(&Deadlock)).confidence, Confidence::Potential, "only the permit wakes it");
+    // The one that has the permit waits for a timer, a peer or a disk. It is polled, as with `buffer_unordered`.
+    let (mut healthy, task) = scene(None, None);
+    healthy.facts(task).wakers = Some(2);
+    assert!(healthy.run(&Deadlock).is_empty());
+    let since_ns = Some(NOW - 12 * SECOND);
+    healthy.facts(task).waits[0].wait.since_ns = since_ns;
+    healthy.model.threads[task].wait.as_mut().unwrap().since_ns = since_ns;
+    assert_eq!(one(healthy.run(&Deadlock)).doubts, [Doubt::MaybeSent, Doubt::OtherBranch], "for so long");
+    // It is known to be the one that waits.
+    let (mut one_future, task) = scene(Some(0), Some(0));
+    let future = TaskFuture { index: 0, location: 0, outer: None, is_polled: Some(true) };
+    one_future.facts(task).futures.push(future);
+    one_future.facts(task).wakers = Some(2);
+    assert_eq!(one(one_future.run(&Deadlock)).confidence, Confidence::Potential);
+}
+
+#[test]
 fn futures_of_no_known_task_are_only_suspected() {
     let mut scene = Scene::new();
     for name in ["A", "B"] {

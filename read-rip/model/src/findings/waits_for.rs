@@ -9,8 +9,9 @@ use super::graph::{Edge, Graph};
 use super::history::HandedOver;
 use super::pollers::{self, Blocked, Pollers};
 use super::task_waits::{self, Wakers};
+use super::view::Length;
 use super::{Confidence, Doubt, View};
-use crate::locks::{Hold, HoldState, Join, Lock, LockId, Ownership, ThreadId, Wait};
+use crate::locks::{Hold, HoldState, Join, Lock, LockId, Ownership, TaskWait, ThreadId, Wait};
 use crate::threads::ThreadState;
 
 /// A wait that was marked this long ago has begun: the scheduler does not delay a thread for this long between a mark
@@ -135,7 +136,8 @@ impl<'a> WaitsFor<'a> {
             if let Some(left_out) = self.locks[id].left_out.filter(|_| grade_left_out(lock).0 >= level) {
                 edges.push((self.all(id), left_out.thread));
             }
-            for hold in steady_holds(lock).filter(|hold| self.grade_hold(hold).0 >= level) {
+            let counts = |hold: &&Hold| self.grade_hold(hold).0 >= level && !self.may_release_beside(hold);
+            for hold in steady_holds(lock).filter(counts) {
                 edges.push((self.all(id), hold.thread));
                 if !hold.is_shared {
                     edges.push((self.exclusive(id), hold.thread));
@@ -285,6 +287,23 @@ impl<'a> WaitsFor<'a> {
         } else {
             CERTAIN
         }
+    }
+
+    /// Whether a future that holds a lock may go on, and release it, while another future of its task waits for that
+    /// lock, as with `join!` or `buffer_unordered`. The two are not known to be one, something else may wake the task,
+    /// and the wait is not long.
+    fn may_release_beside(&self, hold: &Hold) -> bool {
+        let thread = &self.view.now.threads[hold.thread];
+        let Some(task) = task_waits::task_of(thread).filter(|_| hold.is_of_future) else { return false };
+        let future = task.holds.iter().find(|own| own.lock == hold.lock).and_then(|own| own.future);
+        let may_be_beside = |wait: &TaskWait| {
+            let is_one = future.is_some() && wait.future.is_some() && !task.are_apart(future, wait.future);
+            let is_long = self.view.length(wait.wait.since_ns, self.view.threshold_ns) == Length::Long;
+            wait.is_for_lock && wait.wait.lock == hold.lock && !is_one && !is_long
+        };
+        matches!(task_waits::wakers(thread, true), Wakers::Others)
+            && !task.is_left_out(future)
+            && task.waits.iter().any(may_be_beside)
     }
 
     /// Whether a reader that waits for a lock waits for the writers in its queue.
