@@ -123,8 +123,7 @@ fn a_shared_mutex_whose_owner_has_ended_with_its_process_is_not_released() {
 #[test]
 fn a_robust_mutex_that_was_repaired_after_the_end_of_a_process_has_one_holder() {
     for found in told("child dies with robust") {
-        assert!(found.contains("proven misuse: ") && found.contains("(EOWNERDEAD)"), "{found}");
-        assert!(!found.contains("unreleased"), "{found}");
+        assert!(found.contains("\nno findings in "), "{found}");
     }
 }
 

@@ -20,7 +20,8 @@
 //! say that it still sleeps on it, and then the finding is proven; or no signal is known that it could have heard, and
 //! then it is potential.
 //!
-//! A try that found a lock taken, and a wait whose time was up, are no errors.
+//! A try that found a lock taken, and a wait whose time was up, are no errors. An owner that ended is none either, as
+//! long as nobody is refused: the next owner may have repaired the lock.
 //!
 //! # Blind spots
 //!
@@ -127,7 +128,7 @@ impl Refusal {
 
 impl Analysis for Misuse {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        for incident in &view.now.incidents {
+        for incident in view.now.incidents.iter().filter(|incident| !may_be_repaired(view, incident)) {
             let evidence = RefusedCall {
                 what: incident.kind.into(),
                 thread: incident.thread,
@@ -145,6 +146,14 @@ impl Analysis for Misuse {
         initialised_in_use(view, found);
         destroyed_in_use(view, found);
     }
+}
+
+/// Whether the owner of a robust lock has ended, and its next owner may have repaired what the lock protects: that is
+/// what such locks are for. If nobody did, the next thread that wants the lock is refused.
+fn may_be_repaired(view: &View<'_>, incident: &LockIncident) -> bool {
+    let is_refused =
+        |other: &LockIncident| other.kind == IncidentKind::NotRecoverable && other.lock == incident.lock;
+    incident.kind == IncidentKind::OwnerDied && !view.now.incidents.iter().any(is_refused)
 }
 
 /// A wait that began this long before an initialisation had begun: the recorder may be late by less than this, ns.
@@ -300,6 +309,28 @@ mod tests {
         let Evidence::RefusedCall(call) = &found[0].evidence else { panic!("{found:?}") };
         assert_eq!((call.what.error(), call.first_ago_ns), (Some("EPERM"), Some(12 * SECOND)));
         assert_eq!((&found[0].mentions.threads[..], &found[1].mentions.threads[..]), (&[1][..], &[][..]));
+    }
+
+    #[test]
+    fn an_owner_that_ended_is_told_only_if_nobody_repaired_the_lock() {
+        let mut scene = Scene::of_two_threads_and_a_lock();
+        let other = scene.lock("OTHER");
+        let location = scene.location("robust.c", 7);
+        let of = |kind, lock| LockIncident {
+            kind,
+            count: 1,
+            thread: Some(1),
+            tid: 5001,
+            lock,
+            location,
+            at_ns: Some(NOW - SECOND),
+        };
+        scene.model.incidents = vec![of(IncidentKind::OwnerDied, 0)];
+        assert!(scene.run(&Misuse).is_empty(), "the next owner may have repaired it");
+        scene.model.incidents.push(of(IncidentKind::NotRecoverable, other));
+        assert_eq!(scene.run(&Misuse).len(), 1, "another lock");
+        scene.model.incidents.push(of(IncidentKind::NotRecoverable, 0));
+        assert_eq!(scene.run(&Misuse).len(), 3);
     }
 
     #[test]
