@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -59,6 +60,11 @@ static void *takes_work(void *unused) {
 static void *takes_units(void *unused) {
     while (sem_wait(&units) == 0) continue;
     return unused;
+}
+
+static void *takes_shared_units(void *shared) {
+    while (sem_wait(shared) == 0) continue;
+    return shared;
 }
 
 /* Accepts connections, one thread at a time. */
@@ -128,6 +134,13 @@ int main(int argc, char **argv) {
         start(3, takes_work);
         MUST(pthread_create(&last, NULL, takes_work, NULL));
         MUST(pthread_join(last, NULL));
+    } else if (!strcmp(name, "pool-of-processes")) {
+        /* Another process has the memory of the semaphore too, and brings work by it. */
+        pthread_t taker;
+        sem_t *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        MUST(shared == MAP_FAILED || sem_init(shared, 1, 0));
+        MUST(pthread_create(&taker, NULL, takes_shared_units, shared));
+        pthread_join(taker, NULL);
     } else if (!strcmp(name, "backend")) {
         /* A thread keeps the cache while it waits for a backend that does not answer. */
         start(1, expires);

@@ -164,6 +164,11 @@ fn an_idle_pool_of_python_is_no_finding() {
 }
 
 #[test]
+fn a_semaphore_in_shared_memory_may_be_posted_by_another_process() {
+    silent(c(), "pool-of-processes", 2);
+}
+
+#[test]
 fn threads_that_nobody_is_left_to_wake_are_a_stall() {
     stalled(c(), "nobody-left", 5);
     stalled(rust(), "nobody-left", 5);

@@ -169,6 +169,7 @@ impl Balance {
         let all_wait = present().next().is_some()
             && blocked().count() == present().count()
             && !ends_by_itself
+            && !present().any(|thread| thread.seen.is_some_and(|seen| seen.doing == Doing::WaitsOutside))
             && model.unrecorded.is_none_or(|unrecorded| unrecorded == 0);
         let is_unknown = doing.keys().all(|&what| what == Doing::Unknown);
         let waits_inside =

@@ -9,11 +9,12 @@
 //! Every thread of the process has recorded something, every one of them waits, and each wait was the same in both
 //! readings. From the threshold on (10 s, counted from the last wait that began), nobody is left to signal or post.
 //! It is reported only where no other finding explains the waits: then all threads wait on condition variables and
-//! semaphores, and this is a finding of its own.
+//! semaphores, and this is a finding of its own. If other processes have the memory of one of these, as workers of a
+//! pool of processes do, somebody is left.
 //!
 //! # Blind spots
 //!
-//! A signal handler, a timer that starts a thread, or another process may still wake a thread. So the finding is only
+//! A signal handler, or a timer that starts a thread, may still wake a thread. So the finding is only
 //! suspected. A thread that never recorded anything may do so too: with such a thread there is no finding, and the
 //! balance says how many there are. The threads of a dead process that recorded nothing are not known at all.
 //!
@@ -31,7 +32,7 @@ use super::{
     About, Advice, Analysis, Asleep, Basis, Confidence, Doubt, Finding, Kind, Paragraph, SleepFact, View,
     Words,
 };
-use crate::locks::{Awaited, LockModel, ThreadId, ThreadLocks, Wait};
+use crate::locks::{Awaited, Doing, LockModel, ThreadId, ThreadLocks, Wait};
 
 /// See the file's description.
 pub(super) struct NobodyLeft;
@@ -91,7 +92,9 @@ impl Analysis for NobodyLeft {
         }
         let mut waits: Vec<(ThreadId, &Wait)> = Vec::new();
         for (id, thread) in model.present() {
-            match endless_wait(thread) {
+            // Other processes may have the memory of a semaphore.
+            let is_woken_outside = thread.seen.is_some_and(|seen| seen.doing == Doing::WaitsOutside);
+            match endless_wait(thread).filter(|_| !is_woken_outside) {
                 Some(wait) => waits.push((id, wait)),
                 None => return,
             }
@@ -172,7 +175,7 @@ impl Basis for Abandoned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::testing::{NOW, SECOND, Scene, finding_about};
+    use crate::findings::testing::{NOW, SECOND, Scene, finding_about, seen};
 
     /// Three threads that wait on a condition variable; every thread of the process has recorded something.
     fn scene() -> Scene {
@@ -196,7 +199,9 @@ mod tests {
     #[test]
     fn somebody_who_may_wake_the_others_is_enough() {
         type Change = fn(&mut Scene);
-        let changes: [Change; 7] = [
+        let changes: [Change; 8] = [
+            // The kernel says that another process may wake it.
+            |scene| scene.model.threads[1].seen = Some(seen(Doing::WaitsOutside, true)),
             |scene| scene.model.unrecorded = Some(1),
             |scene| scene.model.unrecorded = None,
             |scene| {

@@ -252,7 +252,10 @@ fn is_lock(wait: &read_rip_evidence::waits::FutexWait) -> bool {
 /// What a thread does, as far as analyses want to know it.
 pub fn doing(seen: &Standings, at: usize) -> Doing {
     match seen.activity(at) {
-        Activity::Waits(wait) => of_wait(wait),
+        Activity::Waits(wait) => {
+            let memory = seen.target.mapping_at(wait.address());
+            of_wait(wait, !wait.is_private && memory.is_some_and(|mapping| mapping.is_shared))
+        }
         Activity::Calls(call) => of_call(call.kind),
         Activity::Faults | Activity::DiskSleep(_) => Doing::Kernel,
         Activity::Runs => Doing::Runs,
@@ -262,10 +265,18 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
     }
 }
 
-fn of_wait(wait: &read_rip_evidence::waits::FutexWait) -> Doing {
+/// `is_shared`: other processes have the memory, and may do there what the thread waits for.
+fn of_wait(wait: &read_rip_evidence::waits::FutexWait, is_shared: bool) -> Doing {
     if wait.is_timed {
         return Doing::WaitsOutside;
     }
+    match of_kind(wait) {
+        Doing::WaitsInside | Doing::Unknown if is_shared => Doing::WaitsOutside,
+        doing => doing,
+    }
+}
+
+fn of_kind(wait: &read_rip_evidence::waits::FutexWait) -> Doing {
     match wait.kind {
         WaitKind::Mutex { .. }
         | WaitKind::ReadWriteLock { .. }
