@@ -109,8 +109,8 @@ fn locks_whose_guards_stay_on_their_thread_are_trusted() {
 
 #[test]
 fn a_guard_that_can_be_sent_to_another_thread_proves_nothing() {
-    finds("circle-of-sendable-guards", &["potential deadlock"], |_| ());
-    finds("guard-sent-away", &["potential deadlock"], |_| ());
+    finds("circle-of-sendable-guards", &["suspected deadlock"], |_| ());
+    finds("guard-sent-away", &["suspected deadlock"], |_| ());
     finds("guard-sent-away-and-exited", &["suspected unreleased"], |_| ());
     finds_nothing("guards-sent-around");
 }

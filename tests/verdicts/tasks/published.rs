@@ -11,7 +11,7 @@ fn explains_bugs_that_were_published() {
         ("two-locks-of-async-lock", "proven futurelock", "the lock"),
         ("relocked-mutex-of-futures", "proven deadlock", "the lock"),
         // The guard could be elsewhere.
-        ("relocked-owned-mutex-of-futures", "potential deadlock", "the lock"),
+        ("relocked-owned-mutex-of-futures", "suspected deadlock", "the lock"),
         ("thread-lock-in-two-futures", "proven deadlock", "a lock of threads"),
         ("lock-of-a-current-thread", "proven deadlock", "a lock of threads"),
         ("queued-writer", "proven deadlock", "the lock"),

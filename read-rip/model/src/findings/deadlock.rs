@@ -46,8 +46,10 @@
 //! POSIX leaves it undefined what an unlock by another thread does, and the guards of `lock_api` say whether they can
 //! be sent. The finding names that premise. It does not hold any more once a thread was seen to release another
 //! thread's lock: that lock, and locks that are acquired where it was acquired or initialised where it was
-//! initialised, are in suspected cycles only. A lock whose guard can be sent to another thread is in potential cycles
-//! only.
+//! initialised, are in suspected cycles only. A lock whose guard can be sent to another thread is in suspected cycles
+//! only: another thread may have the guard, and be about to drop it. Whoever takes a permit and waits for one more can
+//! get stuck, wherever the first one is by then, so cycles through permits are potential. A borrowed guard of a static
+//! can be sent to another task too: if a task waits for such a lock and has acquired it itself, that is potential.
 //!
 //! # Blind spots
 //!

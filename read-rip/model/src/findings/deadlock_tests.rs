@@ -194,7 +194,7 @@ fn who_can_release_a_lock_decides_how_certain_a_hold_is() {
     };
     assert_eq!(answer(Ownership::Enforced), (Confidence::Proven, vec![], vec![]));
     assert_eq!(answer(Ownership::ByRule), (Confidence::Proven, vec![], vec![Premise::OwnerReleases]));
-    assert_eq!(answer(Ownership::Anyone), (Confidence::Potential, vec![Doubt::MaybeSent], vec![]));
+    assert_eq!(answer(Ownership::Anyone), (Confidence::Suspected, vec![Doubt::MaybeSent], vec![]));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_thread_that_waits_for_a_lock_that_anyone_can_release_may_use_it_as_a_gate()
     scene.waits(thread, lock);
     scene.model.locks[lock].nature.ownership = Ownership::Anyone;
     let found = scene.run(&Deadlock);
-    assert_eq!(found[0].confidence, Confidence::Potential);
+    assert_eq!(found[0].confidence, Confidence::Suspected);
     assert!(found[0].doubts.contains(&Doubt::MaybeGate));
 }
 

@@ -9,7 +9,7 @@ use super::long_wait::LongWait;
 use super::never_woken::NeverWokenTask;
 use super::testing::{NOW, SECOND, Scene};
 use super::{Advice, Blocker, Confidence, Doubt, Evidence, Finding, Kind, Premise, WaitEdge};
-use crate::locks::{Ownership, TaskFacts, TaskFuture, TaskJoin, ThreadId, Wait};
+use crate::locks::{LockName, Ownership, TaskFacts, TaskFuture, TaskJoin, ThreadId, Wait};
 use crate::threads::ThreadState;
 
 /// The only finding.
@@ -64,13 +64,15 @@ fn a_task_that_something_else_may_wake_is_no_proof() {
 }
 
 #[test]
-fn a_task_whose_other_future_has_the_lock_is_stuck_only_if_nothing_else_may_wake_it() {
+fn a_task_whose_combinator_may_poll_the_future_that_has_the_lock_is_not_stuck() {
     // Two futures of a task: one has a permit, and the other one waits for a permit.
     let scene = |holding: Option<usize>, waiting: Option<usize>| {
         let mut scene = Scene::new();
         let (task, lock) = (scene.task("import"), scene.lock("PERMITS"));
         scene.model.locks[lock].nature.ownership = Ownership::Anyone;
         scene.holds_over_await(task, lock, holding);
+        scene.model.threads[task].holds[0].is_shared = true;
+        scene.model.locks[lock].holders[0].is_shared = true;
         scene.awaits_with(task, lock, |wait| {
             wait.future = waiting;
             wait.wait.since_ns = Some(NOW - SECOND / 2);
@@ -78,10 +80,10 @@ fn a_task_whose_other_future_has_the_lock_is_stuck_only_if_nothing_else_may_wake
         (scene, task)
     };
     let (stuck, _) = scene(None, None);
-    assert_eq!(one(stuck.run(&Deadlock)).confidence, Confidence::Potential, "only the permit wakes it");
-    // The one that has the permit waits for a timer, a peer or a disk. It is polled, as with `buffer_unordered`.
+    assert_eq!(one(stuck.run(&Deadlock)).confidence, Confidence::Potential, "the task itself polls it");
+    // The one that has the permit waits for a timer, a peer or a disk. It is polled too, as with `buffer_unordered`.
     let (mut healthy, task) = scene(None, None);
-    healthy.facts(task).wakers = Some(2);
+    healthy.facts(task).waits[0].is_direct = false;
     assert!(healthy.run(&Deadlock).is_empty());
     let since_ns = Some(NOW - 12 * SECOND);
     healthy.facts(task).waits[0].wait.since_ns = since_ns;
@@ -91,8 +93,30 @@ fn a_task_whose_other_future_has_the_lock_is_stuck_only_if_nothing_else_may_wake
     let (mut one_future, task) = scene(Some(0), Some(0));
     let future = TaskFuture { index: 0, location: 0, outer: None, is_polled: Some(true) };
     one_future.facts(task).futures.push(future);
-    one_future.facts(task).wakers = Some(2);
+    one_future.facts(task).waits[0].is_direct = false;
     assert_eq!(one(one_future.run(&Deadlock)).confidence, Confidence::Potential);
+}
+
+#[test]
+fn a_task_that_waits_for_its_own_lock_is_a_proof_unless_the_guard_can_be_sent() {
+    let scene = || {
+        let mut scene = Scene::new();
+        let (task, lock) = (scene.task("again"), scene.lock("LOCK"));
+        scene.model.locks[lock].nature.ownership = Ownership::ByRule;
+        scene.holds_over_await(task, lock, None);
+        scene.awaits(task, lock);
+        scene
+    };
+    let mut own = scene();
+    own.model.locks[0].name = LockName::None;
+    assert_eq!(one(own.run(&Deadlock)).confidence, Confidence::Proven);
+    let mut of_static = scene();
+    of_static.model.locks[0].name = LockName::Symbol("STATE".into());
+    let found = one(of_static.run(&Deadlock));
+    assert_eq!((found.confidence, &found.doubts[..]), (Confidence::Potential, &[Doubt::MaybeSent][..]));
+    let mut owned = scene();
+    owned.model.locks[0].nature.ownership = Ownership::Anyone;
+    assert_eq!(one(owned.run(&Deadlock)).confidence, Confidence::Suspected);
 }
 
 #[test]

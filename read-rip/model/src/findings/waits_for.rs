@@ -11,7 +11,7 @@ use super::pollers::{self, Blocked, Pollers};
 use super::task_waits::{self, Wakers};
 use super::view::Length;
 use super::{Confidence, Doubt, View};
-use crate::locks::{Hold, HoldState, Join, Lock, LockId, Ownership, TaskWait, ThreadId, Wait};
+use crate::locks::{Hold, HoldState, Join, Lock, LockId, LockName, Ownership, TaskWait, ThreadId, Wait};
 use crate::threads::ThreadState;
 
 /// A wait that was marked this long ago has begun: the scheduler does not delay a thread for this long between a mark
@@ -239,14 +239,20 @@ impl<'a> WaitsFor<'a> {
         if of_wakers != CERTAIN {
             return of_wakers;
         }
-        let nature = &self.view.now.locks[wait.lock].nature;
+        let lock = &self.view.now.locks[wait.lock];
+        let nature = &lock.nature;
         match self.own_hold(wait.thread, wait.lock) {
             Some(own) if !nature.is_wrapped && own.is_shared && !wait.is_shared => {
                 (Confidence::Suspected, Some(Doubt::MaybeUpgradable))
             }
             Some(_) if !nature.is_wrapped => (Confidence::Suspected, Some(Doubt::MaybeRecursive)),
+            // That it holds the lock itself is all that there is: somebody else may have the guard by now.
             Some(own) if !own.is_shared && nature.ownership == Ownership::Anyone => {
-                (Confidence::Potential, Some(Doubt::MaybeGate))
+                (Confidence::Suspected, Some(Doubt::MaybeGate))
+            }
+            // A guard that borrows a static can be sent to another task.
+            Some(own) if own.is_of_future && matches!(lock.name, LockName::Symbol(_)) => {
+                (Confidence::Potential, Some(Doubt::MaybeSent))
             }
             _ => CERTAIN,
         }
@@ -283,15 +289,18 @@ impl<'a> WaitsFor<'a> {
         } else if !nature.is_wrapped {
             (Confidence::Potential, Some(Doubt::MarkedByHand))
         } else if nature.ownership == Ownership::Anyone {
-            (Confidence::Potential, Some(Doubt::MaybeSent))
+            // Whoever takes a permit and waits for one more can get stuck, wherever the first one is now. But if a guard
+            // was sent on, the thread holds nothing.
+            let confidence = if hold.is_shared { Confidence::Potential } else { Confidence::Suspected };
+            (confidence, Some(Doubt::MaybeSent))
         } else {
             CERTAIN
         }
     }
 
     /// Whether a future that holds a lock may go on, and release it, while another future of its task waits for that
-    /// lock, as with `join!` or `buffer_unordered`. The two are not known to be one, something else may wake the task,
-    /// and the wait is not long.
+    /// lock, as with `buffer_unordered`: the one that waits is polled by a combinator, which may poll the other one too.
+    /// The two are not known to be one, and the wait is not long.
     fn may_release_beside(&self, hold: &Hold) -> bool {
         let thread = &self.view.now.threads[hold.thread];
         let Some(task) = task_waits::task_of(thread).filter(|_| hold.is_of_future) else { return false };
@@ -299,11 +308,13 @@ impl<'a> WaitsFor<'a> {
         let may_be_beside = |wait: &TaskWait| {
             let is_one = future.is_some() && wait.future.is_some() && !task.are_apart(future, wait.future);
             let is_long = self.view.length(wait.wait.since_ns, self.view.threshold_ns) == Length::Long;
-            wait.is_for_lock && wait.wait.lock == hold.lock && !is_one && !is_long
+            !wait.is_direct && wait.is_for_lock && wait.wait.lock == hold.lock && !is_one && !is_long
         };
-        matches!(task_waits::wakers(thread, true), Wakers::Others)
-            && !task.is_left_out(future)
-            && task.waits.iter().any(may_be_beside)
+        // Combinators poll what was woken, so none of the waits may be of the last poll.
+        let is_polled = |wait: &&TaskWait| wait.is_polled != Some(false);
+        let any_polled = task.waits.iter().any(|wait| is_polled(&wait));
+        let mut waits = task.waits.iter().filter(|wait| is_polled(wait) || !any_polled);
+        !task.is_left_out(future) && waits.any(may_be_beside)
     }
 
     /// Whether a reader that waits for a lock waits for the writers in its queue.
