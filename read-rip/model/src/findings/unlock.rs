@@ -9,7 +9,8 @@
 //! A release by a thread that did not hold the lock: its whole history is known and has no acquisition before the
 //! release, or it released the lock before and has not acquired it since. If any other thread is known to have held
 //! the lock, that thread may have handed it over, which some locks allow: that is no finding. Locks that only their
-//! owner's guard can release are left out. The finding is never more than suspected: what happened before recording
+//! owner's guard can release are left out, and so are wrapped locks whose permits and guards can be sent: a thread that
+//! releases one has it from somewhere. The finding is never more than suspected: what happened before recording
 //! began, or is not marked, is not known.
 //!
 //! # Blind spots
@@ -31,7 +32,7 @@ use serde::Serialize;
 use super::history::{self, is_acquisition};
 use super::{About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words};
 use crate::locations::LocationId;
-use crate::locks::{LockId, LockModel, StepKind, ThreadId};
+use crate::locks::{LockId, LockModel, Ownership, StepKind, ThreadId};
 
 /// See the file's description.
 pub(super) struct Unlock;
@@ -60,7 +61,10 @@ impl Analysis for Unlock {
         let mut seen: HashSet<(ThreadId, LockId)> = HashSet::default();
         history::stray_releases(model, |thread, stray| {
             let (lock, step) = (stray.lock, stray.step);
-            if !owners.has_no_other(lock, thread) || !seen.insert((thread, lock)) {
+            // A permit, or a guard that can be sent: it existed, wherever it was acquired.
+            let nature = &model.locks[lock].nature;
+            let has_guard = nature.is_wrapped && nature.ownership == Ownership::Anyone;
+            if has_guard || !owners.has_no_other(lock, thread) || !seen.insert((thread, lock)) {
                 return;
             }
             let evidence = StrayRelease {
@@ -146,7 +150,6 @@ impl Basis for StrayRelease {
 mod tests {
     use super::*;
     use crate::findings::testing::Scene;
-    use crate::locks::Ownership;
 
     #[test]
     fn a_release_of_a_lock_that_no_thread_held_is_suspected() {
@@ -161,6 +164,9 @@ mod tests {
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
         twice.model.locks[0].nature.ownership = Ownership::Enforced;
         assert!(twice.run(&Unlock).is_empty(), "without a guard nothing is released");
+        let nature = &mut twice.model.locks[0].nature;
+        (nature.ownership, nature.is_wrapped) = (Ownership::Anyone, true);
+        assert!(twice.run(&Unlock).is_empty(), "two permits, or a guard that was sent here");
     }
 
     #[test]
