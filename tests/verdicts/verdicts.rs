@@ -193,8 +193,13 @@ fn two_lock_orders_under_a_common_lock_are_no_finding() {
 #[test]
 fn two_lock_orders_in_one_thread_are_suspected_because_two_threads_may_do_the_same() {
     finds("inversion-in-one-thread", &["suspected lock-order"], |answer| {
-        assert_eq!(answer.threads(0), ["alone"]);
+        assert_eq!(answer.threads(0), ["worker 1"]);
     });
+}
+
+#[test]
+fn two_lock_orders_in_the_only_thread_of_its_kind_are_no_finding() {
+    finds_nothing("inversion-in-the-only-thread-of-its-kind");
 }
 
 #[test]

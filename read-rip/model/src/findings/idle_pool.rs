@@ -139,7 +139,7 @@ pub(super) fn pools(view: &View<'_>) -> Vec<IdlePool> {
 }
 
 /// A name without its digits.
-fn stem(name: &str) -> impl Iterator<Item = char> {
+pub(super) fn stem(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|letter| !letter.is_ascii_digit())
 }
 

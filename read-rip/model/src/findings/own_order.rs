@@ -2,19 +2,21 @@
 //!
 //! # Question
 //!
-//! Did one thread acquire two locks in both orders, so that two such threads could get stuck?
+//! Did one thread acquire two locks in both orders, and is there another thread of its kind, so that two such threads
+//! could get stuck?
 //!
 //! # Method
 //!
-//! A thread cannot wait for itself in this way. But the same code usually runs in several threads, and a test with one
-//! worker sees all of it in one. So each pair of locks that a thread acquired in both orders is suspected, unless it
-//! held a common gate lock both times, the modes let both in, one of the acquisitions was a try, or a finding about two
-//! threads names the same locks. The return from a wait on a condition variable acquires its lock again: a thread that
+//! A thread cannot wait for itself in this way. But the threads of a pool run the same code. So each pair of locks that
+//! a thread acquired in both orders is suspected, if another thread with the same name, apart from digits, has used both
+//! locks too; or another task that the program made at the same place. The main thread is the only one of its kind. It
+//! is no finding if the thread held a common gate lock both times, the modes let both in, one of the acquisitions was a
+//! try, or a finding about two threads names the same locks. The return from a wait on a condition variable acquires its lock again: a thread that
 //! keeps another lock meanwhile takes part in both orders. Pairs of locks with the same names are one finding.
 //!
 //! # Blind spots
 //!
-//! Cycles of three and more locks are left to `lock_order`, which needs a thread for each. Of a thread that holds very
+//! A test with one worker sees both orders in that one, and no other thread of the kind. Cycles of three and more locks are left to `lock_order`, which needs a thread for each. Of a thread that holds very
 //! many locks, only the innermost ones are compared.
 //!
 //! # Example output
@@ -32,10 +34,11 @@ use foldhash::{HashMap, HashSet};
 
 use super::finding::locks_of;
 use super::history::{self, Held};
+use super::idle_pool::stem;
 use super::lock_order::{Acquisition, OrderCycle, OrderEdge, group_name};
 use super::replaced::replaced;
 use super::{Advice, Analysis, Confidence, Doubt, Finding, Kind, View};
-use crate::locks::{LockId, Step, StepKind, ThreadLocks};
+use crate::locks::{LockId, Step, StepKind, ThreadId, ThreadLocks};
 
 /// See the file's description.
 pub(super) struct OwnOrder;
@@ -65,6 +68,7 @@ impl Analysis for OwnOrder {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let known = locks_of(found, &[Kind::Deadlock, Kind::Futurelock, Kind::LockOrder]);
         let ended = replaced(view);
+        let mut users = Users::default();
         // The first inversion of each pair of names, and how many pairs of locks have these names.
         let mut groups: BTreeMap<[String; 2], (OrderCycle, HashSet<[LockId; 2]>)> = BTreeMap::new();
         let threads = view.now.threads.iter().enumerate().filter(|(_, thread)| history::is_complete(thread));
@@ -73,6 +77,7 @@ impl Analysis for OwnOrder {
                 let locks = [first.held.lock, first.acquired.lock];
                 if locks.iter().any(|lock| ended.contains(lock))
                     || locks.iter().all(|lock| known.contains(lock))
+                    || !users.has_another_of_kind(view, id, locks)
                 {
                     return;
                 }
@@ -93,6 +98,49 @@ impl Analysis for OwnOrder {
             finding.doubts = vec![Doubt::OneThread];
             found.push(finding);
         }
+    }
+}
+
+/// Which threads use each lock, in the order of their ids. It is found out once, and only if a thread has both orders.
+#[derive(Default)]
+struct Users(Option<HashMap<LockId, Vec<ThreadId>>>);
+
+impl Users {
+    /// Whether another thread of the same kind uses both locks.
+    fn has_another_of_kind(&mut self, view: &View<'_>, id: ThreadId, locks: [LockId; 2]) -> bool {
+        let users = self.0.get_or_insert_with(|| Users::find(view));
+        let of = |lock: LockId| users.get(&lock).map_or(&[][..], |users| users);
+        let own = &view.now.threads[id];
+        let uses_other = |user: &ThreadId| of(locks[1]).binary_search(user).is_ok();
+        let mut others = of(locks[0]).iter().filter(|&&user| user != id);
+        others.any(|user| are_of_one_kind(own, &view.now.threads[*user]) && uses_other(user))
+    }
+
+    fn find(view: &View<'_>) -> HashMap<LockId, Vec<ThreadId>> {
+        let mut users: HashMap<LockId, Vec<ThreadId>> = HashMap::default();
+        for (id, thread) in view.now.threads.iter().enumerate() {
+            let acquired = thread.steps.iter().filter(|step| acquired(step).is_some());
+            let present = thread.holds.iter().map(|hold| hold.lock).chain(thread.wait.map(|wait| wait.lock));
+            for lock in acquired.filter_map(|step| step.lock).chain(present) {
+                let users = users.entry(lock).or_default();
+                if users.last() != Some(&id) {
+                    users.push(id);
+                }
+            }
+        }
+        users
+    }
+}
+
+/// Whether two threads, or two tasks, run the same code, as far as their names or places say.
+fn are_of_one_kind(one: &ThreadLocks, other: &ThreadLocks) -> bool {
+    match (&one.task, &other.task) {
+        (Some(one), Some(other)) => one.made_at.is_some() && one.made_at == other.made_at,
+        (None, None) => {
+            let is_main = |thread: &ThreadLocks| thread.tid == thread.pid;
+            !is_main(one) && !is_main(other) && stem(&one.name).eq(stem(&other.name))
+        }
+        _ => false,
     }
 }
 
@@ -168,12 +216,14 @@ mod tests {
     use crate::findings::Evidence;
     use crate::findings::testing::{Scene, finding_about};
 
-    /// A thread, and three locks.
+    /// A worker, three locks, and another worker that uses them one by one.
     fn scene() -> Scene {
         let mut scene = Scene::new();
-        scene.thread("worker");
+        scene.thread("worker 1");
+        let other = scene.thread("worker 2");
         for name in ["SAVINGS", "CURRENT", "JOURNAL"] {
-            scene.lock(name);
+            let lock = scene.lock(name);
+            scene.nests(other, &[lock]);
         }
         scene
     }
@@ -194,6 +244,20 @@ mod tests {
         assert_eq!(found[0].doubts, [Doubt::OneThread]);
         let Evidence::OrderCycle(cycle) = &found[0].evidence else { panic!("{found:?}") };
         assert_eq!((cycle.edges.len(), cycle.similar), (2, 0));
+    }
+
+    #[test]
+    fn both_orders_of_a_thread_that_is_the_only_one_of_its_kind_are_no_finding() {
+        let mut other_kind = both_orders();
+        other_kind.model.threads[1].name = "flusher 2".into();
+        assert!(other_kind.run(&OwnOrder).is_empty());
+        let mut main = both_orders();
+        main.model.threads[0].tid = main.model.threads[0].pid;
+        assert!(main.run(&OwnOrder).is_empty());
+        let mut unused = both_orders();
+        unused.model.threads[1].steps = Default::default();
+        unused.nests(1, &[0]);
+        assert!(unused.run(&OwnOrder).is_empty(), "the other one uses one of the locks");
     }
 
     #[test]
@@ -240,8 +304,10 @@ mod tests {
     fn locks_of_the_same_names_are_one_finding() {
         let mut scene = Scene::new();
         scene.thread("worker");
+        let other = scene.thread("worker");
         for _ in 0..6 {
-            scene.lock("ACCOUNT");
+            let lock = scene.lock("ACCOUNT");
+            scene.nests(other, &[lock]);
         }
         for low in [0, 2, 4] {
             scene.nests(0, &[low, low + 1]);

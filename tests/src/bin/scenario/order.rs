@@ -10,7 +10,8 @@ pub(crate) const ALL: &[Scenario] = &[
     ("inversion", inversion),
     ("inversion-of-three", inversion_of_three),
     ("inversion-under-a-gate", gate),
-    ("inversion-in-one-thread", one_thread),
+    ("inversion-in-one-thread", || one_thread("worker 1")),
+    ("inversion-in-the-only-thread-of-its-kind", || one_thread("alone")),
     ("inversion-in-one-thread-under-a-gate", one_thread_under_a_gate),
     ("inversion-in-one-thread-by-trying", one_thread_trying),
     ("inversion-by-trying", trying),
@@ -96,10 +97,19 @@ fn one_thread_trying() {
     );
 }
 
-/// Both orders in one thread, which cannot wait for itself this way. Two such threads can.
-fn one_thread() {
+/// Both orders in one thread, which cannot wait for itself this way. Two such threads can: a second worker uses both
+/// locks too.
+fn one_thread(name: &str) {
     drop(
-        actor("alone", || {
+        actor("worker 2", || {
+            drop(CURRENT.lock().unwrap());
+            drop(SAVINGS.lock().unwrap());
+            park()
+        })
+        .until_blocked(),
+    );
+    drop(
+        actor(name, || {
             for (first, second) in [(&CURRENT, &SAVINGS), (&SAVINGS, &CURRENT)] {
                 let first = first.lock().unwrap();
                 drop(second.lock().unwrap());
