@@ -28,7 +28,8 @@
 //! the last time before that. Where it is known that one thread created or joined the other, `kin` says what it did
 //! before and after, and there is no finding. A reader that queues after a waiting writer adds no edge: `deadlock`
 //! reports such a cycle if it happens. A lock at the address of an earlier lock has the earlier one's history, if
-//! nothing shows where that one ended. A semaphore with several units of which no history shows two at once looks like
+//! nothing shows where that one ended: so the finding is suspected if a lock is in memory that the program may use for
+//! others, and neither its beginning nor a name is known. A semaphore with several units of which no history shows two at once looks like
 //! a gate. What was overwritten has no edges. If there are too many orders, or too many ways to combine them, only a
 //! part is searched, and the analysis says so.
 //!
@@ -51,7 +52,7 @@ use super::graph::{Edge, Graph};
 use super::history::{self, Held};
 use super::kin::Kin;
 use super::nesting::{Mode, NOTHING, Nesting, Node};
-use super::replaced::replaced;
+use super::replaced::{may_be_several, replaced};
 use super::words::in_parentheses;
 use super::{
     About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Limit, Paragraph, View, Words,
@@ -159,9 +160,11 @@ pub(super) fn group_name(view: &View<'_>, lock: LockId) -> String {
 }
 
 fn finding(view: &View<'_>, cycle: Cycle, similar: usize, unlisted: usize) -> Finding {
-    let (confidence, doubt) = match is_one_after_the_other(view, &cycle) {
-        true => (Confidence::Suspected, Doubt::OneAfterTheOther),
-        false => (Confidence::Potential, Doubt::MaybeNeverConcurrent),
+    let mut locks = cycle.iter().map(|of| of.held.lock);
+    let (confidence, doubt) = match () {
+        () if is_one_after_the_other(view, &cycle) => (Confidence::Suspected, Doubt::OneAfterTheOther),
+        () if locks.any(|lock| may_be_several(view, lock)) => (Confidence::Suspected, Doubt::AddressReused),
+        () => (Confidence::Potential, Doubt::MaybeNeverConcurrent),
     };
     let edges: Vec<OrderEdge> = cycle
         .into_iter()

@@ -5,7 +5,7 @@ use read_rip_ring::Position;
 use super::*;
 use crate::findings::Evidence;
 use crate::findings::testing::{NOW, SECOND, Scene, finding_about};
-use crate::locks::{StepKind, Steps};
+use crate::locks::{Ownership, StepKind, Steps};
 
 /// Two threads and these locks.
 fn scene(locks: &[&str]) -> Scene {
@@ -33,6 +33,34 @@ fn opposite_orders_of_two_threads_are_potential() {
     let edges = &cycle(&found).edges;
     assert_eq!((edges.len(), edges[0].held.lock, edges[0].acquired.lock), (2, 0, 1));
     assert_eq!((edges[1].held.lock, edges[1].acquired.lock), (1, 0));
+}
+
+#[test]
+fn opposite_orders_are_suspected_if_an_address_may_have_been_that_of_several_locks() {
+    let inversion = || {
+        let mut scene = scene(&["A", "B"]);
+        scene.nests(0, &[0, 1]);
+        scene.nests(1, &[1, 0]);
+        scene.model.locks[0].name = LockName::None;
+        scene
+    };
+    let found = inversion().run(&LockOrder);
+    assert_eq!(
+        (found[0].confidence, &found[0].doubts[..]),
+        (Confidence::Suspected, &[Doubt::AddressReused][..])
+    );
+    let mut in_static = inversion();
+    in_static.model.locks[0].name = LockName::Symbol("CACHE".into());
+    assert_eq!(in_static.run(&LockOrder)[0].confidence, Confidence::Potential);
+    let mut ends_recorded = inversion();
+    ends_recorded.model.locks[0].nature.ownership = Ownership::Enforced;
+    assert_eq!(ends_recorded.run(&LockOrder)[0].confidence, Confidence::Potential);
+    let mut begun = scene(&["A", "B"]);
+    begun.step(0, StepKind::Initialised, 0);
+    begun.nests(0, &[0, 1]);
+    begun.nests(1, &[1, 0]);
+    begun.model.locks[0].name = LockName::None;
+    assert_eq!(begun.run(&LockOrder)[0].confidence, Confidence::Potential);
 }
 
 #[test]

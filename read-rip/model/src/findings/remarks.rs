@@ -48,6 +48,9 @@ worded! {
             "the histories are incomplete: another thread may have acquired the lock and handed it over",
         MaybeNeverConcurrent = "maybe-never-concurrent":
             "this is harmless if these threads never run at the same time",
+        AddressReused = "address-reused":
+            "the program may have used the memory of a lock for another lock before, and the record does not \
+             show that: each of them may have one order",
         MaybeRobust = "maybe-robust":
             "the holder's process has ended: if the lock is robust, the next thread that locks it gets \
              EOWNERDEAD; or nobody uses the lock any more",

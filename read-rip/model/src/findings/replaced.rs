@@ -4,12 +4,31 @@ use foldhash::{HashMap, HashSet};
 
 use super::View;
 use super::per_lock::PerLock;
-use crate::locks::{LockId, StepKind};
+use crate::locks::{LockId, LockName, Ownership, StepKind};
 
 /// The locks at whose address there was more than one lock: a lock was destroyed there, or initialised again. Which of
 /// them an event is about is not known there.
 pub(super) fn replaced<'v>(view: &'v View<'_>) -> &'v HashSet<LockId> {
     view.memo.replaced.get_or_init(|| find(view))
+}
+
+/// Whether there may have been several locks at an address, and nothing would show it: the lock is in no static, has no
+/// name, is of a kind whose end nobody records, and its beginning is not known.
+pub(super) fn may_be_several(view: &View<'_>, lock: LockId) -> bool {
+    let of = &view.now.locks[lock];
+    let is_nameless = matches!(of.name, LockName::Location(_) | LockName::None);
+    is_nameless && of.nature.ownership == Ownership::ByRule && !begun(view).contains(&lock)
+}
+
+/// The locks of which some thread recorded that it initialised them.
+fn begun<'v>(view: &'v View<'_>) -> &'v HashSet<LockId> {
+    view.memo.begun.get_or_init(|| {
+        let is_begun = |kind| kind == StepKind::Initialised;
+        let threads = view.now.threads.iter();
+        let threads = threads.filter(|thread| thread.steps.locations().any(|(kind, _)| is_begun(kind)));
+        let steps = threads.flat_map(|thread| &thread.steps);
+        steps.filter(|step| is_begun(step.kind)).filter_map(|step| step.lock).collect()
+    })
 }
 
 fn find(view: &View<'_>) -> HashSet<LockId> {

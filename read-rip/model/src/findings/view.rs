@@ -51,6 +51,8 @@ pub struct Memo {
     held_before: OnceCell<HashSet<(u32, u64)>>,
     /// See `replaced`.
     pub(super) replaced: OnceCell<HashSet<LockId>>,
+    /// See `replaced`.
+    pub(super) begun: OnceCell<HashSet<LockId>>,
 }
 
 /// Whether something lasted for at least some time.
