@@ -158,6 +158,12 @@ const OBJECTS: &[Object] = &[
     lock("parking_lot::raw_rwlock::*", Elsewhere, "parking_lot::RwLock"),
     other("parking_lot::condvar::*wait*", Elsewhere, "parking_lot::Condvar", Role::Condition),
     other("parking_lot::once::*", Elsewhere, "parking_lot::Once", Role::Initialisation),
+    // Other locks that are built as those of parking_lot: each implements a trait of lock_api.
+    lock("dashmap::lock::RawRwLock::*exclusive*", Elsewhere, "shard of a DashMap"),
+    read_lock("dashmap::lock::RawRwLock::*shared*", Elsewhere, "shard of a DashMap"),
+    lock("*::RawMutex::lock*", Elsewhere, "lock of lock_api"),
+    lock("*::RawRwLock::*exclusive*", Elsewhere, "lock of lock_api"),
+    read_lock("*::RawRwLock::*shared*", Elsewhere, "lock of lock_api"),
     // C++
     read_lock("absl::*Mutex::ReaderLock*", Elsewhere, "absl::Mutex"),
     read_lock("absl::*Mutex::lock_shared*", Elsewhere, "absl::Mutex"),
@@ -451,6 +457,20 @@ mod tests {
                 "parking_lot::raw_mutex::RawMutex::lock_slow",
             ],
             "parking_lot::Mutex",
+            Role::Lock,
+        ),
+        (
+            &[
+                "parking_lot_core::parking_lot::park",
+                "dashmap::lock::RawRwLock::lock_exclusive_slow",
+                "dashmap::DashMap<K,V,S>::_insert",
+            ],
+            "shard of a DashMap",
+            Role::Lock,
+        ),
+        (
+            &["parking_lot_core::parking_lot::park", "fair_lock::RawMutex::lock_slow"],
+            "lock of lock_api",
             Role::Lock,
         ),
         (
