@@ -203,7 +203,8 @@ worded! {
             "do not await in one branch while another future of this task may hold the lock or stand in line \
              for it: drop that future first, poll both with `join!`, or spawn it as a task of its own",
         NoThreadLocksOverAwait = "no-thread-locks-over-await":
-            "hold no lock of threads (std, parking_lot) over an await: release it first, or use an async lock",
+            "hold no lock of threads (std, parking_lot, a reference into a DashMap) over an await: release it \
+             first, or use an async lock",
         MoveBlockingWork = "move-blocking-work":
             "let what blocks or computes for long run with `spawn_blocking` or on a thread of its own, and \
              yield in long loops; for a pool, allow more threads or let its calls wait for less",

@@ -88,7 +88,8 @@ pub struct StandingFact {
 
 impl Analysis for Stalled {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        if is_explained(found) || found.iter().any(|finding| finding.kind == Kind::LockLine) {
+        let explains = |finding: &Finding| matches!(finding.kind, Kind::LockLine | Kind::StarvedRuntime);
+        if is_explained(found) || found.iter().any(explains) {
             return;
         }
         if let Some(threads) = stalled(view) {

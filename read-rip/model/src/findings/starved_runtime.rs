@@ -41,7 +41,7 @@ use super::{
     About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Names, Paragraph, Premise, View, Words,
 };
 use crate::locations::LocationId;
-use crate::locks::{TaskFacts, ThreadId};
+use crate::locks::{Doing, TaskFacts, ThreadId};
 use crate::units::{agree, counted};
 
 /// See the file's description.
@@ -241,9 +241,14 @@ fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Task
     let polls = longest_polls(view, &tasks);
     let threads = tasks.threads(view);
     let since_ns = tasks.polled.iter().filter_map(|&id| task_of(&view.now.threads[id])?.since_ns).max();
-    // They return when they get the lock.
-    let all_wait = tasks.polled.iter().all(|&id| view.wait(id).is_some());
-    let advice = if all_wait { Advice::ShortenHold } else { Advice::MoveBlockingWork };
+    let do_all = |what: fn(&View<'_>, ThreadId) -> bool| tasks.polled.iter().all(|&id| what(view, id));
+    let advice = match () {
+        // They return when they get the lock.
+        () if do_all(|view, id| view.wait(id).is_some()) => Advice::ShortenHold,
+        // Nobody knows who has it. A suspended task that no worker can poll is the usual holder.
+        () if do_all(waits_for_lock) => Advice::NoThreadLocksOverAwait,
+        () => Advice::MoveBlockingWork,
+    };
     let is_blocking = matches!(of, Of::Calls(..));
     let ready = ready_tasks(view, tasks.ready);
     let hurt = ready.count.max(1);
@@ -275,6 +280,13 @@ fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Task
     finding.threads_hurt = hurt;
     finding.since_ns = since_ns;
     finding
+}
+
+/// Whether a task is polled by a thread that waits for a lock, by the record or by the kernel.
+fn waits_for_lock(view: &View<'_>, id: ThreadId) -> bool {
+    let thread = task_of(&view.now.threads[id]).and_then(|task| task.thread);
+    let seen = thread.and_then(|thread| view.now.threads[thread].seen);
+    view.wait(id).is_some() || seen.is_some_and(|seen| seen.doing == Doing::WaitsForLock)
 }
 
 fn poll_fact(view: &View<'_>, id: ThreadId) -> PollFact {

@@ -4,12 +4,13 @@
 use read_rip_ring::TaskKind;
 
 use super::deadlock::Deadlock;
+use super::stall::Stalled;
 use super::starved_runtime::StarvedRuntime;
 use super::task_tests::one;
-use super::testing::{NOW, SECOND, Scene};
+use super::testing::{NOW, SECOND, Scene, seen};
 use super::unpolled_task::UnpolledTask;
 use super::{Advice, Confidence, Doubt, Evidence, Finding, Kind, Premise, WaitEdge};
-use crate::locks::ThreadId;
+use crate::locks::{Doing, ThreadId};
 
 /// A task holds a lock of threads over an await, and both workers of its executor wait for that lock in polls.
 fn lock_over_await() -> Scene {
@@ -172,6 +173,19 @@ fn an_executor_whose_workers_do_not_return_is_starved() {
     let (mut scene, ready) = starved();
     scene.facts(ready).wakes = 0;
     assert_eq!(one(scene.run(&StarvedRuntime)).confidence, Confidence::Suspected);
+}
+
+#[test]
+fn workers_that_wait_for_a_lock_are_not_helped_by_a_pool_for_calls_that_block() {
+    let (mut scene, _) = starved();
+    assert_eq!(one(scene.run(&StarvedRuntime)).advice, [Advice::MoveBlockingWork]);
+    // The kernel says it: the lock is of a crate that nothing records.
+    for worker in [0, 2] {
+        scene.model.threads[worker].seen = Some(seen(Doing::WaitsForLock, true));
+    }
+    let found = one(scene.run(&StarvedRuntime));
+    assert_eq!(found.advice, [Advice::NoThreadLocksOverAwait]);
+    assert!(scene.run_after(&Stalled, vec![found]).is_empty(), "explained");
 }
 
 #[test]
