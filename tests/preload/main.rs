@@ -6,6 +6,7 @@
 
 mod behaviour;
 mod costs;
+mod evidence;
 mod first;
 mod forks;
 mod headers;

@@ -195,9 +195,7 @@ impl Reading {
         match of_analysis {
             Outcome::Findings => Outcome::Findings,
             _ if self.unrecorded().is_some_and(|seen| seen.target.hidden.is_some()) => Outcome::Hidden,
-            _ if self.unrecorded().is_some_and(|seen| ManagedRuntime::of(&seen.target.modules).is_some()) => {
-                Outcome::OtherLocks
-            }
+            _ if ManagedRuntime::of(&self.snapshot.modules).is_some() => Outcome::OtherLocks,
             _ if self.seen.as_ref().is_some_and(|seen| seen.unreadable() > 0) => Outcome::Unreadable,
             other => other,
         }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use read_rip_evidence::standing::{Activity, Standings};
 use read_rip_evidence::target::{Call, CallKind, Child, Descriptor, DescriptorKind, Peer};
 use read_rip_evidence::waits::{FutexWait, MutexType, Owner, Role, UnknownOwner, WaitKind};
-use read_rip_model::locks::ThreadId;
+use read_rip_model::locks::{LockId, ThreadId};
 use read_rip_model::threads::{Thread, ThreadState};
 use read_rip_ring::LockType;
 
@@ -64,13 +64,17 @@ impl<'a> ActivityWords<'a> {
             Activity::Runs | Activity::Starves => !spins,
             Activity::Calls(call) => call.kind != CallKind::Restarted && call.futex().is_none(),
             Activity::DiskSleep(_) | Activity::IsStopped | Activity::IsTraced(_) => true,
-            Activity::Waits(_)
-            | Activity::Faults
-            | Activity::Sleeps
-            | Activity::HasEnded
-            | Activity::Unknown => false,
+            Activity::Waits(at) => self.is_at_another_lock(at, wait.lock),
+            Activity::Faults | Activity::Sleeps | Activity::HasEnded | Activity::Unknown => false,
         };
         (is_same_moment && is_another).then(|| self.of(seen.index))
+    }
+
+    /// Whether a thread sleeps in a lock whose owner is known, and which is neither this one nor inside of it.
+    fn is_at_another_lock(&self, at: &FutexWait, lock: LockId) -> bool {
+        let lock = &self.names.model.locks[lock];
+        let known = [Some(lock.address), lock.owner.map(|owner| owner.address)];
+        matches!(at.owner, Owner::Tid(_)) && at.object.is_some() && !known.contains(&at.object)
     }
 
     /// A sentence on what a thread of the model does, with where it stands, and for how long it is known to do it.

@@ -559,7 +559,8 @@ impl LockEdge {
             Blocker::Holder(hold) => {
                 let (shared, lasting) = (shared(hold.is_shared), words.lasting(" for ", hold.for_ns));
                 let (held, acquired) = (words.verbs(hold.lock).held, words.acquired(hold));
-                format!("{held}{shared} by {}{lasting}{acquired}", other(hold.thread, "itself"))
+                let but = words.other_holder(hold);
+                format!("{held}{shared} by {}{lasting}{acquired}{but}", other(hold.thread, "itself"))
             }
             Blocker::LeftOut(first) => {
                 let is_certain = words.lock_of(wait.lock).is_held_where_recorded();

@@ -458,3 +458,71 @@ fn threads_that_join_each_other_are_a_deadlock() {
     scene.joins(1, 0, |_| {});
     assert_eq!(confidences(&scene), [Confidence::Proven]);
 }
+
+#[test]
+fn the_memory_of_locks_by_hand_says_who_owns_them() {
+    let scene = || {
+        let mut scene = circle(Scene::new(), 2);
+        (0..2).for_each(|at| {
+            scene.by_hand(at);
+            scene.owned_in_memory(at, at);
+        });
+        scene
+    };
+    let found = scene().run(&Deadlock);
+    assert_eq!(found[0].confidence, Confidence::Proven);
+    assert_eq!(found[0].premises, [Premise::OwnerReleases, Premise::MemoryIntact]);
+    assert!(found[0].doubts.is_empty(), "{found:?}");
+    let mut changed = scene();
+    changed.model.locks[1].owner.as_mut().unwrap().ownership = Ownership::Enforced;
+    changed.model.locks[0].owner.as_mut().unwrap().ownership = Ownership::Enforced;
+    assert_eq!(changed.run(&Deadlock)[0].premises, [Premise::MemoryIntact]);
+    let mut changed = scene();
+    changed.model.locks[1].owner.as_mut().unwrap().is_steady = false;
+    assert_eq!(confidences(&changed), [Confidence::Potential]);
+    let mut changed = scene();
+    changed.model.locks[1].owner.as_mut().unwrap().thread = 0;
+    assert_eq!(confidences(&changed), [Confidence::Potential], "it names another thread");
+}
+
+#[test]
+fn a_record_that_is_certain_trusts_no_memory() {
+    let mut scene = circle(Scene::new(), 2);
+    (0..2).for_each(|at| scene.owned_in_memory(at, at));
+    assert_eq!(scene.run(&Deadlock)[0].premises, [Premise::OwnerReleases]);
+}
+
+#[test]
+fn a_thread_that_sleeps_in_the_mutex_that_it_owns_is_stuck_though_it_is_marked_by_hand() {
+    let mut scene = circle(Scene::new(), 1);
+    scene.by_hand(0);
+    assert_eq!(confidences(&scene), [Confidence::Suspected], "it may be recursive");
+    scene.owned_in_memory(0, 0);
+    assert_eq!(confidences(&scene), [Confidence::Suspected], "perhaps it does not sleep there");
+    change_wait(&mut scene, 0, |wait| wait.is_seen = true);
+    assert_eq!(confidences(&scene), [Confidence::Proven]);
+}
+
+#[test]
+fn the_owner_in_memory_counts_where_another_holder_is_recorded_and_both_are_told() {
+    let mut scene = circle(Scene::new(), 2);
+    let other = scene.thread("other");
+    scene.holds(other, 0);
+    assert_eq!(confidences(&scene), [Confidence::Suspected], "two holders");
+    scene.owned_in_memory(0, 0);
+    let found = scene.run(&Deadlock);
+    assert_eq!(found[0].confidence, Confidence::Proven);
+    let said = scene.says(&found[0]).1.join("\n");
+    assert!(said.contains("by its memory; the record says that other holds it"), "{said}");
+}
+
+#[test]
+fn a_lock_that_wrappers_saw_handed_over_is_suspected_though_its_memory_names_the_holder() {
+    let mut scene = circle(Scene::new(), 2);
+    (0..2).for_each(|at| scene.owned_in_memory(at, at));
+    scene.model.locks[1].is_handed_over = true;
+    assert_eq!(confidences(&scene), [Confidence::Suspected]);
+    // Marks by hand say less than the memory.
+    scene.by_hand(1);
+    assert_eq!(confidences(&scene), [Confidence::Proven]);
+}

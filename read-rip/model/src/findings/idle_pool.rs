@@ -16,6 +16,9 @@
 //!   no wrapper function through which many locks are acquired.
 //! * None of these threads has another lock, and nobody waits for the holder through another lock.
 //! * The holder recorded nothing since it acquired the lock, except waits on a condition variable or semaphore.
+//! * As far as the holder's stack is known, it is still in the function that acquired the lock. If it has returned from
+//!   it, that function may be one that acquires the lock for others. But it is none if it also releases the lock: then
+//!   the holder has left it on another way, which does not.
 //! * The threads have the same name, apart from digits: they have the same task.
 //!
 //! # Blind spots
@@ -28,7 +31,7 @@ use foldhash::{HashMap, HashSet};
 use super::View;
 use super::standstill::{Group, Root, groups};
 use crate::locations::{Location, LocationId};
-use crate::locks::{Doing, HoldState, LockId, Seen, Step, StepKind, ThreadId};
+use crate::locks::{Doing, Hold, HoldState, LockId, Seen, Step, StepKind, ThreadId};
 use crate::threads::ThreadState;
 
 /// A place in the source, for comparisons.
@@ -81,9 +84,20 @@ fn common_place<'v>(view: &View<'v>, group: &Group) -> Option<Place<'v>> {
     let is_alike = group.locks.len() == 1
         && view.now.threads[holder].holds.iter().filter(|hold| hold.state == HoldState::Held).count() == 1
         && view.now.threads[holder].overflowed == 0
+        && !has_left(view, hold)
         && has_only_waited_since(view, holder, group.lock)
         && group.threads.iter().all(is_like_the_holder);
     is_alike.then_some(place)
+}
+
+/// Whether the holder of a lock has returned from the function that acquired it, although that function releases the
+/// lock otherwise.
+pub(super) fn has_left(view: &View<'_>, hold: &Hold) -> bool {
+    let function = |location: LocationId| view.locations[location].compiled_function();
+    let Some(acquired_in) = hold.location.filter(|_| hold.has_left).and_then(function) else { return false };
+    let releases = |step: &Step| step.kind == StepKind::Released && step.lock == Some(hold.lock);
+    let mut steps = view.now.threads.iter().flat_map(|thread| &thread.steps);
+    steps.any(|step| releases(&step) && function(step.location).as_ref() == Some(&acquired_in))
 }
 
 /// Whether a thread did nothing since it acquired a lock but wait on a condition variable or semaphore.
@@ -136,6 +150,12 @@ pub(super) fn pools(view: &View<'_>) -> Vec<IdlePool> {
         })
     };
     judged.filter_map(pool).collect()
+}
+
+/// The threads that wait their turn in an idle pool.
+pub(super) fn threads_of_pools(view: &View<'_>) -> HashSet<ThreadId> {
+    let judged = groups(view).iter().zip(which_are_pools(view)).filter(|&(_, &is_pool)| is_pool);
+    judged.flat_map(|(group, _)| group.threads.iter().copied()).collect()
 }
 
 /// A name without its digits.
@@ -231,6 +251,34 @@ mod tests {
         assert_eq!((pools.len(), pools[0].holder, pools[0].waiting), (1, 0, 3));
         assert!(pool().run(&crate::findings::long_wait::LongWait).is_empty());
         assert!(pool().run(&crate::findings::long_hold::LongHold).is_empty());
+    }
+
+    #[test]
+    fn a_thread_that_has_returned_from_the_function_that_releases_the_lock_is_stuck() {
+        let with_holder = |change: fn(&mut Hold)| {
+            let mut scene = pool();
+            let of_thread = &mut scene.model.threads[0].holds[0];
+            change(of_thread);
+            scene.model.locks[0].holders[0] = *of_thread;
+            scene
+        };
+        let mut scene = with_holder(|hold| hold.has_left = true);
+        assert_eq!(count(&scene), 0);
+        let found = scene.run(&crate::findings::long_wait::LongWait);
+        assert_eq!((found.len(), found[0].advice[0]), (1, crate::findings::Advice::CheckExits));
+        let said = scene.says(&found[0]).1.join("\n");
+        assert!(said.contains("worker 0 has returned from the function that acquired it"), "{said}");
+        // The lock is released elsewhere: this function acquires it for others.
+        let elsewhere = scene.location("leave.rs", 7);
+        scene.locations[elsewhere].full_function = "leave".into();
+        for thread in 0..4 {
+            let mut steps = scene.steps(thread);
+            steps
+                .iter_mut()
+                .filter(|step| step.kind == StepKind::Released)
+                .for_each(|step| step.location = elsewhere);
+        }
+        assert_eq!(count(&scene), 1);
     }
 
     #[test]

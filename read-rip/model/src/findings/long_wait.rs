@@ -127,6 +127,9 @@ pub struct Standstill {
 pub struct StandingHolder {
     /// The hold.
     pub hold: HoldFact,
+    /// It has returned from the function that acquired the lock, and that elsewhere releases it.
+    #[serde(rename = "left_function", skip_serializing_if = "std::ops::Not::not")]
+    pub has_left: bool,
     /// For how long at least it has held the lock, ns: since the first of the threads that wait for it began to wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_at_least_ns: Option<u64>,
@@ -394,6 +397,7 @@ impl Judge<'_, '_> {
         let bound_ns = first_ns.filter(|&first_ns| !hold.is_shared && is_kept_since(first_ns));
         StandingHolder {
             hold: view.hold_fact(hold),
+            has_left: idle_pool::has_left(view, hold),
             held_at_least_ns: view.ago_ns(hold.since_ns.or(bound_ns)),
             is_steady: (view.now.window_ns.is_some() && !view.now.is_final).then_some(hold.is_steady),
             words_recorded: thread.advanced,
@@ -457,6 +461,9 @@ impl Judge<'_, '_> {
             (Some(_), Some(holder)) if holder.suspended.is_some() => return Advice::ReleaseBeforeAwait,
             _ => {}
         }
+        if evidence.holder.as_ref().is_some_and(|holder| holder.has_left) {
+            return Advice::CheckExits;
+        }
         match holder.and_then(|holder| holder.seen).map(|seen| seen.doing) {
             Some(Doing::Starves) => return Advice::GiveProcessor,
             Some(Doing::Stopped) => return Advice::LetRun,
@@ -477,10 +484,11 @@ impl Judge<'_, '_> {
     }
 
     fn doubts(&self, kind: Kind, length: Length, holder: Option<&ThreadLocks>) -> Vec<Doubt> {
-        let nature = self.view.now.locks[self.group.lock].nature;
+        let lock = &self.view.now.locks[self.group.lock];
+        let is_in_memory = self.group.hold(self.view).is_some_and(|hold| lock.is_owner_in_memory(hold));
         let is_unknown = length == Length::Unknown;
         let end_unknown = is_unknown && self.view.now.is_end_unknown;
-        let is_recorded = !self.view.now.locks[self.group.lock].is_from_memory;
+        let is_recorded = !lock.is_from_memory;
         let no_times = if is_recorded { Doubt::NoTimes } else { Doubt::ShortWindow };
         [
             (kind == Kind::LongWait && end_unknown).then_some(Doubt::EndUnknown),
@@ -490,7 +498,7 @@ impl Judge<'_, '_> {
             holder
                 .is_some_and(|holder| holder.sleep.is_none() && !holder.is_doing_known())
                 .then_some(Doubt::UnmarkedWork),
-            (!nature.is_wrapped).then_some(Doubt::MarkedByHand),
+            (!lock.nature.is_wrapped && !is_in_memory).then_some(Doubt::MarkedByHand),
         ]
         .into_iter()
         .flatten()
@@ -543,6 +551,7 @@ impl Basis for Standstill {
         let mut evidence = Vec::new();
         if let Some(holder) = &self.holder {
             evidence.push(holder.line(words));
+            evidence.extend(holder.left(words));
             evidence.extend(holder.meanwhile(words));
             let passages = holder.passages.zip(holder.last);
             evidence.extend(passages.map(|(passages, last)| passed(passages, &words.location(last))));
@@ -608,12 +617,20 @@ impl StandingHolder {
             Some(count) => line += &format!("; it recorded {count} words between the readings"),
             None => {}
         }
+        line += &words.other_holder(&self.hold);
         // The place of the acquisition is in the line already.
         let is_shown = |last| Some(last) != self.hold.location && self.suspended.is_none();
         if let Some(last) = self.last.filter(|&last| is_shown(last)) {
             line += &format!(", last at {}", words.location(last));
         }
         line
+    }
+
+    /// That it took another way out of the function than those that release the lock.
+    fn left(&self, words: &Words<'_>) -> Option<String> {
+        let thread = words.thread(self.hold.thread);
+        let why = "has returned from the function that acquired it, and that otherwise releases it";
+        self.has_left.then(|| format!("{thread} {why}"))
     }
 
     /// What it does while the others wait.

@@ -10,7 +10,7 @@
 //! no thread was, one of two things makes that a stall:
 //!
 //! * threads wait for locks, and are not the idle part of a pool. A thread that idles in a pool waits for a lock in the
-//!   function in which another thread of the pool waits for work;
+//!   function in which another thread of the pool waits for work, or the record shows the pool (see `idle_pool`);
 //! * all threads wait for what only a thread of the process can bring: locks, conditions, semaphores, the end of a
 //!   thread. None waits for input, for a time or for a signal. And one of them waits for a certain thread or lock: if
 //!   all wait on conditions, a signal handler may be what they wait for, as a program does whose main thread parks.
@@ -36,7 +36,7 @@ use foldhash::HashMap;
 use serde::Serialize;
 
 use super::going_on;
-use super::idle_pool::{IdlePlaces, pools};
+use super::idle_pool::{IdlePlaces, pools, threads_of_pools};
 use super::nobody_left::is_explained;
 use super::words::lasting;
 use super::{
@@ -122,8 +122,9 @@ fn all_still(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
 
 /// Whether threads wait for locks that are not the idle part of a pool.
 fn wait_for_locks(view: &View<'_>, threads: &Threads) -> bool {
-    let idle = IdlePlaces::of(view);
-    threads.iter().any(|(_, seen)| seen.doing == Doing::WaitsForLock && !idle.has(view, seen))
+    let (idle, of_pools) = (IdlePlaces::of(view), threads_of_pools(view));
+    let is_idle = |id: ThreadId, seen: &Seen| idle.has(view, seen) || of_pools.contains(&id);
+    threads.iter().any(|(id, seen)| seen.doing == Doing::WaitsForLock && !is_idle(*id, seen))
 }
 
 fn finding(view: &View<'_>, threads: &Threads) -> Finding {

@@ -134,14 +134,17 @@ fn steady_wait<'v>(view: &'v View<'v>, thread: ThreadId) -> Option<&'v Wait> {
     view.wait(thread).filter(|wait| wait.is_steady || view.now.window_ns.is_none())
 }
 
-/// For each lock with waiters, the holder that is followed: of several readers one that waits itself, or else one
-/// that recorded nothing.
+/// For each lock with waiters, the holder that is followed: the one that the lock's memory names. Of several readers,
+/// one that waits itself, or else one that recorded nothing.
 fn chosen_holders(view: &View<'_>) -> Vec<Option<ThreadId>> {
     let rank = |hold: &&Hold| {
         let thread = &view.now.threads[hold.thread];
         (view.wait(hold.thread).is_some(), thread.advanced != Some(0), hold.thread)
     };
     let chosen = |lock: &crate::locks::Lock| {
+        if let Some(owner) = lock.holders.iter().find(|hold| lock.is_owner_in_memory(hold)) {
+            return Some(owner.thread);
+        }
         let held = lock.holders.iter().filter(|hold| hold.state == HoldState::Held);
         let (waiting, others): (Vec<_>, Vec<_>) = held.partition(|hold| rank(hold).0);
         let of = if waiting.is_empty() { others } else { waiting };

@@ -11,8 +11,8 @@ use super::lock_order::{Acquisition, OrderCycle, OrderEdge};
 use super::{Advice, Analysis, Confidence, Finding, Kind, Memo, Names, Paragraph, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
-    Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Peer, Seen, Step,
-    StepKind, Steps, TaskFacts, TaskHold, TaskWait, ThreadId, ThreadLocks, Wait,
+    Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, OwnerInMemory, Ownership, Peer,
+    Seen, Step, StepKind, Steps, TaskFacts, TaskHold, TaskWait, ThreadId, ThreadLocks, Wait,
 };
 use crate::threads::ThreadState;
 
@@ -160,6 +160,13 @@ impl Scene {
         self.model.locks[lock].nature = Nature::default();
     }
 
+    /// The lock's memory says that this thread owns it, and said so in both readings.
+    pub(super) fn owned_in_memory(&mut self, thread: ThreadId, lock: LockId) {
+        let address = self.model.locks[lock].address;
+        let ownership = Ownership::ByRule;
+        self.model.locks[lock].owner = Some(OwnerInMemory { thread, address, ownership, is_steady: true });
+    }
+
     pub(super) fn holds(&mut self, thread: ThreadId, lock: LockId) {
         self.holds_with(thread, lock, |_| {});
     }
@@ -183,6 +190,7 @@ impl Scene {
             is_inherited: false,
             is_of_future: false,
             is_steady: true,
+            has_left: false,
         };
         change(&mut hold);
         self.model.threads[thread].holds.push(hold);
@@ -224,6 +232,7 @@ impl Scene {
             is_relock: false,
             is_steady: true,
             is_of_future: false,
+            is_seen: false,
         }
     }
 

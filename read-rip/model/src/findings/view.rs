@@ -127,8 +127,8 @@ impl View<'_> {
         let lock = &self.now.locks[lock];
         let of_futures = lock.holders.iter().any(|hold| hold.is_of_future);
         let rule = if of_futures { Premise::GuardStays } else { Premise::OwnerReleases };
-        let by_rule = (lock.nature.ownership == Ownership::ByRule).then_some(rule);
-        by_rule.into_iter().chain(lock.is_from_memory.then_some(Premise::MemoryIntact))
+        let by_rule = (lock.ownership() == Ownership::ByRule).then_some(rule);
+        by_rule.into_iter().chain(lock.rests_on_memory().then_some(Premise::MemoryIntact))
     }
 
     /// The wait of a thread, if the thread still exists.

@@ -242,6 +242,8 @@ impl<'a> WaitsFor<'a> {
         let lock = &self.view.now.locks[wait.lock];
         let nature = &lock.nature;
         match self.own_hold(wait.thread, wait.lock) {
+            // It sleeps in the lock that it owns.
+            Some(own) if wait.is_seen && lock.is_owner_in_memory(own) => CERTAIN,
             Some(own) if !nature.is_wrapped && own.is_shared && !wait.is_shared => {
                 (Confidence::Suspected, Some(Doubt::MaybeUpgradable))
             }
@@ -275,15 +277,21 @@ impl<'a> WaitsFor<'a> {
     }
 
     pub(super) fn grade_hold(&self, hold: &Hold) -> Grade {
-        let nature = &self.view.now.locks[hold.lock].nature;
-        let is_enforced = nature.ownership == Ownership::Enforced;
+        let lock = &self.view.now.locks[hold.lock];
+        let nature = &lock.nature;
+        let is_enforced = lock.ownership() == Ownership::Enforced;
         let is_of_task = self.view.now.threads[hold.thread].task.is_some();
+        // The memory says who has the lock now. A record by wrappers says besides whether its owner gives it away.
+        let is_in_memory = lock.is_owner_in_memory(hold);
+        let is_given_away = !is_enforced && self.handed_over.includes(hold);
         if hold.is_of_future && !is_of_task {
             (Confidence::Suspected, Some(Doubt::UntracedFuture))
-        } else if self.locks[hold.lock].is_contradictory {
+        } else if self.locks[hold.lock].is_contradictory && !is_in_memory {
             (Confidence::Suspected, Some(Doubt::TwoHolders))
-        } else if !is_enforced && self.handed_over.includes(hold) {
+        } else if is_given_away && (nature.is_wrapped || !is_in_memory) {
             (Confidence::Suspected, Some(Doubt::HandedOver))
+        } else if is_in_memory {
+            CERTAIN
         } else if !is_enforced && self.view.now.releases_unmatched > 0 {
             (Confidence::Suspected, Some(Doubt::UnmatchedReleases))
         } else if !nature.is_wrapped {

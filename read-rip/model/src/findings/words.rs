@@ -9,7 +9,7 @@ use read_rip_ring::LockType;
 
 use super::facts::{Asleep, HoldFact, LockHistory, SleepFact, SuspendedFact, WaitFact, Waiters};
 use crate::locations::LocationId;
-use crate::locks::{Doing, HoldState, Lock, LockId, LockModel, LockName, Quantiles, ThreadId};
+use crate::locks::{Doing, Hold, HoldState, Lock, LockId, LockModel, LockName, Quantiles, ThreadId};
 use crate::units::{agree, counted, duration, threads_and_tasks};
 
 /// What threads, locks and places are called, and what the kernel says of threads.
@@ -186,6 +186,19 @@ impl<'a> Words<'a> {
     pub(super) fn contradiction(&self, thread: ThreadId) -> String {
         let said = self.names.contradiction(thread);
         said.map_or_else(String::new, |said| format!("; the kernel says that it is {said}"))
+    }
+
+    /// That the record names another holder of a lock than its memory, after a semicolon; nothing where both agree.
+    pub(super) fn other_holder(&self, hold: &HoldFact) -> String {
+        let lock = self.lock_of(hold.lock);
+        let is_by_memory = lock.owner.is_some_and(|owner| owner.thread == hold.thread);
+        let is_other = |other: &&Hold| {
+            is_by_memory && other.thread != hold.thread && other.location.is_some() && !other.is_shared
+        };
+        let other = lock.holders.iter().find(is_other);
+        other.map_or_else(String::new, |other| {
+            format!(", by its memory; the record says that {} holds it", self.thread(other.thread))
+        })
     }
 
     /// A line for each of the first threads that wait for a lock, and one for all others.

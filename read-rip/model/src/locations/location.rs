@@ -61,6 +61,17 @@ impl Location {
         self.function.is_empty() || *self.function == *UNKNOWN
     }
 
+    /// The module and the function that was compiled: the one into which the others were inlined. `None` if nothing
+    /// names it, or if the linker folded several functions.
+    pub fn compiled_function(&self) -> Option<(usize, Arc<str>)> {
+        if self.has_no_function() || !self.folded.is_empty() || self.is_in_wrapper {
+            return None;
+        }
+        let outermost =
+            self.callers.last().map_or(Some(&self.full_function), |caller| caller.function.as_ref());
+        Some((self.module?, outermost?.clone()))
+    }
+
     /// The innermost caller that is not in the standard library.
     pub fn caller(&self) -> Option<&Frame> {
         self.callers.iter().find(|caller| !caller.file.as_deref().is_some_and(is_standard_library))

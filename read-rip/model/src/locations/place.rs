@@ -52,6 +52,20 @@ impl Locations<'_> {
         named.or(outside).or_else(|| stack.frames.first().map(|&frame| self.of_frame(pid, frame)))
     }
 
+    /// Whether a function of a stack is the one that has this location, or the one into which that was inlined. True if
+    /// that is not known.
+    pub fn is_within(&mut self, pid: u32, stack: &Stack, location: LocationId) -> bool {
+        let Some((module, function)) = self.get(location).compiled_function() else { return true };
+        stack.frames.iter().any(|&frame| {
+            // Nothing is looked up in other modules.
+            let is_there = self.module_of(pid, frame.lookup()).is_some_and(|(of, _)| of == module);
+            is_there && {
+                let id = self.of_frame(pid, frame);
+                self.get(id).compiled_function().is_none_or(|(_, of)| of == function)
+            }
+        })
+    }
+
     /// Whether a frame is in a system library.
     fn is_of_system(&mut self, pid: u32, frame: Frame) -> bool {
         let Some((module, _)) = self.module_of(pid, frame.lookup()) else { return false };

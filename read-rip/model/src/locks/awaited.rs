@@ -174,6 +174,7 @@ mod tests {
             is_relock: false,
             is_steady: true,
             is_of_future: false,
+            is_seen: false,
         }
     }
 

@@ -50,6 +50,7 @@ impl Entry<'_> {
             is_steady: self.is_steady,
             is_inherited: self.is_inherited,
             is_of_future: self.held.is_of_future,
+            has_left: false,
         }
     }
 
@@ -66,6 +67,7 @@ impl Entry<'_> {
             // A future that is polled at this moment is not asleep. Code that runs on a thread may be.
             is_steady: self.is_steady && !self.is_being_polled,
             is_of_future: self.held.is_of_future,
+            is_seen: false,
         }
     }
 

@@ -30,6 +30,9 @@ pub struct Hold {
     pub is_inherited: bool,
     /// Whether a future holds it. In a thread that is no task, nobody knows which thread polls that future.
     pub is_of_future: bool,
+    /// Whether the thread has returned from the function that acquired the lock: its stack does not have it. False if
+    /// that is not known.
+    pub has_left: bool,
 }
 /// How certain it is that a thread holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,4 +69,6 @@ pub struct Wait {
     pub is_steady: bool,
     /// Whether a future waits, and not the code that runs on a thread: see [`TaskFacts`](super::TaskFacts).
     pub is_of_future: bool,
+    /// Whether the kernel says that the thread sleeps in this very lock.
+    pub is_seen: bool,
 }

@@ -2,7 +2,7 @@
 
 use read_rip_ring::LockType;
 
-use super::{Hold, HoldState, Wait};
+use super::{Hold, HoldState, ThreadId, Wait};
 use crate::locations::LocationId;
 
 /// A lock: an address in a process.
@@ -34,8 +34,10 @@ pub struct Lock {
     pub initialised_at: Option<LocationId>,
     /// Whether the recorder remembers that a thread other than its holder released it.
     pub is_handed_over: bool,
-    /// Whether the holder is known from the process's memory alone.
+    /// Whether nothing of the lock was recorded: it is known from the process's memory alone.
     pub is_from_memory: bool,
+    /// What the memory of the lock says of its owner, if a thread was seen to wait for it.
+    pub owner: Option<OwnerInMemory>,
     /// What the known histories say of the lock.
     pub record: Record,
 }
@@ -57,6 +59,7 @@ impl Lock {
             initialised_at: None,
             is_handed_over: false,
             is_from_memory: false,
+            owner: None,
             record: Record::default(),
         }
     }
@@ -67,6 +70,28 @@ impl Lock {
         self.nature.is_wrapped && self.nature.ownership != Ownership::Anyone
     }
 
+    /// Who can release the lock, by whichever knows more: the record, or its memory.
+    pub fn ownership(&self) -> Ownership {
+        self.nature.ownership.max(self.owner.map_or(Ownership::Anyone, |owner| owner.ownership))
+    }
+
+    /// Whether the memory says that the thread of this hold owns the lock, and said so throughout.
+    pub fn is_owner_in_memory(&self, hold: &Hold) -> bool {
+        let is_exclusive = hold.state == HoldState::Held && !hold.is_shared;
+        is_exclusive && self.owner.is_some_and(|owner| owner.is_steady && owner.thread == hold.thread)
+    }
+
+    /// Whether nothing but its memory makes it certain who holds the lock.
+    pub fn rests_on_memory(&self) -> bool {
+        let is_certain = self.nature.is_wrapped && self.nature.ownership != Ownership::Anyone;
+        let is_recorded = |hold: &Hold| {
+            is_certain
+                && hold.location.is_some()
+                && self.owner.is_some_and(|owner| owner.thread == hold.thread)
+        };
+        self.is_from_memory || self.owner.is_some() && !self.holders.iter().any(is_recorded)
+    }
+
     /// Whether no holder is recorded, and only futures of tasks wait for it.
     pub(super) fn has_only_futures_in_line(&self) -> bool {
         self.holders.is_empty()
@@ -74,6 +99,18 @@ impl Lock {
             && !self.waiters.is_empty()
             && self.waiters.iter().all(|wait| wait.is_of_future)
     }
+}
+/// The owner of a lock, by the lock's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnerInMemory {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The address of what stores the owner. It differs from the lock's if the lock is a wrapper with a mutex inside.
+    pub address: u64,
+    /// Who can release that.
+    pub ownership: Ownership,
+    /// Whether the memory said the same in both readings. True for a core file.
+    pub is_steady: bool,
 }
 /// What a lock is called.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -127,6 +127,7 @@ mod tests {
             is_relock: false,
             is_steady: false,
             is_of_future: false,
+            is_seen: false,
         }
     }
 
@@ -185,6 +186,7 @@ mod tests {
             is_steady: false,
             is_inherited: false,
             is_of_future: true,
+            has_left: false,
         };
         facts.holds.push(TaskHold { lock: 2, hold, future: None });
         let mut task = ThreadLocks::unrecorded(1, 1, String::new());

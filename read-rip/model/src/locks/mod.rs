@@ -41,7 +41,7 @@ pub use awaited::{Awaited, Object};
 pub use between::{Rate, per_second};
 pub use build::{Input, build, build_of_words};
 pub use hold::{Hold, HoldState, Wait};
-pub use lock::{Lock, LockName, Nature, Ownership, Record};
+pub use lock::{Lock, LockName, Nature, OwnerInMemory, Ownership, Record};
 pub use model::{LockId, LockIncident, LockModel, ThreadId};
 pub use observe::{doing, observe};
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, keep_within, overview};

@@ -1,10 +1,18 @@
 //! What the kernel and the memory say of a process's threads becomes part of the model.
 //!
-//! Threads that recorded nothing are added. A thread that is not known to wait, and sleeps at a lock or at the end of
-//! another thread, waits from now on. What a lock's memory says of its owner counts where nobody is recorded as the
-//! holder; if both are known and differ, both are in the model, and analyses see the contradiction.
+//! Threads that recorded nothing are added. Each thread's waits by the record and by the kernel are joined:
 //!
-//! Nothing here is about the past: a wait has no beginning, and a hold has no place.
+//! * A thread that is not known to wait, and sleeps at a lock or at the end of another thread, waits from now on.
+//! * A thread that waits for a lock by the record, and sleeps in that lock, has one wait: the record says since when and
+//!   where, and the kernel that it sleeps. It is steady if either says so.
+//! * A recorded lock may be a wrapper with a mutex inside, at another address. If all threads that wait for the wrapper
+//!   sleep in one mutex, and nobody waits there for anything else, then the owner of the mutex has the wrapper.
+//!
+//! What a lock's memory says of its owner is kept beside what is recorded of its holders: [`OwnerInMemory`]. The owner
+//! becomes a holder if it is none yet. If another thread is recorded as the holder, both are in the model, and analyses
+//! choose the more certain one.
+//!
+//! Nothing that is added here is about the past: a wait has no beginning, and a hold has no place.
 
 use foldhash::{HashMap, HashSet};
 use read_rip_evidence::standing::{Activity, Standings};
@@ -13,8 +21,8 @@ use read_rip_evidence::waits::{MutexType, Owner, Preference, Protocol, Role, Wai
 use read_rip_ring::LockType;
 
 use super::{
-    Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Seen, ThreadId,
-    ThreadLocks, Wait,
+    Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, OwnerInMemory, Ownership, Seen,
+    ThreadId, ThreadLocks, Wait,
 };
 use crate::locations::Locations;
 use crate::threads::ThreadState;
@@ -35,6 +43,7 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
         model,
         seen,
         blocked_in_tasks: HashSet::default(),
+        inside: HashMap::default(),
     };
     let places: Vec<_> = seen.stacks.iter().map(|group| locations.place(pid, &group.stack)).collect();
     for (at, task) in seen.target.tasks.iter().enumerate() {
@@ -55,6 +64,7 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
         });
     }
     observer.polled_tasks();
+    observer.inside = observer.wrapped_mutexes();
     for (at, task) in seen.target.tasks.iter().enumerate() {
         if let Some(&id) = observer.threads.get(&task.own_tid)
             && !observer.blocked_in_tasks.contains(&id)
@@ -62,6 +72,7 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
             observer.wait(at, id, locations);
         }
     }
+    observer.left_functions(locations);
     let threads = observer.threads;
     model.seen = threads.into_iter().filter(|&(_, id)| model.threads[id].seen.is_some()).collect();
     // All of them are in the model now.
@@ -83,6 +94,8 @@ struct Observer<'a> {
     locks: HashMap<(u32, u64), LockId>,
     /// Threads in the poll of a task that waits: the record of the task says it.
     blocked_in_tasks: HashSet<ThreadId>,
+    /// The recorded locks that are wrappers, by the addresses of their mutexes.
+    inside: HashMap<u64, LockId>,
 }
 
 impl Observer<'_> {
@@ -115,6 +128,7 @@ impl Observer<'_> {
         id
     }
 
+    /// Joins the wait of a thread by the kernel with that of the record.
     fn wait(&mut self, at: usize, thread: ThreadId, locations: &mut Locations<'_>) {
         let standing = &self.seen.threads[at];
         let Some(wait) = &standing.wait else { return };
@@ -128,6 +142,11 @@ impl Observer<'_> {
         };
         if wait.kind == WaitKind::Join {
             let own = &mut self.model.threads[thread];
+            if let (Some(join), Some(joined)) = (&mut own.join, owner) {
+                // The record has the time and the place too.
+                join.is_steady |= is_steady && join.joined == joined;
+                return;
+            }
             let join = owner.map(|joined| Join {
                 thread,
                 joined,
@@ -137,38 +156,48 @@ impl Observer<'_> {
                 is_steady,
                 is_of_future: false,
             });
-            // The record has the time and the place too.
             own.join = own.join.take().or(join.map(Box::new));
             return;
         }
         let (Some(address), Some(nature)) = (wait.object, nature(wait)) else { return };
-        if self.model.threads[thread].is_blocked() {
-            // The record says it, with the time and the place.
-            return;
-        }
-        let lock = self.lock(address, nature, locations);
         let is_shared = !wait.is_exclusive;
-        let wait = Wait {
-            thread,
-            lock,
-            is_shared,
-            is_upgradable: false,
-            location,
-            since_ns: None,
-            is_timed,
-            is_relock: false,
-            is_steady,
-            is_of_future: false,
+        let lock = match self.model.threads[thread].is_blocked() {
+            // The record says it, with the time and the place.
+            true => {
+                let Some(lock) = self.recorded_wait(thread, address) else { return };
+                self.confirm(thread, lock, is_steady);
+                lock
+            }
+            false => {
+                let lock = self.lock(address, nature, locations);
+                let wait = Wait {
+                    thread,
+                    lock,
+                    is_shared,
+                    is_upgradable: false,
+                    location,
+                    since_ns: None,
+                    is_timed,
+                    is_relock: false,
+                    is_steady,
+                    is_of_future: false,
+                    is_seen: true,
+                };
+                self.model.threads[thread].wait = Some(wait);
+                self.model.locks[lock].waiters.push(wait);
+                lock
+            }
         };
-        self.model.threads[thread].wait = Some(wait);
-        self.model.locks[lock].waiters.push(wait);
-        if let Some(owner) = owner {
-            self.hold(lock, owner, is_steady);
+        if let Some(thread) = owner {
+            self.own(lock, OwnerInMemory { thread, address, ownership: nature.ownership, is_steady });
         }
     }
 
     /// The lock at an address. Adds it if it was not recorded.
     fn lock(&mut self, address: u64, nature: Nature, locations: &mut Locations<'_>) -> LockId {
+        if let Some(&wrapper) = self.inside.get(&address) {
+            return wrapper;
+        }
         let (pid, locks) = (self.pid, &mut self.model.locks);
         *self.locks.entry((pid, address)).or_insert_with(|| {
             let name = locations.symbol_of(pid, address).map_or(LockName::None, LockName::Symbol);
@@ -177,18 +206,64 @@ impl Observer<'_> {
         })
     }
 
+    /// The mutexes inside of recorded locks that are wrappers, by their addresses: all threads that wait for the wrapper
+    /// sleep in that mutex, which its owner keeps, and nobody waits for anything else there.
+    fn wrapped_mutexes(&self) -> HashMap<u64, LockId> {
+        let mut inside: HashMap<u64, Option<LockId>> = HashMap::default();
+        let mut mutexes: HashMap<LockId, Option<u64>> = HashMap::default();
+        for (at, task) in self.seen.target.tasks.iter().enumerate() {
+            let standing = &self.seen.threads[at];
+            let Some(wait) = standing.wait.as_ref().filter(|_| standing.is_still != Some(false)) else {
+                continue;
+            };
+            let (Some(address), Owner::Tid(_)) = (wait.object, wait.owner) else { continue };
+            let recorded = self.threads.get(&task.own_tid).and_then(|&id| self.model.threads[id].wait);
+            let (Some(recorded), Some(_)) = (recorded, nature(wait)) else { continue };
+            let is_same = |known: &mut Option<LockId>| *known = known.filter(|&lock| lock == recorded.lock);
+            inside.entry(address).and_modify(is_same).or_insert(Some(recorded.lock));
+            let is_same = |known: &mut Option<u64>| *known = known.filter(|&mutex| mutex == address);
+            mutexes.entry(recorded.lock).and_modify(is_same).or_insert(Some(address));
+        }
+        let is_wrapper = |&(address, lock): &(u64, LockId)| {
+            mutexes.get(&lock) == Some(&Some(address)) && !self.locks.contains_key(&(self.pid, address))
+        };
+        inside.into_iter().filter_map(|(address, lock)| Some((address, lock?))).filter(is_wrapper).collect()
+    }
+
+    /// The lock at an address, if the record says that the thread waits for it, or needs it to return from a wait on a
+    /// condition variable.
+    fn recorded_wait(&self, thread: ThreadId, address: u64) -> Option<LockId> {
+        let own = &self.model.threads[thread];
+        let of_record = || self.locks.get(&(self.pid, address)).copied();
+        let lock = self.inside.get(&address).copied().or_else(of_record)?;
+        let mut waits = own.wait.iter().chain(own.relock.as_deref());
+        waits.any(|wait| wait.lock == lock).then_some(lock)
+    }
+
+    /// The kernel says that a thread sleeps in the lock for which it waits by the record.
+    fn confirm(&mut self, thread: ThreadId, lock: LockId, is_steady: bool) {
+        let own = self.model.threads[thread].wait.iter_mut();
+        let listed = self.model.locks[lock].waiters.iter_mut();
+        let is_it = |wait: &&mut Wait| wait.thread == thread && wait.lock == lock;
+        for wait in own.chain(listed).filter(is_it).filter(|wait| !wait.is_of_future) {
+            wait.is_seen = true;
+            wait.is_steady |= is_steady;
+        }
+    }
+
     /// A thread owns a lock, by the lock's memory.
-    fn hold(&mut self, id: LockId, thread: ThreadId, is_steady: bool) {
+    fn own(&mut self, id: LockId, owner: OwnerInMemory) {
+        let OwnerInMemory { thread, is_steady, .. } = owner;
         let lock = &mut self.model.locks[id];
-        if let Some(known) = lock.holders.iter().position(|hold| hold.thread == thread) {
-            // Each waiter reads the owner anew: one that is steady is enough.
-            let hold = &mut lock.holders[known];
-            if hold.location.is_none() {
-                hold.is_steady |= is_steady;
-            }
-            let (lock, is_steady) = (hold.lock, hold.is_steady);
-            let mut own = self.model.threads[thread].holds.iter_mut();
-            if let Some(own) = own.find(|own| own.lock == lock && own.location.is_none()) {
+        // Each waiter reads the owner anew: one that is steady is enough.
+        if !lock.owner.is_some_and(|known| known.is_steady) {
+            lock.owner = Some(owner);
+        }
+        let is_held = |hold: &&mut Hold| hold.thread == thread && hold.lock == id;
+        if let Some(hold) = lock.holders.iter_mut().find(is_held) {
+            hold.is_steady |= is_steady;
+            let is_steady = hold.is_steady;
+            if let Some(own) = self.model.threads[thread].holds.iter_mut().find(is_held) {
                 own.is_steady = is_steady;
             }
             return;
@@ -210,10 +285,29 @@ impl Observer<'_> {
             is_steady,
             is_inherited: false,
             is_of_future: false,
+            has_left: false,
         };
-        lock.is_from_memory = true;
         lock.holders.push(hold);
         self.model.threads[thread].holds.push(hold);
+    }
+
+    /// Finds the holders that have returned from the functions that acquired their locks, of locks that others want.
+    fn left_functions(&mut self, locations: &mut Locations<'_>) {
+        let wanted = self.model.locks.iter().filter(|lock| lock.pid == self.pid && !lock.waiters.is_empty());
+        let holds = wanted.flat_map(|lock| &lock.holders).filter(|hold| !hold.is_of_future);
+        let left = |hold: &Hold| {
+            let seen = self.model.threads[hold.thread].seen.filter(|seen| seen.is_still != Some(false))?;
+            let stack = self.seen.stack(seen.index);
+            let has_left = stack.is_complete() && !locations.is_within(self.pid, stack, hold.location?);
+            has_left.then_some((hold.thread, hold.lock))
+        };
+        let left: Vec<(ThreadId, LockId)> = holds.filter_map(left).collect();
+        for (thread, lock) in left {
+            let own = self.model.threads[thread].holds.iter_mut();
+            let of_lock = self.model.locks[lock].holders.iter_mut();
+            let is_it = |hold: &&mut Hold| (hold.thread, hold.lock) == (thread, lock);
+            own.chain(of_lock).filter(is_it).for_each(|hold| hold.has_left = true);
+        }
     }
 }
 

@@ -102,6 +102,7 @@ mod tests {
             is_relock: false,
             is_steady: true,
             is_of_future: true,
+            is_seen: false,
         };
         ThreadLocks {
             semaphore_wait: Some(CHANNEL),

@@ -187,6 +187,7 @@ mod tests {
             is_relock: false,
             is_steady: true,
             is_of_future: true,
+            is_seen: false,
         }
     }
 
