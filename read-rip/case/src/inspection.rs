@@ -13,9 +13,11 @@ use read_rip_evidence::process::{Liveness, RunControl, ready_threads, thread_nam
 use read_rip_evidence::stacks;
 use read_rip_evidence::standing::{Load, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{Hidden, Sleep};
+use read_rip_evidence::waits::WaitKind;
 use read_rip_files::Module;
 use read_rip_model::findings::{ManagedRuntime, Outcome};
 use read_rip_model::locations::Locations;
+use read_rip_model::locks::{Doing, doing};
 use read_rip_model::threads::Losses;
 use read_rip_report::{ObjectName, SeenNames};
 use read_rip_ring::Snapshot;
@@ -28,6 +30,12 @@ use crate::{Error, Options, Subject};
 /// The time between two looks where no finding depends on it: a shorter one would not tell a thread that gets no
 /// processor from one that had no turn.
 const WINDOW: Duration = Duration::from_nanos(WINDOW_MIN_NS);
+/// Whoever has not run for so long is not about to go on. `check` takes such a wait for long if the holder is silent.
+const SETTLED: Duration = Duration::from_secs(1);
+/// What is known of the time for which a thread has not run is too little by at most this, mostly.
+const MARGIN: Duration = Duration::from_millis(20);
+/// Of more threads it is not asked for how long they have not run.
+const ASLEEP_MAX: usize = 4096;
 /// More descriptors are not looked up.
 const DESCRIPTORS_MAX: usize = 100;
 
@@ -37,6 +45,7 @@ pub struct Inspection {
     memory: LiveMemory,
     seen: Standings,
     taken: Instant,
+    settles: bool,
 }
 
 impl Inspection {
@@ -47,13 +56,15 @@ impl Inspection {
     /// [`Error::Process`] if there is no such process, or if nothing of it may be read.
     pub fn begin(pid: u32, options: &Options) -> Result<Inspection, Error> {
         let of_files = options.of_files_of(pid);
-        if options.stops_threads {
+        let begun = if options.stops_threads {
             // Whoever has stopped a thread must let it run again.
-            return Inspection::begin_here(pid, of_files, true);
-        }
-        let own = of_files.clone();
-        patiently(pid, move || Inspection::begin_here(pid, own, false))
-            .unwrap_or_else(|| Inspection::begin_here(pid, of_files, false))
+            Inspection::begin_here(pid, of_files, true)
+        } else {
+            let own = of_files.clone();
+            patiently(pid, move || Inspection::begin_here(pid, own, false))
+                .unwrap_or_else(|| Inspection::begin_here(pid, of_files, false))
+        };
+        Ok(Inspection { settles: options.settles, ..begun? })
     }
 
     fn begin_here(pid: u32, of_files: symbols::Options, stops_threads: bool) -> Result<Inspection, Error> {
@@ -74,27 +85,58 @@ impl Inspection {
         let mut names = FunctionNames::new(&target.modules, of_files);
         let mut seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
         seen.unstopped = stopped.unstopped;
-        Ok(Inspection { live, memory, seen, taken: Instant::now() })
+        Ok(Inspection { live, memory, seen, taken: Instant::now(), settles: false })
     }
 
-    /// Reads it again, and compares. `None` if it does not answer any more.
+    /// Reads it again, and compares; a third time, if that may change what is known: see [`Options::settles`]. `None` if
+    /// it does not answer any more.
     pub fn end(self) -> Option<Standings> {
-        match self.live.hidden() {
-            Some(Hidden::Silent) => Some(self.end_here()),
-            _ => patiently(self.live.pid(), || self.end_here()),
+        let second = self.again()?;
+        match unsettled(&second.seen).filter(|_| second.settles) {
+            Some(rest) => {
+                std::thread::sleep(rest);
+                Some(second.again()?.seen)
+            }
+            None => Some(second.seen),
         }
     }
 
-    fn end_here(self) -> Standings {
-        let Inspection { live, memory, mut seen, taken } = self;
-        let window_ns = u64::try_from(taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        seen.compare(live.tasks_again(&seen.target.tasks), &memory, window_ns);
-        describe(&live, &mut seen);
-        seen
+    fn again(self) -> Option<Inspection> {
+        match self.live.hidden() {
+            Some(Hidden::Silent) => Some(self.again_here()),
+            _ => patiently(self.live.pid(), || self.again_here()),
+        }
+    }
+
+    fn again_here(mut self) -> Inspection {
+        let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.taken = Instant::now();
+        self.seen.compare(self.live.tasks_again(&self.seen.target.tasks), &self.memory, window_ns);
+        describe(&self.live, &mut self.seen);
+        self
     }
 }
 
-/// Adds what is behind the descriptors that threads wait for, who traces them, and how busy the machine is.
+/// Until when all threads that wait for locks, or for what comes from outside, have done so for [`SETTLED`]; `None` if
+/// none waits for a lock for less than that.
+///
+/// Locks of languages that are made of condition variables do not count: who waits for a monitor of Java wakes once a
+/// second to look.
+fn unsettled(seen: &Standings) -> Option<Duration> {
+    let is_condition = |at: usize| {
+        seen.threads[at].wait.as_ref().is_some_and(|wait| matches!(wait.kind, WaitKind::Condition { .. }))
+    };
+    let waits_for_lock = |at: usize| doing(seen, at) == Doing::WaitsForLock && !is_condition(at);
+    let counts = |at: usize| waits_for_lock(at) || doing(seen, at) == Doing::WaitsOutside;
+    let asleep = |is_wanted: &dyn Fn(usize) -> bool| {
+        let threads = (0..seen.threads.len()).filter(|&at| is_wanted(at));
+        threads.filter_map(|at| seen.threads[at].asleep_ns).min().map(Duration::from_nanos)
+    };
+    asleep(&waits_for_lock).filter(|&asleep| asleep < SETTLED)?;
+    Some(SETTLED.saturating_sub(asleep(&counts)?) + MARGIN)
+}
+
+/// Adds for how long threads have not run, what is behind the descriptors that threads wait for, who traces them, and how busy the machine is.
 pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings) {
     let called = seen.target.tasks.iter().filter_map(|task| match task.sleep {
         Some(Sleep::Call(call)) => call.descriptor(),
@@ -105,6 +147,11 @@ pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings) {
     seen.descriptors = descriptors.into_iter().map(|descriptor| (descriptor.number, descriptor)).collect();
     let tracers: BTreeSet<u32> = seen.target.tasks.iter().filter_map(|task| task.tracer).collect();
     seen.tracers = tracers.into_iter().filter_map(|pid| Some((pid, thread_name(pid, pid)?))).collect();
+    let still = seen.still_threads(ASLEEP_MAX);
+    let tids: Vec<u32> = still.iter().map(|&task| seen.target.tasks[task].tid).collect();
+    for (task, asleep_ns) in still.into_iter().zip(live.not_run_for(&tids)) {
+        seen.threads[task].asleep_ns = asleep_ns;
+    }
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     seen.load = ready_threads().map(|ready| Load { ready, processors });
 }
@@ -161,7 +208,7 @@ impl Reading {
         // A program that ends well removes its ring.
         let Ok(mut reading) = Reading::of(subject, options) else { return Ok(reading) };
         if reading.process().is_some() {
-            inspection.end().into_iter().for_each(|seen| reading.add_seen(seen));
+            inspection.again().into_iter().for_each(|again| reading.add_seen(again.seen));
         }
         Ok(reading)
     }

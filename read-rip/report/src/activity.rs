@@ -90,7 +90,8 @@ impl<'a> ActivityWords<'a> {
             seen.place.map_or_else(String::new, |place| format!(", at {}", self.names.location(place)));
         // The words about a thread that runs have the time already.
         let is_running = matches!(activity, Activity::Runs | Activity::Starves);
-        let still_ns = self.seen.window_ns.filter(|_| seen.is_still == Some(true) && !is_running);
+        let asleep_ns = self.seen.threads[seen.index].asleep_ns.max(self.seen.window_ns);
+        let still_ns = asleep_ns.filter(|_| seen.is_still == Some(true) && !is_running);
         Some(match still_ns {
             Some(window_ns) => format!("{name} has been {doing}{place} for at least {}", duration(window_ns)),
             None => format!("{name} is {doing}{place}"),

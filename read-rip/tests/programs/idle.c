@@ -110,6 +110,27 @@ static void polls(void) {
     for (;;) epoll_wait(epoll, &event, 1, -1);
 }
 
+/* Works on what the cache protects for six tenths of a second, again and again. */
+static void *keeps_for_a_while(void *unused) {
+    for (;;) {
+        MUST(pthread_mutex_lock(&cache));
+        cache_is_held = true;
+        usleep(600 * 1000);
+        MUST(pthread_mutex_unlock(&cache));
+        usleep(1000);
+    }
+    return unused;
+}
+
+static void *looks_up_again(void *unused) {
+    for (;;) {
+        MUST(pthread_mutex_lock(&cache));
+        MUST(pthread_mutex_unlock(&cache));
+        usleep(10 * 1000);
+    }
+    return unused;
+}
+
 int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
     MUST(sem_init(&units, 0, 0));
@@ -141,6 +162,12 @@ int main(int argc, char **argv) {
         MUST(shared == MAP_FAILED || sem_init(shared, 1, 0));
         MUST(pthread_create(&taker, NULL, takes_shared_units, shared));
         pthread_join(taker, NULL);
+    } else if (!strcmp(name, "slow-turns")) {
+        /* One window of a check is shorter than a turn. */
+        start(1, keeps_for_a_while);
+        while (!cache_is_held) sched_yield();
+        start(4, looks_up_again);
+        waits_for_signals();
     } else if (!strcmp(name, "backend")) {
         /* A thread keeps the cache while it waits for a backend that does not answer. */
         start(1, expires);

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use librip_test_kit::tool::{is_installed, tool};
 
@@ -79,6 +80,47 @@ fn idle_pools_of_c_are_no_findings() {
     silent(c(), "queue-and-epoll", 8);
     silent(c(), "leader", 3);
     silent(c(), "book-pool", 4);
+}
+
+/// Whether the kernel says when threads ran last.
+fn is_known_when_threads_ran() -> bool {
+    let is_known = fs::read_to_string("/proc/self/sched").is_ok_and(|text| text.contains("se.exec_start"));
+    if !is_known {
+        eprintln!("SKIPPED: the kernel does not say when threads ran last");
+    }
+    is_known
+}
+
+#[test]
+fn a_process_in_which_a_thread_sleeps_for_longer_than_the_window_does_not_stand_still() {
+    if !is_known_when_threads_ran() {
+        return;
+    }
+    let stuck = Stuck::start(c(), &["slow-turns"], 4);
+    for round in 0..5 {
+        assert_eq!(check(&stuck, "slow-turns"), [""; 0], "{round}: {:#?}", stuck.read(&["check"]));
+    }
+}
+
+#[test]
+fn a_process_has_stood_still_since_its_last_thread_ran() {
+    if !is_known_when_threads_ran() {
+        return;
+    }
+    let stuck = Stuck::start(c(), &["nobody-left"], 5);
+    // It stands still meanwhile.
+    let began = Instant::now();
+    for _ in 0..3 {
+        assert_eq!(check(&stuck, "nobody-left"), ["suspected stall"]);
+    }
+    let stood = began.elapsed();
+    let lines = stuck.read(&["check", "--json"]).json();
+    let finding = lines.iter().find(|line| line["type"] == "finding").expect("a finding");
+    let still_ns = finding["data"]["evidence"]["still_ns"].as_u64().expect("a living process");
+    // A host takes a part of the time away.
+    assert!(Duration::from_nanos(still_ns) >= stood * 9 / 10, "{still_ns}, {stood:?}");
+    let text = stuck.read(&["check"]).stdout;
+    assert!(text.contains("suspected stall: no thread moves, for at least "), "{text}");
 }
 
 #[test]

@@ -74,6 +74,9 @@ pub struct Standing {
     pub is_steady: bool,
     /// Its processor time between the two readings; `None` if there was one, or if the kernel keeps no account.
     pub scheduled: Option<Scheduled>,
+    /// For how long it has not run, ns, at least; `None` if it did not stand still, or if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asleep_ns: Option<u64>,
 }
 
 impl Standings {
@@ -116,6 +119,7 @@ impl Standings {
             is_still: None,
             is_steady: false,
             scheduled: None,
+            asleep_ns: None,
         };
         let threads = stack_of.into_iter().map(standing).collect();
         let mut standings = Standings {
@@ -171,6 +175,12 @@ impl Standings {
             // The stack of a thread that moved on is not the one that this wait was examined with.
             thread.wait = wait.filter(|_| thread.is_still == Some(true));
         }
+    }
+
+    /// Some of the threads that stood still: first those whose stacks few others have, which are most telling.
+    pub fn still_threads(&self, at_most: usize) -> Vec<usize> {
+        let tasks = self.stacks.iter().rev().flat_map(|group| group.tasks.iter().copied());
+        tasks.filter(|&task| self.threads[task].is_still == Some(true)).take(at_most).collect()
     }
 
     /// Forgets what only its reader can use: the mappings in which no object is that a thread waits for.

@@ -142,6 +142,10 @@ pub struct StandingHolder {
     /// The time between the two readings, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_ns: Option<u64>,
+    /// If it recorded nothing between the readings: for how long it has recorded nothing, ns, at least. A thread that
+    /// does not run records nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silent_ns: Option<u64>,
     /// Where it was last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<LocationId>,
@@ -194,9 +198,11 @@ impl Analysis for LongWait {
         let judged = standstill::groups(view).iter().zip(idle_pool::which_are_pools(view));
         let judged = judged.filter(|&(group, &is_pool)| !is_pool && is_new(group) && !may_end(view, group));
         let (idle, is_stalled) = (IdlePlaces::of(view), stall::stalled(view).is_some());
-        // Of waits without a time it is only known where the threads stand.
+        // Of waits without a record it is only known where the threads stand, and since when.
+        let is_recorded =
+            |group: &Group| group.first_wait_ns(view).is_some() && !view.now.locks[group.lock].is_from_memory;
         let is_unexplained = |group: &&Group| {
-            group.first_wait_ns(view).is_some()
+            is_recorded(group)
                 || !(idle.has_all(view, &group.threads) || is_stalled && group.hold(view).is_none())
         };
         let groups: Vec<&Group> = judged.map(|(group, _)| group).filter(is_unexplained).collect();
@@ -402,6 +408,10 @@ impl Judge<'_, '_> {
             is_steady: (view.now.window_ns.is_some() && !view.now.is_final).then_some(hold.is_steady),
             words_recorded: thread.advanced,
             window_ns: view.now.window_ns,
+            silent_ns: thread
+                .advanced
+                .filter(|&words| words == 0)
+                .and(thread.seen.and_then(|seen| seen.asleep_ns).max(view.now.window_ns)),
             last: thread.last,
             passages: self.passages.get(hold.lock).filter(|of| of.ended > 0),
             suspended: task_waits::suspended(view, hold.thread)
@@ -613,7 +623,7 @@ impl StandingHolder {
         match self.words_recorded {
             // Below, it is said how long a task is suspended.
             Some(0) if self.suspended.is_some() => {}
-            Some(0) => line += &lasting("; it recorded nothing for ", self.window_ns),
+            Some(0) => line += &lasting("; it recorded nothing for ", self.silent_ns),
             Some(count) => line += &format!("; it recorded {count} words between the readings"),
             None => {}
         }

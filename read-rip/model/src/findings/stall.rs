@@ -49,6 +49,8 @@ use crate::units::agree;
 /// See the file's description.
 pub(super) struct Stalled;
 
+/// A thread that waits for input or for a time, and has done so for less than this, counts as one that moves.
+const LATELY_NS: u64 = 1_000_000_000;
 /// At most this many groups of threads are listed.
 const LISTED_MAX: usize = 6;
 
@@ -64,9 +66,9 @@ pub struct Stall {
     pub on_threads: usize,
     /// How many wait for what only another thread can bring, as a signal on a condition variable.
     pub inside: usize,
-    /// For how long none of them moved, ns: the time between the two readings; `None`: the process is dead.
+    /// For how long none of them moved, ns, at least; `None`: the process is dead.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub window_ns: Option<u64>,
+    pub still_ns: Option<u64>,
     /// Threads that do the same at the same place, those that wait for locks first. Of many groups the first ones.
     pub first: Vec<StandingFact>,
 }
@@ -112,11 +114,23 @@ pub(super) fn stalled(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
 
 type Threads = [(ThreadId, Seen)];
 
+/// For how long none of these threads moved, at least.
+fn still_ns(view: &View<'_>, threads: &Threads) -> Option<u64> {
+    let asleep_ns = threads.iter().map(|(_, seen)| seen.asleep_ns).min().flatten();
+    asleep_ns.max(view.now.window_ns)
+}
+
 /// All threads of the process that exist. `None` if one of them moved, or if the kernel was not asked about one. A
-/// thread that a tracer or a signal has stopped counts as one that may move.
+/// thread that a tracer or a signal has stopped counts as one that may move, and so does one that sleeps for a time and
+/// ran a moment ago.
 fn all_still(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
-    let still =
-        |seen: &Seen| seen.is_still == Some(true) && !matches!(seen.doing, Doing::Stopped | Doing::Unknown);
+    let ran_lately = |seen: &Seen| {
+        seen.doing == Doing::WaitsOutside && seen.asleep_ns.is_some_and(|asleep_ns| asleep_ns < LATELY_NS)
+    };
+    let still = |seen: &Seen| {
+        let may_move = matches!(seen.doing, Doing::Stopped | Doing::Unknown) || ran_lately(seen);
+        seen.is_still == Some(true) && !may_move
+    };
     view.now.present().map(|(id, thread)| Some((id, thread.seen.filter(still)?))).collect()
 }
 
@@ -143,7 +157,7 @@ fn finding(view: &View<'_>, threads: &Threads) -> Finding {
         on_locks: count(Doing::WaitsForLock),
         on_threads: count(Doing::WaitsForThread),
         inside: count(Doing::WaitsInside),
-        window_ns: view.now.window_ns,
+        still_ns: still_ns(view, threads),
         first,
     };
     let mut finding = Finding::new(Kind::Stall, Confidence::Suspected, evidence, Advice::ShowStacks);
@@ -175,7 +189,7 @@ impl Basis for Stall {
         let kinds = kinds.into_iter().filter(|&(count, _)| count > 0);
         let parts: Vec<String> =
             kinds.map(|(count, kind)| format!("{count} {}", doing(kind, count))).collect();
-        let lasting = lasting(", for at least ", self.window_ns);
+        let lasting = lasting(", for at least ", self.still_ns);
         let (threads, parts) = (words.threads(self.threads), parts.join(", "));
         let line = |fact: &StandingFact| {
             let place =

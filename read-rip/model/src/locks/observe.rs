@@ -12,7 +12,8 @@
 //! becomes a holder if it is none yet. If another thread is recorded as the holder, both are in the model, and analyses
 //! choose the more certain one.
 //!
-//! Nothing that is added here is about the past: a wait has no beginning, and a hold has no place.
+//! A wait that is added here began when its thread ran last, if the kernel says when that was. A hold that is added here
+//! has no beginning and no place.
 
 use foldhash::{HashMap, HashSet};
 use read_rip_evidence::standing::{Activity, Standings};
@@ -60,6 +61,7 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
             place: recorded.or(places[standing.stack]),
             doing: doing(seen, at),
             is_still: standing.is_still,
+            asleep_ns: standing.asleep_ns,
             worker: standing.worker,
         });
     }
@@ -134,6 +136,8 @@ impl Observer<'_> {
         let Some(wait) = &standing.wait else { return };
         let Some(location) = self.model.threads[thread].seen.and_then(|seen| seen.place) else { return };
         let (is_timed, is_steady) = (wait.is_timed, standing.is_steady);
+        let since_ns = self.model.now_ns.zip(standing.asleep_ns);
+        let since_ns = since_ns.map(|(now_ns, asleep_ns)| now_ns.saturating_sub(asleep_ns));
         let owner = match wait.owner {
             // It waits until it goes on itself.
             _ if wait.kind == WaitKind::Refused => Some(thread),
@@ -151,7 +155,7 @@ impl Observer<'_> {
                 thread,
                 joined,
                 location,
-                since_ns: None,
+                since_ns,
                 is_timed,
                 is_steady,
                 is_of_future: false,
@@ -176,7 +180,7 @@ impl Observer<'_> {
                     is_shared,
                     is_upgradable: false,
                     location,
-                    since_ns: None,
+                    since_ns,
                     is_timed,
                     is_relock: false,
                     is_steady,

@@ -19,6 +19,8 @@ pub struct Seen {
     pub doing: Doing,
     /// Whether it stood still between two readings; `None` if there was one.
     pub is_still: Option<bool>,
+    /// For how long it has not run, ns, at least, if it stood still; `None` if that is not known.
+    pub asleep_ns: Option<u64>,
     /// What it is for an executor of async tasks, as far as its stack says so.
     pub worker: Option<Worker>,
 }

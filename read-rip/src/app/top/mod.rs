@@ -47,7 +47,7 @@ pub(super) fn top(args: &TopArgs, common: &Common) -> Result<u8, AppError> {
     // Files that are open cannot change threads, so the reader is made where it reads.
     let read = move || {
         Reader {
-            options: Options { window: WINDOW, ..of_reader.options() },
+            options: Options { window: WINDOW, settles: false, ..of_reader.options() },
             common: of_reader,
             asked,
             found: send,

@@ -9,6 +9,7 @@
 //! | `text` | the texts of `/proc`, parsed |
 //! | `status` | the ids, the user and the tracer |
 //! | `tasks` | the threads |
+//! | `last_ran` | for how long threads have not run |
 //! | `maps` | the ranges of memory |
 //! | `memory` | the memory |
 //! | `executable` | the program's file, and the processor that it is for |
@@ -27,6 +28,7 @@ mod error;
 mod executable;
 mod folder;
 mod freezer;
+mod last_ran;
 mod machine;
 mod maps;
 mod memory;
@@ -284,6 +286,11 @@ impl LiveTarget {
     /// Its descriptors.
     pub fn descriptors(&self) -> Descriptors<'_> {
         Descriptors::of(&self.thread)
+    }
+
+    /// For how long each of these threads has not run, ns, at least; `None` if the kernel does not show it. They sleep.
+    pub fn not_run_for(&self, tids: &[u32]) -> Vec<Option<u64>> {
+        last_ran::not_run_for(&self.tasks, tids)
     }
 
     /// The children of one of its threads, by their pids. A thread that waits in `vfork` has one that still runs on its

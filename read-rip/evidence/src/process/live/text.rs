@@ -17,6 +17,8 @@ pub(super) struct Stat {
     pub(super) nice: i32,
     /// When it started, clock ticks since boot.
     pub(super) start_ticks: u64,
+    /// The processor on which it ran last.
+    pub(super) processor: Option<usize>,
 }
 
 /// What `/proc/PID/task/TID/syscall` says.
@@ -62,7 +64,19 @@ pub(super) fn stat(text: &[u8]) -> Option<Stat> {
         None => decimal(nice)? as i32,
     };
     let start_ticks = decimal(fields.nth(2)?)?;
-    Some(Stat { name, state, parent, is_kernel_thread: flags & FLAG_KERNEL_THREAD != 0, nice, start_ticks })
+    let processor = fields.nth(16).and_then(decimal).and_then(|number| usize::try_from(number).ok());
+    let is_kernel_thread = flags & FLAG_KERNEL_THREAD != 0;
+    Some(Stat { name, state, parent, is_kernel_thread, nice, start_ticks, processor })
+}
+
+/// Parses `se.exec_start` of `/proc/PID/task/TID/sched`, ns. The kernel writes milliseconds with six digits.
+pub(super) fn exec_start(text: &[u8]) -> Option<i64> {
+    let line = text.split(|&byte| byte == b'\n').find(|line| line.starts_with(b"se.exec_start"))?;
+    let value = words(line).last()?;
+    let (whole, rest) = value.split_at(value.iter().position(|&byte| byte == b'.')?);
+    let rest = rest.get(1..).filter(|rest| rest.len() == 6)?;
+    let ns = decimal(whole)?.checked_mul(1_000_000)?.checked_add(decimal(rest)?)?;
+    i64::try_from(ns).ok()
 }
 
 /// Parses `/proc/PID/task/TID/syscall`.
