@@ -67,13 +67,13 @@ fn the_verdict_and_the_findings_are_there_without_script_in_the_words_of_check()
     let check = read_rip(["check", fixture.path.to_str().unwrap()]);
     let said = readable(&html);
     for line in check.stdout.lines().skip(1).map(str::trim).filter(|line| !line.is_empty()) {
-        let line = line.strip_prefix("potential deadlock: ").unwrap_or(line);
+        let line = line.strip_prefix("suspected deadlock: ").unwrap_or(line);
         let parts = line.split_once(": ").filter(|(name, _)| ["next", "doubt", "assumed"].contains(name));
         let wanted = parts.map_or(vec![line], |(_, texts)| texts.split("; ").collect());
         wanted.iter().for_each(|part| assert!(said.contains(part), "{part}: {said}"));
     }
     assert!(
-        said.contains("1 finding in 2 threads and 2 locks") && said.contains("potential deadlock"),
+        said.contains("1 finding in 2 threads and 2 locks") && said.contains("suspected deadlock"),
         "{said}"
     );
     assert!(html.find("id=\"verdict\"") < html.find("id=\"graph\""));

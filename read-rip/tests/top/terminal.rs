@@ -59,7 +59,7 @@ fn a_dead_process_is_shown_and_the_terminal_is_given_back() {
     let Some(tmux) = Tmux::start("dead", (80, 24), &line) else { return };
     let screen = tmux.shows("HELD BY");
     let lines: Vec<&str> = screen.lines().collect();
-    assert_eq!(lines[0], "potential deadlock: 2 threads wait for one another", "{screen}");
+    assert_eq!(lines[0], "suspected deadlock: 2 threads wait for one another", "{screen}");
     assert!(screen.contains("DEAD  server[4321], "), "{screen}");
     let row = lines.iter().find(|line| line.contains(" 0 % SAVINGS ")).unwrap();
     assert!(row.contains("saver[10] at "), "{screen}");
@@ -85,7 +85,7 @@ fn a_key_saves_a_copy_that_other_commands_read() {
     tmux.keys(&["w"]);
     tmux.shows("Saved to ring.saved.gz, ");
     let outcome = show(&["check"], &directory.join("ring.saved.gz"));
-    assert!(outcome.stdout.contains("potential deadlock: "), "{outcome:#?}");
+    assert!(outcome.stdout.contains("suspected deadlock: "), "{outcome:#?}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn without_colours_no_colour_reaches_the_terminal() {
     for (name, variable, has_colours) in [("no-color", "NO_COLOR=1", false), ("color", "NO_COLOR=", true)] {
         let line = format!("env {variable} {}", top(&fixture.path.to_string_lossy()));
         let Some(tmux) = Tmux::start(name, (80, 24), &line) else { return };
-        tmux.shows("potential deadlock: ");
+        tmux.shows("suspected deadlock: ");
         let screen = tmux.run(&["capture-pane", "-p", "-e"]);
         assert_eq!(screen.contains("\x1b[38;5;3m"), has_colours, "{screen:?}");
     }
