@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use read_rip_evidence::patience::patiently;
 use read_rip_evidence::process::live::{self, LiveMemory, LiveTarget};
 use read_rip_evidence::process::{Liveness, RunControl, ready_threads, thread_name};
-use read_rip_evidence::stacks;
+use read_rip_evidence::stacks::{self, Unwinder};
 use read_rip_evidence::standing::{Load, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{Hidden, Sleep};
 use read_rip_evidence::waits::WaitKind;
@@ -42,6 +42,7 @@ const DESCRIPTORS_MAX: usize = 100;
 /// A living process, after the first of two readings.
 pub struct Inspection {
     live: LiveTarget,
+    of_files: symbols::Options,
     memory: LiveMemory,
     seen: Standings,
     taken: Instant,
@@ -82,10 +83,10 @@ impl Inspection {
                 stack.clone_from(exact);
             }
         }
-        let mut names = FunctionNames::new(&target.modules, of_files);
+        let mut names = FunctionNames::new(&target.modules, of_files.clone());
         let mut seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
         seen.unstopped = stopped.unstopped;
-        Ok(Inspection { live, memory, seen, taken: Instant::now(), settles: false })
+        Ok(Inspection { live, of_files, memory, seen, taken: Instant::now(), settles: false })
     }
 
     /// Reads it again, and compares; a third time, if that may change what is known: see [`Options::settles`]. `None` if
@@ -108,12 +109,17 @@ impl Inspection {
         }
     }
 
-    fn again_here(mut self) -> Inspection {
-        let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.taken = Instant::now();
-        self.seen.compare(self.live.tasks_again(&self.seen.target.tasks), &self.memory, window_ns);
-        describe(&self.live, &mut self.seen);
-        self
+    fn again_here(self) -> Inspection {
+        let Inspection { live, of_files, memory, mut seen, taken, settles } = self;
+        let window_ns = u64::try_from(taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let taken = Instant::now();
+        seen.compare(live.tasks_again(&seen.target.tasks), &memory, window_ns);
+        if seen.target.hidden.is_none() {
+            let mut unwinder = Unwinder::new(&seen.target, &memory, of_files.clone());
+            seen.catch_up(|registers| unwinder.stack(Some(registers)));
+        }
+        describe(&live, &mut seen);
+        Inspection { live, of_files, memory, seen, taken, settles }
     }
 }
 

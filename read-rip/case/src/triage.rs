@@ -2,7 +2,8 @@
 //!
 //! The first reading takes the threads alone. Stacks, names and memory are read with the second one, and only if a
 //! thread slept in a futex in both and was given no processor in between. The stack of such a thread is what it was in
-//! the first reading. The stack of a thread that moved is not read.
+//! the first reading. The stack of a thread that moved is that of the second one, and read only if the process is
+//! recorded: it may hold a lock.
 //!
 //! No descriptor stays open between the readings: a machine may have more processes than this program may open files.
 
@@ -70,6 +71,7 @@ impl Triage {
         let tids: Vec<u32> = self.tasks.iter().map(|task| task.tid).collect();
         let now = live.tasks_of(&tids);
         let mut tasks = self.tasks.clone();
+        let mut stacks_at = Vec::with_capacity(tasks.len());
         let mut is_any_still = false;
         let mut later = now.iter().peekable();
         for task in &mut tasks {
@@ -77,6 +79,10 @@ impl Triage {
             let same = later.next_if(|now| now.tid == task.tid);
             let is_still = same.is_some_and(|now| stood_still(task, now));
             is_any_still |= is_still && waits_in_futex(task);
+            stacks_at.push(match is_still {
+                true => task.registers,
+                false => same.and_then(|now| now.registers).filter(|_| is_recorded),
+            });
             if !is_still {
                 (task.registers, task.sleep) = (None, None);
             }
@@ -88,7 +94,8 @@ impl Triage {
         let memory = live.memory(&target.mappings);
         let mut unwinder = Unwinder::new(&target, &memory, options.clone());
         let mut names = FunctionNames::new(&target.modules, options.clone());
-        let mut seen = Standings::new(target, &memory, &mut unwinder, |address| names.at(address));
+        let stacks = stacks_at.iter().map(|registers| unwinder.stack(registers.as_ref())).collect();
+        let mut seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
         let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_of(&tids), &memory, window_ns);
         if !is_recorded && !may_be_stuck(&seen) {

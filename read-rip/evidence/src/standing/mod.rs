@@ -24,13 +24,16 @@ use foldhash::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
-use crate::target::{Descriptor, Memory, RunState, Sleep, Target, Task, Unstopped};
+use crate::target::{Descriptor, Memory, Registers, RunState, Sleep, Target, Task, Unstopped};
 use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, Waits, Worker};
 
 /// How many functions of a stack may say something about a wait.
 const NAMES_MAX: usize = 32;
 /// How many of the outermost functions of a stack may say whose worker the thread is.
 const OUTERMOST_MAX: usize = 64;
+
+/// The stacks of no more threads are read in the second reading.
+const CAUGHT_UP_MAX: usize = 64;
 
 /// What is known of all threads of a target.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -181,6 +184,32 @@ impl Standings {
     pub fn still_threads(&self, at_most: usize) -> Vec<usize> {
         let tasks = self.stacks.iter().rev().flat_map(|group| group.tasks.iter().copied());
         tasks.filter(|&task| self.threads[task].is_still == Some(true)).take(at_most).collect()
+    }
+
+    /// Adds the stacks of threads that ran in the first reading and slept in the second one, as far as these are few.
+    /// `unwind` gives the stack of a thread's registers.
+    pub fn catch_up(&mut self, mut unwind: impl FnMut(&Registers) -> Stack) {
+        let registers = |at: usize| {
+            let is_unknown = self.threads[at].is_still == Some(false) && self.stack(at).frames.is_empty();
+            self.target.tasks[at].registers.filter(|_| is_unknown)
+        };
+        let asleep = (0..self.threads.len()).filter_map(|at| Some((at, registers(at)?)));
+        let asleep: Vec<(usize, Registers)> = asleep.take(CAUGHT_UP_MAX).collect();
+        if asleep.is_empty() {
+            return;
+        }
+        let clues: HashMap<Stack, Clue> =
+            self.stacks.iter().map(|group| group.stack.clone()).zip(self.clues.iter().copied()).collect();
+        let mut stacks: Vec<Stack> = (0..self.threads.len()).map(|at| self.stack(at).clone()).collect();
+        for (at, registers) in asleep {
+            stacks[at] = unwind(&registers);
+        }
+        self.stacks = group(stacks);
+        let clue = |group: &Group| clues.get(&group.stack).copied().unwrap_or_default();
+        self.clues = self.stacks.iter().map(clue).collect();
+        for (position, group) in self.stacks.iter().enumerate() {
+            group.tasks.iter().for_each(|&task| self.threads[task].stack = position);
+        }
     }
 
     /// Forgets what only its reader can use: the mappings in which no object is that a thread waits for.

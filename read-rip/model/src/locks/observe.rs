@@ -295,12 +295,14 @@ impl Observer<'_> {
         self.model.threads[thread].holds.push(hold);
     }
 
-    /// Finds the holders that have returned from the functions that acquired their locks, of locks that others want.
+    /// Finds the holders that have returned from the functions that acquired their locks, of locks that others want. The
+    /// stack may be of another moment than the last reading, but the lock was held throughout.
     fn left_functions(&mut self, locations: &mut Locations<'_>) {
         let wanted = self.model.locks.iter().filter(|lock| lock.pid == self.pid && !lock.waiters.is_empty());
-        let holds = wanted.flat_map(|lock| &lock.holders).filter(|hold| !hold.is_of_future);
+        let holds = wanted.flat_map(|lock| &lock.holders);
+        let holds = holds.filter(|hold| hold.is_steady && !hold.is_of_future);
         let left = |hold: &Hold| {
-            let seen = self.model.threads[hold.thread].seen.filter(|seen| seen.is_still != Some(false))?;
+            let seen = self.model.threads[hold.thread].seen?;
             let stack = self.seen.stack(seen.index);
             let has_left = stack.is_complete() && !locations.is_within(self.pid, stack, hold.location?);
             has_left.then_some((hold.thread, hold.lock))

@@ -51,6 +51,7 @@ pub use stop::{Visited, resumes, stop_each};
 
 use std::fs::File;
 use std::io::Read;
+use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use read_rip_files::Module;
@@ -67,6 +68,13 @@ use crate::target::{Hidden, Mapping, RunState, Target, Task, modules_of};
 
 /// No more of a command line is read.
 const COMMAND_LINE_MAX_BYTES: u64 = 200;
+
+/// How often threads that run are asked again.
+const TRIES: usize = 3;
+/// The time between: a thread that wakes for a moment sleeps again.
+const PAUSE: Duration = Duration::from_millis(3);
+/// If more threads run, they are not asked again.
+const AWAKE_MAX: usize = 64;
 
 /// A living process that is looked at.
 #[derive(Debug)]
@@ -233,12 +241,28 @@ impl LiveTarget {
 
     /// As [`LiveTarget::tasks`], and faster. For a thread that sleeps in a system call, it leaves out the name, the
     /// start and the nice value, and whether it sleeps for a disk or is stopped: [`LiveTarget::tasks_again`] adds them.
+    /// A thread that runs is asked a few times more: one that wakes for a moment shows where it sleeps then.
     ///
     /// # Errors
     ///
     /// If the process has ended.
     pub fn tasks_at_first(&self) -> Result<Vec<Task>, Error> {
-        self.existing(tasks_at_first)
+        let mut all = self.existing(tasks_at_first)?;
+        let tries = if self.hidden.is_none() { TRIES } else { 0 };
+        for _ in 0..tries {
+            let awake = || all.iter().filter(|task| task.state == RunState::Running);
+            let awake: Vec<u32> =
+                awake().filter(|task| task.registers.is_none()).map(|task| task.tid).collect();
+            if awake.is_empty() || awake.len() > AWAKE_MAX {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+            for now in tasks_at_first(&self.tasks, &awake, self.common()) {
+                let asleep = all.iter_mut().find(|task| task.tid == now.tid && now.registers.is_some());
+                asleep.into_iter().for_each(|task| task.clone_from(&now));
+            }
+        }
+        Ok(all)
     }
 
     fn existing(&self, read: fn(&Folder, &[u32], Common) -> Vec<Task>) -> Result<Vec<Task>, Error> {
