@@ -69,7 +69,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             "not judged: all workers of an executor were in polls when the process died",
             ", and if that lasted, the ready tasks were starved",
         ),
-        Outcome::AllWait if model.is_recorded() => reason(
+        Outcome::AllWait if model.is_recorded() && model.seen.is_empty() => reason(
             "not judged: all recorded threads wait, and the record does not say who could wake them",
             "",
         ),

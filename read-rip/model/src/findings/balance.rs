@@ -26,7 +26,8 @@ named! {
         NothingFound = "nothing-found",
         /// No lock and no task is in the record, and no mark of progress is in the program.
         NothingRecorded = "nothing-recorded",
-        /// All recorded threads wait, no finding says why, and nobody who could wake them is recorded.
+        /// All threads wait by the record and by the kernel, or of a dead process all that are recorded. No finding says
+        /// why, and nobody who could wake them is known.
         AllWait = "all-wait",
         /// All tasks wait without a time limit, and have done so for the threshold if the process lives; no finding
         /// says why, and nobody who could wake one is known. No thread runs, or waits with a time limit.
@@ -40,9 +41,9 @@ named! {
         AllWorkersBusy = "all-workers-busy",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
         Hidden = "hidden",
-        /// Nothing is recorded, no finding is there, and the program has locks that this reader does not see.
+        /// No finding is there, and the program has locks that this reader does not see.
         OtherLocks = "other-locks",
-        /// Nothing is recorded, no finding is there, and the program has async tasks.
+        /// No task is recorded, no finding is there, and the program has async tasks.
         UnseenTasks = "unseen-tasks",
         /// No finding is there, and what a thread waits for is in memory that cannot be read.
         Unreadable = "unreadable",
@@ -166,29 +167,34 @@ impl Balance {
             waits || thread.join.as_ref().is_some_and(|join| join.is_timed)
         };
         let ends_by_itself = blocked().any(is_timed);
-        let all_wait = present().next().is_some()
-            && blocked().count() == present().count()
-            && !ends_by_itself
-            && !present().any(|thread| thread.seen.is_some_and(|seen| seen.doing == Doing::WaitsOutside))
-            && model.unrecorded.is_none_or(|unrecorded| unrecorded == 0);
-        let is_unknown = doing.keys().all(|&what| what == Doing::Unknown);
         let waits_inside =
             |what: &Doing| matches!(what, Doing::WaitsForLock | Doing::WaitsForThread | Doing::WaitsInside);
+        // What the record does not say of a thread, the kernel may.
+        let waits = |thread: &ThreadLocks| {
+            thread.is_blocked() || thread.seen.is_some_and(|seen| waits_inside(&seen.doing))
+        };
+        let is_unknown = doing.keys().all(|&what| what == Doing::Unknown);
         // A worker without a task waits for the network, or for a time.
         let is_idle = |what: &Doing| matches!(what, Doing::WaitsOutside | Doing::Unknown);
-        let is_unrecorded = present().all(|thread| thread.slot.is_none());
-        let all_wait = all_wait
-            || is_unrecorded
-                && !doing.is_empty()
-                && counted().next().is_none()
-                && doing.keys().all(waits_inside);
+        let pools = idle_pool::pools(view);
+        // A pool may have been made by a thread that waits for it.
+        let is_pool = match present().any(|thread| thread.slot.is_some()) {
+            true => !pools.is_empty() && !present().all(ThreadLocks::is_blocked),
+            // Threads at a lock whose owner is known look like one.
+            false => counted().next().is_some() || doing.is_empty(),
+        };
+        let all_wait = present().next().is_some()
+            && present().all(waits)
+            && !present().any(|thread| thread.seen.is_some_and(|seen| seen.doing == Doing::WaitsOutside))
+            && !is_pool
+            && !ends_by_itself
+            && model.unrecorded.is_none_or(|unrecorded| unrecorded == 0);
         let mut tasks = TaskBalance::of(view);
         if found.iter().any(|finding| finding.kind == Kind::StarvedRuntime) {
             // The finding says it.
             tasks.saturated.clear();
         }
         let nobody_runs = || doing.keys().all(|what| waits_inside(what) || is_idle(what));
-        let pools = idle_pool::pools(view);
         let held_at_end = HeldAtEnd::of(view, &pools).filter(|_| found.is_empty());
         let waiting_in_core = if found.is_empty() { going_on::waiting_in_core(view) } else { 0 };
         let outcome = match () {
@@ -201,7 +207,9 @@ impl Balance {
             () if waiting_in_core > 0 => Outcome::OneMoment,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
-            () if is_unrecorded && present().any(|thread| executor(thread).is_some()) => Outcome::UnseenTasks,
+            () if !model.has_tasks() && present().any(|thread| executor(thread).is_some()) => {
+                Outcome::UnseenTasks
+            }
             () => Outcome::NothingFound,
         };
         let uses_locks = |kind, _| !matches!(kind, StepKind::Snap | StepKind::Blocked);
@@ -310,6 +318,35 @@ mod tests {
         scene.model.unrecorded = None;
         scene.model.threads[1].sleep.as_mut().unwrap().is_timed = true;
         assert_eq!(balance(&scene).outcome, Outcome::NothingFound, "one wakes by itself");
+    }
+
+    #[test]
+    fn the_kernel_says_whether_a_thread_waits_of_which_the_record_says_nothing() {
+        let mut scene = Scene::new();
+        let lock = scene.lock("LOCK");
+        let (worker, main) = (scene.thread("worker"), scene.thread("main"));
+        scene.waits_on_condition(worker, lock);
+        scene.model.threads[main].slot = None;
+        scene.model.unrecorded = Some(0);
+        for (doing, outcome) in [
+            (Doing::WaitsInside, Outcome::AllWait),
+            (Doing::WaitsForThread, Outcome::AllWait),
+            (Doing::WaitsOutside, Outcome::NothingFound),
+            (Doing::Unknown, Outcome::NothingFound),
+        ] {
+            scene.model.threads[main].seen = Some(seen(doing, true));
+            assert_eq!(balance(&scene).outcome, outcome, "{doing:?}");
+        }
+    }
+
+    #[test]
+    fn an_executor_none_of_whose_tasks_are_recorded_is_not_judged_though_its_locks_are() {
+        let mut scene = Scene::new();
+        let (worker, lock) = (scene.thread("tokio-rt-worker"), scene.lock("LOCK"));
+        scene.nests(worker, &[lock]);
+        assert_eq!(balance(&scene).outcome, Outcome::UnseenTasks);
+        scene.model.tasks = 1;
+        assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
     }
 
     #[test]
