@@ -232,7 +232,7 @@ fn a_thread_waits_on_a_condition_variable_and_another_one_for_its_lock() {
 
 #[test]
 fn all_threads_wait_on_a_condition_variable() {
-    of_recorded(SCENARIO, "nobody-left", Much::Enough, "not judged: all recorded threads wait");
+    of_recorded(SCENARIO, "nobody-left", Much::Enough, "not judged: all threads wait");
 }
 
 #[test]

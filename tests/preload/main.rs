@@ -10,6 +10,7 @@ mod evidence;
 mod first;
 mod forks;
 mod headers;
+mod identity;
 mod joins;
 mod mixed;
 mod neighbours;

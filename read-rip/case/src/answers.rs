@@ -29,9 +29,9 @@ pub fn answers(reading: &Reading, known: Option<SavedAnswers>, options: &Options
         }
     }
     let mut model = locks::build(&reading.input(None), &mut locations);
-    if let Some(seen) = &reading.seen {
-        locks::observe(&mut model, seen, &mut locations);
-        reading.objects(&mut locations);
+    locks::observe_all(&mut model, reading.standings(), &mut locations);
+    reading.objects(&mut locations);
+    for seen in reading.standings() {
         frames(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
     }
     locations.resolver().answers()

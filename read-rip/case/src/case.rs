@@ -73,7 +73,7 @@ impl<'a> Case<'a> {
     /// Looks up the functions on the stacks of all threads, if they were read.
     pub fn find_all_frames(&mut self) {
         let reading = self.reading;
-        self.find_frames(reading.seen.iter().flat_map(|seen| &seen.stacks).map(|group| &group.stack));
+        self.find_frames(reading.standings().flat_map(|seen| &seen.stacks).map(|group| &group.stack));
     }
 
     /// Short names for the files of everything that was looked up so far.

@@ -66,6 +66,7 @@ impl Reading {
             alive_ns: None,
             asks_kernel: false,
             seen: None,
+            children: Vec::new(),
             core: None,
             saved: None,
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use read_rip_evidence::patience::patiently;
 use read_rip_evidence::process::live::{self, LiveMemory, LiveTarget};
-use read_rip_evidence::process::{Liveness, RunControl, ready_threads, thread_name};
+use read_rip_evidence::process::{Liveness, RunControl, children_in, ready_threads, thread_name};
 use read_rip_evidence::stacks::{self, Unwinder};
 use read_rip_evidence::standing::{Load, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{Hidden, Sleep};
@@ -36,6 +36,8 @@ const SETTLED: Duration = Duration::from_secs(1);
 const MARGIN: Duration = Duration::from_millis(20);
 /// Of more threads it is not asked for how long they have not run.
 const ASLEEP_MAX: usize = 4096;
+/// No more forked children of a process are inspected.
+const CHILDREN_MAX: usize = 32;
 /// More descriptors are not looked up.
 const DESCRIPTORS_MAX: usize = 100;
 
@@ -89,17 +91,35 @@ impl Inspection {
         Ok(Inspection { live, of_files, memory, seen, taken: Instant::now(), settles: false })
     }
 
+    /// Reads processes for the first time: those that there are and of which something may be read.
+    pub fn begin_all(pids: &[u32], options: &Options) -> Vec<Inspection> {
+        pids.iter().filter_map(|&pid| Inspection::begin(pid, options).ok()).collect()
+    }
+
     /// Reads it again, and compares; a third time, if that may change what is known: see [`Options::settles`]. `None` if
     /// it does not answer any more.
     pub fn end(self) -> Option<Standings> {
-        let second = self.again()?;
-        match unsettled(&second.seen).filter(|_| second.settles) {
-            Some(rest) => {
-                std::thread::sleep(rest);
-                Some(second.again()?.seen)
-            }
-            None => Some(second.seen),
-        }
+        Inspection::end_all(vec![self]).pop()
+    }
+
+    /// The same of several: those that answer. All wait for their third reading at once.
+    pub fn end_all(inspections: Vec<Inspection>) -> Vec<Standings> {
+        let second: Vec<Inspection> = inspections.into_iter().filter_map(Inspection::again).collect();
+        let rest = |of: &Inspection| unsettled(&of.seen).filter(|_| of.settles);
+        let Some(longest) = second.iter().filter_map(rest).max() else {
+            return second.into_iter().map(|second| second.seen).collect();
+        };
+        std::thread::sleep(longest);
+        let third = |second: Inspection| match rest(&second) {
+            Some(_) => second.again(),
+            None => Some(second),
+        };
+        second.into_iter().filter_map(third).map(|last| last.seen).collect()
+    }
+
+    /// Reads processes again, and compares: those that answer. There is no third reading.
+    fn again_all(inspections: Vec<Inspection>) -> Vec<Standings> {
+        inspections.into_iter().filter_map(Inspection::again).map(|second| second.seen).collect()
     }
 
     fn again(self) -> Option<Inspection> {
@@ -194,6 +214,7 @@ impl Reading {
             alive_ns: None,
             asks_kernel: true,
             seen: Some(seen),
+            children: Vec::new(),
             core: None,
             saved: None,
         }
@@ -207,16 +228,34 @@ impl Reading {
     /// Those of [`Reading::of`].
     pub fn with_process(subject: &Subject, options: &Options) -> Result<Reading, Error> {
         let reading = Reading::of(subject, options)?;
-        let Some(inspection) = reading.process().and_then(|pid| Inspection::begin(pid, options).ok()) else {
+        let inspections = Inspection::begin_all(&reading.living_processes(), options);
+        if inspections.is_empty() {
             return Ok(reading);
-        };
+        }
         std::thread::sleep(WINDOW);
         // A program that ends well removes its ring.
         let Ok(mut reading) = Reading::of(subject, options) else { return Ok(reading) };
-        if reading.process().is_some() {
-            inspection.again().into_iter().for_each(|again| reading.add_seen(again.seen));
+        if !reading.living_processes().is_empty() {
+            Inspection::again_all(inspections).into_iter().for_each(|seen| reading.add_seen(seen));
         }
         Ok(reading)
+    }
+
+    /// The processes that record in the ring and live on this machine: the one that made it, and forked children. Of
+    /// many children, the first ones.
+    pub fn living_processes(&self) -> Vec<u32> {
+        let header = self.snapshot.header.as_ref().filter(|_| self.asks_kernel && !self.is_copy());
+        let children = header.map_or_else(Vec::new, |header| children_in(header, &self.snapshot.slots));
+        let living = children.into_iter().filter_map(|child| match child.liveness {
+            Liveness::Alive { pid, .. } => u32::try_from(pid).ok(),
+            _ => None,
+        });
+        self.process().into_iter().chain(living.take(CHILDREN_MAX)).collect()
+    }
+
+    /// What the kernel and the memory say of the processes that were asked about.
+    pub fn standings(&self) -> impl Iterator<Item = &Standings> {
+        self.seen.iter().chain(&self.children)
     }
 
     /// The process, if it lives on this machine.
@@ -229,7 +268,7 @@ impl Reading {
         }
     }
 
-    /// Adds what the kernel and the memory say of the process, and its modules that the ring does not have.
+    /// Adds what the kernel and the memory say of a process, and its modules that the ring does not have.
     pub fn add_seen(&mut self, seen: Standings) {
         let known: HashSet<(u64, PathBuf)> =
             self.snapshot.modules.iter().map(|module| (module.load_bias, module.path.clone())).collect();
@@ -239,7 +278,10 @@ impl Reading {
         let mut modules: Vec<Module> = missing.cloned().collect();
         modules.iter_mut().for_each(|module| module.pid = seen.target.own_pid);
         self.snapshot.modules.extend(modules);
-        self.seen = Some(seen);
+        match self.seen {
+            Some(_) => self.children.push(seen),
+            None => self.seen = Some(seen),
+        }
     }
 
     /// What follows from an analysis: of a process that may not be looked into, or whose locks are not seen, that it
@@ -257,20 +299,28 @@ impl Reading {
     /// What the kernel and the memory say of the threads, with these names of the objects that they wait for. `None` if
     /// they were not asked.
     pub fn seen_names<'a>(&'a self, objects: &'a HashMap<u64, ObjectName>) -> Option<SeenNames<'a>> {
-        self.seen.as_ref().map(|standings| SeenNames { standings, objects })
+        self.seen.as_ref().map(|standings| SeenNames { standings, others: &self.children, objects })
     }
 
     /// The names of the objects that threads wait for, as far as they are known.
     pub fn objects(&self, locations: &mut Locations<'_>) -> HashMap<u64, ObjectName> {
-        let Some(seen) = &self.seen else { return HashMap::new() };
-        let waits = seen.threads.iter().filter_map(|thread| thread.wait.as_ref());
-        let addresses: HashSet<u64> = waits.map(|wait| wait.address()).collect();
-        let regions = seen.target.regions();
-        let name = |address| {
-            let symbol = locations.symbol_of(seen.target.own_pid, address).map(ObjectName::Symbol);
-            let region = || regions.of(address).map(ObjectName::Region);
-            Some((address, symbol.or_else(region)?))
-        };
-        addresses.into_iter().filter_map(name).collect()
+        let mut all = HashMap::new();
+        for seen in self.standings() {
+            all.extend(objects_of(seen, locations));
+        }
+        all
     }
+}
+
+/// The names of the objects that threads of a process wait for.
+fn objects_of(seen: &Standings, locations: &mut Locations<'_>) -> HashMap<u64, ObjectName> {
+    let waits = seen.threads.iter().filter_map(|thread| thread.wait.as_ref());
+    let addresses: HashSet<u64> = waits.map(|wait| wait.address()).collect();
+    let regions = seen.target.regions();
+    let name = |address| {
+        let symbol = locations.symbol_of(seen.target.own_pid, address).map(ObjectName::Symbol);
+        let region = || regions.of(address).map(ObjectName::Region);
+        Some((address, symbol.or_else(region)?))
+    };
+    addresses.into_iter().filter_map(name).collect()
 }

@@ -54,8 +54,10 @@ pub struct Reading {
     pub alive_ns: Option<u64>,
     /// Whether the kernel can be asked about the process: the reading is of a ring, and not of a saved one.
     pub asks_kernel: bool,
-    /// What the kernel and the memory say of the living process, if they were asked.
+    /// What the kernel and the memory say of the living process, if they were asked. If it is dead, those of a child.
     pub seen: Option<Standings>,
+    /// What they say of other living processes that record in the ring: forked children.
+    pub children: Vec<Standings>,
     /// What a core file has besides.
     pub core: Option<CoreRest>,
     /// What a saved ring has besides.
@@ -107,9 +109,7 @@ impl Reading {
         let mut context = Context::parse(context)
             .map_err(|source| Error::SavedContext { path: later.path().to_owned(), source })?;
         let mut reading = Reading::of_image(later, &context, options)?;
-        if let Some(seen) = context.seen.take() {
-            reading.add_seen(seen);
-        }
+        context.take_seen().for_each(|seen| reading.add_seen(seen));
         let saved = SavedRest { context: Rc::new(context), earlier: earlier.clone() };
         Ok(Reading { saved: Some(saved), ..reading })
     }
@@ -136,6 +136,7 @@ impl Reading {
             alive_ns: context.alive_ns,
             asks_kernel: false,
             seen: None,
+            children: Vec::new(),
             core: None,
             saved: None,
         };
@@ -235,6 +236,7 @@ impl Reading {
             alive_ns: None,
             asks_kernel: true,
             seen: None,
+            children: Vec::new(),
             core: None,
             saved: None,
         })

@@ -49,7 +49,8 @@ impl From<Reading> for Readings {
 }
 
 impl Readings {
-    /// Reads a subject: a living process twice, with `options.window` in between.
+    /// Reads a subject: a living process twice, with `options.window` in between. Of a ring, all processes that share it
+    /// are read, whichever was asked for: what is judged is the ring, so all who ask get one answer.
     ///
     /// # Errors
     ///
@@ -64,6 +65,7 @@ impl Readings {
     ///
     /// Those of [`Readings::of`].
     pub fn of_ended(subject: &Subject, ends: &Ends, options: &Options) -> Result<Readings, Error> {
+        let subject = &subject.clone().of_process(None);
         match *subject {
             Subject::Core(_) => Ok(Reading::of(subject, options)?.into()),
             Subject::Process(pid) => Ok(Reading::of_living(pid, options.window, options)?.into()),
@@ -72,10 +74,10 @@ impl Readings {
                     Begun::Complete(readings) => return Ok(*readings),
                     Begun::First(first) => first,
                 };
-                // Without rights to inspect the process, the record alone has to do.
-                let inspection = first.process().and_then(|pid| Inspection::begin(pid, options).ok());
+                // Without rights to inspect a process, the record alone has to do.
+                let inspections = Inspection::begin_all(first.processes(), options);
                 std::thread::sleep(options.window);
-                first.end(inspection.and_then(Inspection::end), options)
+                first.end(Inspection::end_all(inspections), options)
             }
         }
     }
@@ -113,7 +115,9 @@ impl Readings {
         if reading.is_final() {
             return complete(None, reading, None);
         }
-        Ok(Begun::First(Box::new(First { subject: subject.clone(), reading, read: Instant::now() })))
+        let processes = reading.living_processes();
+        let (subject, read) = (subject.clone(), Instant::now());
+        Ok(Begun::First(Box::new(First { subject, reading, processes, read })))
     }
 
     /// The time between the readings of each thread, ns, about: each takes its time from the first thread to the last.
@@ -133,9 +137,7 @@ impl Readings {
         let earlier = self.earlier.as_ref().map(|earlier| (&earlier.reading, earlier.window_ns));
         let mut model =
             locks::build_of_words(&Input { limits, ..self.reading.input(earlier) }, words, locations);
-        if let Some(seen) = &self.reading.seen {
-            locks::observe(&mut model, seen, locations);
-        }
+        locks::observe_all(&mut model, self.reading.standings(), locations);
         model
     }
 }
@@ -152,23 +154,24 @@ pub enum Begun {
 pub struct First {
     subject: Subject,
     reading: Reading,
+    processes: Vec<u32>,
     /// When it was read.
     read: Instant,
 }
 
 impl First {
-    /// The process, if it lives.
-    pub fn process(&self) -> Option<u32> {
-        self.reading.process()
+    /// The processes that record in it and live.
+    pub fn processes(&self) -> &[u32] {
+        &self.processes
     }
 
-    /// Reads the ring again. `seen`: what was seen of the process meanwhile.
+    /// Reads the ring again. `seen`: what was seen of these processes meanwhile.
     ///
     /// # Errors
     ///
     /// Those of [`Reading::of`].
-    pub fn end(self, seen: Option<Standings>, options: &Options) -> Result<Readings, Error> {
-        let First { subject, reading: first, read } = self;
+    pub fn end(self, seen: Vec<Standings>, options: &Options) -> Result<Readings, Error> {
+        let First { subject, reading: first, read, .. } = self;
         let window_ns = u64::try_from(read.elapsed().as_nanos()).unwrap_or(u64::MAX);
         if !first.path.exists() {
             return Ok(Readings { earlier: None, reading: first, one_reading: Some(OneReading::Removed) });
@@ -181,9 +184,7 @@ impl First {
             second.lived_at(earlier.reading.now_ns);
             return Ok(second.into());
         }
-        if let Some(seen) = seen {
-            second.add_seen(seen);
-        }
+        seen.into_iter().for_each(|seen| second.add_seen(seen));
         Ok(Readings { earlier: Some(earlier), reading: second, one_reading: None })
     }
 }

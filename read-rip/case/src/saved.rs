@@ -47,6 +47,9 @@ pub struct Context {
     /// What the kernel and the memory said of the living process between the two images.
     #[serde(default)]
     pub(crate) seen: Option<Standings>,
+    /// The same of other processes that record in the ring.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) children: Vec<Standings>,
     /// What the files of the program say about the addresses in the ring.
     pub(crate) answers: SavedAnswers,
 }
@@ -68,14 +71,16 @@ impl Context {
             alive_ns: reading.alive_ns,
             window_ns,
             seen: None,
+            children: Vec::new(),
             answers: SavedAnswers::default(),
         }
     }
 
-    /// The same, with what the kernel and the memory said of the living process between the two images.
+    /// The same, with what the kernel and the memory said of the living processes between the two images.
     #[must_use]
-    pub fn with_seen(self, seen: Option<Standings>) -> Context {
-        Context { seen, ..self }
+    pub fn with_seen(self, seen: Vec<Standings>) -> Context {
+        let mut seen = seen.into_iter();
+        Context { seen: seen.next(), children: seen.collect(), ..self }
     }
 
     /// The same, with what the files of the program say about the addresses in the ring.
@@ -84,19 +89,23 @@ impl Context {
         Context { answers, ..self }
     }
 
-    /// What the kernel and the memory said of the living process between the two images.
-    pub fn seen(&self) -> Option<&Standings> {
-        self.seen.as_ref()
+    /// What the kernel and the memory said of the living processes between the two images.
+    pub fn seen(&self) -> impl Iterator<Item = &Standings> {
+        self.seen.iter().chain(&self.children)
+    }
+
+    /// The same, which is taken out.
+    pub(crate) fn take_seen(&mut self) -> impl Iterator<Item = Standings> + use<> {
+        self.seen.take().into_iter().chain(std::mem::take(&mut self.children))
     }
 
     /// Decodes it.
     pub(crate) fn parse(bytes: &[u8]) -> serde_json::Result<Context> {
         let context: Context = serde_json::from_slice(bytes)?;
-        match &context.seen {
-            Some(seen) if !seen.is_consistent() => {
-                Err(serde::de::Error::custom("its threads have no stacks"))
-            }
-            _ => Ok(context),
+        let is_consistent = context.seen().all(Standings::is_consistent);
+        match is_consistent {
+            false => Err(serde::de::Error::custom("its threads have no stacks")),
+            true => Ok(context),
         }
     }
 

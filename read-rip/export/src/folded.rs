@@ -63,7 +63,7 @@ pub(super) fn places(id: ThreadId, names: &LockNames<'_>, frames: &StackFrames) 
     if let Some(task) = thread.task.as_deref() {
         return awaits(thread, task, names);
     }
-    let stack = names.seen.zip(thread.seen).map(|(seen, of)| seen.standings.stack(of.index));
+    let stack = names.seen.zip(thread.seen).map(|(seen, of)| seen.of(&of).stack(of.index));
     match stack {
         Some(stack) if !stack.frames.is_empty() => {
             let known = |frame| frames.get(frame).map_or(&[][..], Vec::as_slice);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use read_rip_evidence::standing::{Activity, Standings};
 use read_rip_evidence::target::{Call, CallKind, Child, Descriptor, DescriptorKind, Peer};
 use read_rip_evidence::waits::{FutexWait, MutexType, Owner, Role, UnknownOwner, WaitKind};
-use read_rip_model::locks::{LockId, ThreadId};
+use read_rip_model::locks::{LockId, Seen, ThreadId};
 use read_rip_model::threads::{Thread, ThreadState};
 use read_rip_ring::LockType;
 
@@ -35,22 +35,28 @@ impl<'a> ActivityWords<'a> {
         names.seen.map(|seen| ActivityWords { seen: seen.standings, names, objects: seen.objects })
     }
 
+    /// The words for the process that has a thread.
+    pub fn of_process(&self, seen: &Seen) -> ActivityWords<'a> {
+        ActivityWords { seen: self.names.seen.map_or(self.seen, |names| names.of(seen)), ..*self }
+    }
+
     /// The thread of a slot in the model, if it exists and the kernel was asked about it.
     pub(super) fn seen_thread(&self, thread: &Thread<'_>) -> Option<ThreadId> {
-        let is_of_process = thread.slot.pid == self.seen.target.own_pid;
-        let exists = is_of_process && thread.state == ThreadState::Present;
-        self.names.model.seen.get(&thread.slot.tid).copied().filter(|_| exists)
+        let id = *self.names.model.seen.get(&thread.slot.tid)?;
+        let is_of_process = self.names.model.threads[id].pid == thread.slot.pid;
+        (is_of_process && thread.state == ThreadState::Present).then_some(id)
     }
 
     /// What a thread of the model does, with where it stands if addresses are shown too; `None` if that is not known.
     pub(super) fn now(&self, thread: ThreadId) -> Option<String> {
         let seen = self.names.model.threads[thread].seen?;
-        if matches!(self.seen.activity(seen.index), Activity::HasEnded | Activity::Unknown) {
+        let own = self.of_process(&seen);
+        if matches!(own.seen.activity(seen.index), Activity::HasEnded | Activity::Unknown) {
             return None;
         }
         let place = seen.place.filter(|_| self.names.texts.is_verbose);
         let place = place.map_or_else(String::new, |place| format!(", at {}", self.names.location(place)));
-        Some(self.of(seen.index) + &place)
+        Some(own.of(seen.index) + &place)
     }
 
     /// What the kernel says of a thread that the record has waiting, where that is no wait; `None` where both agree, or
@@ -60,14 +66,15 @@ impl<'a> ActivityWords<'a> {
         let (wait, seen) = (known.wait.filter(|_| known.slot.is_some())?, known.seen?);
         let is_same_moment = wait.is_steady || seen.is_still == Some(true);
         let spins = self.names.model.locks[wait.lock].nature.lock_type == LockType::Spin;
-        let is_another = match self.seen.activity(seen.index) {
+        let own = self.of_process(&seen);
+        let is_another = match own.seen.activity(seen.index) {
             Activity::Runs | Activity::Starves => !spins,
             Activity::Calls(call) => call.kind != CallKind::Restarted && call.futex().is_none(),
             Activity::DiskSleep(_) | Activity::IsStopped | Activity::IsTraced(_) => true,
             Activity::Waits(at) => self.is_at_another_lock(at, wait.lock),
             Activity::Faults | Activity::Sleeps | Activity::HasEnded | Activity::Unknown => false,
         };
-        (is_same_moment && is_another).then(|| self.of(seen.index))
+        (is_same_moment && is_another).then(|| own.of(seen.index))
     }
 
     /// Whether a thread sleeps in a lock whose owner is known, and which is neither this one nor inside of it.
@@ -81,16 +88,17 @@ impl<'a> ActivityWords<'a> {
     /// `None` if that is not known.
     pub(super) fn sentence(&self, thread: ThreadId) -> Option<String> {
         let seen = self.names.model.threads[thread].seen?;
-        let activity = self.seen.activity(seen.index);
+        let own = self.of_process(&seen);
+        let activity = own.seen.activity(seen.index);
         if matches!(activity, Activity::Sleeps | Activity::HasEnded | Activity::Unknown) {
             return None;
         }
-        let (name, doing) = (self.names.thread(thread), self.of(seen.index));
+        let (name, doing) = (self.names.thread(thread), own.of(seen.index));
         let place =
             seen.place.map_or_else(String::new, |place| format!(", at {}", self.names.location(place)));
         // The words about a thread that runs have the time already.
         let is_running = matches!(activity, Activity::Runs | Activity::Starves);
-        let asleep_ns = self.seen.threads[seen.index].asleep_ns.max(self.seen.window_ns);
+        let asleep_ns = own.seen.threads[seen.index].asleep_ns.max(own.seen.window_ns);
         let still_ns = asleep_ns.filter(|_| seen.is_still == Some(true) && !is_running);
         Some(match still_ns {
             Some(window_ns) => format!("{name} has been {doing}{place} for at least {}", duration(window_ns)),

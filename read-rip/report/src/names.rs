@@ -10,7 +10,7 @@ use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::Region;
 use read_rip_model::findings::{Names, members};
 use read_rip_model::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
-use read_rip_model::locks::{Lock, LockId, LockModel, LockName, Object, ThreadId};
+use read_rip_model::locks::{Lock, LockId, LockModel, LockName, Object, Seen, ThreadId};
 use read_rip_ring::{LockType, task_number};
 use read_rip_symbols::Frame;
 
@@ -186,10 +186,19 @@ pub struct LockNames<'a> {
 /// What the kernel and the memory say of threads, and what their objects are called.
 #[derive(Clone, Copy)]
 pub struct SeenNames<'a> {
-    /// The threads.
+    /// The threads of the first process that was asked about.
     pub standings: &'a Standings,
+    /// Those of the others.
+    pub others: &'a [Standings],
     /// Names of the objects that threads wait for, by their addresses.
     pub objects: &'a HashMap<u64, ObjectName>,
+}
+
+impl<'a> SeenNames<'a> {
+    /// The threads of the process that has this one.
+    pub fn of(&self, seen: &Seen) -> &'a Standings {
+        seen.process.checked_sub(1).and_then(|at| self.others.get(at)).unwrap_or(self.standings)
+    }
 }
 
 /// What an object that a thread waits for is called.

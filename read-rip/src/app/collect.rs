@@ -13,7 +13,7 @@ use read_rip_ring::read_header;
 
 use super::check::{Filter, judge, suppressions};
 use super::error::AppError;
-use super::output::{ERROR, FINDINGS, SOUND, UNJUDGED};
+use super::output::{ERROR, FINDINGS, SOUND, UNJUDGED, remark};
 use super::remarks;
 use super::rings::{self, program_of_ring};
 use super::written::{Unfinished, is_standard_output};
@@ -30,11 +30,25 @@ pub(super) fn check(args: &CheckArgs, common: &Common) -> Result<u8, AppError> {
             }
         }
         false => {
-            collection.check(rings::choose(&args.ring, common)?, &Ends::default())?;
+            let subject = rings::choose(&args.ring, common)?;
+            tell_of_parent(&subject);
+            collection.check(subject, &Ends::default())?;
         }
     }
     collection.write(&args.ci)?;
     Ok(collection.status())
+}
+
+/// Says so if the process that was asked for is one of several that share a ring: all of them are checked.
+fn tell_of_parent(subject: &Subject) {
+    let Subject::Ring { path, process: Some(pid) } = subject else { return };
+    let maker = read_header(path).ok().map(|header| (header.pid, header.forks));
+    if let Some((maker, _)) = maker.filter(|&(maker, forks)| maker != *pid && forks > 0) {
+        remark(format_args!(
+            "Process {pid} was forked, and records in the ring of process {maker}: all processes of that ring are \
+             checked"
+        ));
+    }
 }
 
 /// Which findings the arguments ask for.

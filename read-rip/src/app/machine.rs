@@ -114,7 +114,7 @@ impl Scan<'_> {
         let rings = rings(group, options, living, &triages, each)?;
         thread::sleep(options.window);
 
-        let recorded: HashSet<u32> = rings.iter().filter_map(Ring::process).collect();
+        let recorded: HashSet<u32> = rings.iter().flat_map(Ring::processes).copied().collect();
         let items =
             triages.iter().map(|triage| (Arc::clone(triage), recorded.contains(&triage.pid))).collect();
         let second = Triage::second_readings(options);
@@ -127,11 +127,12 @@ impl Scan<'_> {
         count(&triages, &mut self.examined);
         self.examined.rings += rings.len();
         for ring in rings {
-            let at = ring.process().and_then(|pid| triages.iter().position(|triage| triage.pid == pid));
-            let of_process = at.and_then(|at| seen[at].take());
+            let at = |pid: &u32| triages.iter().position(|triage| triage.pid == *pid);
+            let of_processes: Vec<Standings> =
+                ring.processes().iter().filter_map(at).filter_map(|at| seen[at].take()).collect();
             let (path, readings) = match ring {
                 Ring { path, begun: Begun::Complete(readings) } => (path, Ok(*readings)),
-                Ring { path, begun: Begun::First(first) } => (path, first.end(of_process, options)),
+                Ring { path, begun: Begun::First(first) } => (path, first.end(of_processes, options)),
             };
             each(path, None, readings.map_err(AppError::from))?;
         }
@@ -150,7 +151,7 @@ impl Scan<'_> {
             // By its header the process was dead when the ring was found. By what was read now, it may live.
             Ok(Begun::First(first)) => {
                 thread::sleep(self.options.window);
-                first.end(None, self.options).map_err(AppError::from)
+                first.end(Vec::new(), self.options).map_err(AppError::from)
             }
             Err(error) => Err(error),
         };
@@ -222,11 +223,11 @@ struct Ring {
 }
 
 impl Ring {
-    /// The process that records in it, if it lives.
-    fn process(&self) -> Option<u32> {
+    /// The processes that record in it and live.
+    fn processes(&self) -> &[u32] {
         match &self.begun {
-            Begun::First(first) => First::process(first),
-            Begun::Complete(_) => None,
+            Begun::First(first) => First::processes(first),
+            Begun::Complete(_) => &[],
         }
     }
 }
@@ -250,7 +251,7 @@ fn rings(
         };
         let ring = Ring { path: found.path, begun };
         let is_in_group = |pid| triages.iter().any(|triage| triage.pid == pid);
-        if group.is_none() || ring.process().is_some_and(is_in_group) {
+        if group.is_none() || ring.processes().iter().any(|&pid| is_in_group(pid)) {
             rings.push(ring);
         }
     }
@@ -295,16 +296,17 @@ pub(super) fn names_of(reading: &Reading) -> (String, String) {
     let program = reading.program();
     let own_pid = reading.pid();
     let path = || reading.path.to_string_lossy().into_owned();
-    match (&reading.seen, &reading.liveness) {
-        (Some(seen), _) => {
-            let target = &seen.target;
-            (report::process_name(&program, target.pid, target.own_pid), target.pid.to_string())
-        }
-        (None, Some(Liveness::Alive { pid, .. })) if !reading.is_copy() => {
+    match (&reading.liveness, &reading.seen) {
+        // A forked child may have been looked at, and not the process that made the ring.
+        (Some(Liveness::Alive { pid, .. }), _) if !reading.is_copy() => {
             let pid = u32::try_from(*pid).unwrap_or_default();
             (report::process_name(&program, pid, own_pid.unwrap_or(pid)), pid.to_string())
         }
-        (None, liveness) => {
+        (_, Some(seen)) => {
+            let target = &seen.target;
+            (report::process_name(&program, target.pid, target.own_pid), target.pid.to_string())
+        }
+        (liveness, None) => {
             let pid = own_pid.map_or_else(String::new, |pid| format!("[{pid}]"));
             let state = if liveness.as_ref().is_some_and(Liveness::is_final) { ", dead" } else { "" };
             (format!("{program}{pid}{state}"), path())

@@ -125,7 +125,7 @@ fn thread(
     let doing = match (task, of.awaited(), words) {
         (Some(_), ..) => report::task_doing_since(id, names),
         (None, Some(awaited), _) => format!("waiting {}", report::awaited_words(awaited.object(), names)),
-        (None, None, Some((words, seen))) => words.of(seen.index),
+        (None, None, Some((words, seen))) => words.of_process(&seen).of(seen.index),
         (None, None, None) => String::new(),
     };
     let polling = polled.map(|task| format!("polling {}", names.thread(task)));

@@ -106,6 +106,8 @@ fn images(
     options: &Options,
     failed: &dyn Fn(io::Error) -> AppError,
 ) -> Result<(Context, Images), AppError> {
+    // The images have all processes.
+    let subject = &subject.clone().of_process(None);
     for _ in 0..ATTEMPTS {
         let before = Reading::of(subject, options)?;
         let header = before.snapshot.header.as_ref();
@@ -119,9 +121,9 @@ fn images(
             return Ok((Context::of(before, None), images));
         }
         let written = Instant::now();
-        let inspection = before.process().and_then(|pid| Inspection::begin(pid, options).ok());
+        let inspections = Inspection::begin_all(&before.living_processes(), options);
         std::thread::sleep(options.window);
-        let mut seen = inspection.and_then(Inspection::end);
+        let mut seen = Inspection::end_all(inspections);
         seen.iter_mut().for_each(Standings::compact);
         let window_ns = u64::try_from(written.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let later_bytes = image()?;
@@ -150,8 +152,8 @@ fn saved_answers(
     // The earlier image may have addresses that are overwritten in the later one. Ids of modules only grow.
     for (image, is_later) in earlier.iter().map(|image| (image, false)).chain([(&later, true)]) {
         let mut reading = Reading::of_image(image, context, options)?;
-        if is_later && let Some(seen) = context.seen() {
-            reading.add_seen(seen.clone());
+        if is_later {
+            context.seen().for_each(|seen| reading.add_seen(seen.clone()));
         }
         known = Some(answers(&reading, known, options));
     }

@@ -191,9 +191,7 @@ fn show_threads(
         }
     }
     let mut model = LockModel::default();
-    if let Some(seen) = &reading.seen {
-        locks::observe(&mut model, seen, locations);
-    }
+    locks::observe_all(&mut model, reading.standings(), locations);
     let objects = reading.objects(locations);
     let seen = reading.seen_names(&objects);
     let files = FileNames::choose(locations.iter());

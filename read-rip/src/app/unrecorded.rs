@@ -108,7 +108,8 @@ fn finish(case: &Case<'_>, common: &Common) -> Result<u8, AppError> {
 /// Where each thread that was seen stands.
 fn places(seen: &Standings, model: &LockModel) -> Vec<Option<LocationId>> {
     let mut places = vec![None; seen.threads.len()];
-    for known in model.threads.iter().filter_map(|thread| thread.seen) {
+    let known = model.threads.iter().filter_map(|thread| thread.seen);
+    for known in known.filter(|seen| seen.process == 0) {
         places[known.index] = known.place;
     }
     places

@@ -78,6 +78,8 @@ fn more_places(out: &mut dyn Write, places: usize) -> std::io::Result<()> {
 /// Where the threads stand that recorded nothing.
 fn unrecorded(out: &mut dyn Write, words: &ActivityWords<'_>, model: &LockModel) -> std::io::Result<()> {
     let seen = model.threads.iter().filter(|thread| thread.slot.is_none()).filter_map(|thread| thread.seen);
+    // The heading is that of the first process.
+    let seen = seen.filter(|seen| seen.process == 0);
     let places: HashMap<usize, Option<LocationId>> = seen.map(|seen| (seen.index, seen.place)).collect();
     if places.is_empty() {
         return Ok(());

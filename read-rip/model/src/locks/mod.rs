@@ -43,7 +43,7 @@ pub use build::{Input, build, build_of_words};
 pub use hold::{Hold, HoldState, Wait};
 pub use lock::{Lock, LockName, Nature, OwnerInMemory, Ownership, Record};
 pub use model::{LockId, LockIncident, LockModel, ThreadId};
-pub use observe::{doing, observe};
+pub use observe::{doing, observe_all};
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, keep_within, overview};
 pub use peer::Peer;
 pub use step::{Step, StepKind};

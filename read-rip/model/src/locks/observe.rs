@@ -28,8 +28,17 @@ use super::{
 use crate::locations::Locations;
 use crate::threads::ThreadState;
 
-/// Adds what was seen of a process's threads to the model of its locks.
-pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Locations<'_>) {
+/// Adds what was seen of the processes of a ring to the model of its locks.
+pub fn observe_all<'s>(
+    model: &mut LockModel,
+    seen: impl IntoIterator<Item = &'s Standings>,
+    locations: &mut Locations<'_>,
+) {
+    seen.into_iter().enumerate().for_each(|(process, seen)| observe(model, process, seen, locations));
+}
+
+/// Adds what was seen of the threads of one of them.
+fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &mut Locations<'_>) {
     let pid = seen.target.own_pid;
     if model.pid == 0 {
         // There is no ring.
@@ -57,6 +66,7 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
         // The record knows the caller of a wrapper, in every build.
         let recorded = own.awaited().and_then(|awaited| awaited.location());
         own.seen = Some(Seen {
+            process,
             index: at,
             place: recorded.or(places[standing.stack]),
             doing: doing(seen, at),
@@ -76,9 +86,11 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
     }
     observer.left_functions(locations);
     let threads = observer.threads;
-    model.seen = threads.into_iter().filter(|&(_, id)| model.threads[id].seen.is_some()).collect();
-    // All of them are in the model now.
-    model.unrecorded = Some(0);
+    model.seen.extend(threads.into_iter().filter(|&(_, id)| model.threads[id].seen.is_some()));
+    if pid == model.pid {
+        // All of them are in the model now.
+        model.unrecorded = Some(0);
+    }
 }
 
 /// The threads of a process that exist, by their ids.

@@ -11,7 +11,9 @@ use crate::threads::ThreadState;
 /// What the kernel says of a thread, as far as analyses want to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Its index among the threads that were seen.
+    /// Which of the processes that were seen has it.
+    pub process: usize,
+    /// Its index among the threads of that process.
     pub index: usize,
     /// Where it stands in the program.
     pub place: Option<LocationId>,

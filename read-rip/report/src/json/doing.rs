@@ -50,8 +50,8 @@ pub(super) fn json_doing<'a>(
     names: &LockNames<'a>,
     snapshot: &'a Snapshot,
 ) -> Option<JsonDoing<'a>> {
-    let words = ActivityWords::new(names)?;
     let seen = names.model.threads[thread].seen?;
+    let words = ActivityWords::new(names)?.of_process(&seen);
     let call: Option<Call> = match words.seen.activity(seen.index) {
         Activity::Calls(call) => Some(call),
         Activity::DiskSleep(call) => call,

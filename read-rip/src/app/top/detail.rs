@@ -23,10 +23,9 @@ pub(super) fn thread(subject: &Subject, key: ThreadKey, options: &Options) -> Re
         events
     });
     let model = &case.model;
-    let index = model.seen.get(&key.tid).and_then(|&id| model.threads[id].seen).map(|seen| seen.index);
-    if let Some((seen, index)) = reading.seen.as_ref().zip(index) {
-        case.find_frames([seen.stack(index)]);
-    }
+    let seen = model.seen.get(&key.tid).and_then(|&id| model.threads[id].seen);
+    let stack = seen.and_then(|seen| Some(reading.standings().nth(seen.process)?.stack(seen.index)));
+    case.find_frames(stack);
     let texts = case.texts(false);
     let names = case.names(&texts);
     let mut out = Vec::new();
@@ -34,9 +33,10 @@ pub(super) fn thread(subject: &Subject, key: ThreadKey, options: &Options) -> Re
     if let Some(task) = case.model.threads.iter().rposition(is_it) {
         report::task(&mut out, task, &names)?;
     }
-    if let Some((words, index)) = ActivityWords::new(&names).zip(index) {
+    if let Some((words, seen)) = ActivityWords::new(&names).zip(seen) {
         let file = |path: &str| texts.file(path).to_owned();
-        report::stacks(&mut out, &words, |of| of == index, file, &case.frames)?;
+        let words = words.of_process(&seen);
+        report::stacks(&mut out, &words, |of| of == seen.index, file, &case.frames)?;
     }
     if let Some(((slot, state, position), events)) = recorded.as_ref().zip(events) {
         let thread = Thread { slot, state: *state, position: *position };
