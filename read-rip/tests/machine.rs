@@ -20,10 +20,13 @@ use support::synth::{Module, Ring};
 
 const READER: &str = env!("CARGO_BIN_EXE_read-rip");
 
-/// Two threads in a deadlock, or with an argument in an idle pool, while the first one waits for input.
+/// Two threads in a deadlock, or with an argument in an idle pool, while the first one waits for input. The pool may have
+/// the names of workers of an executor, or have the first thread too.
 const PROGRAM: &str = r#"
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 static pthread_mutex_t savings = PTHREAD_MUTEX_INITIALIZER, current = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
@@ -43,13 +46,14 @@ static void *idle(void *arg) {
 }
 int main(int count, char **arguments) {
     pthread_t thread;
-    char c;
-    (void)arguments;
+    const char *argument = count > 1 ? arguments[1] : "";
     pthread_barrier_init(&both, NULL, 2);
     pthread_create(&thread, NULL, count > 1 ? idle : save, NULL);
     pthread_create(&thread, NULL, count > 1 ? idle : spend, NULL);
+    if (!strcmp(argument, "executor")) pthread_setname_np(thread, "tokio-rt-worker");
     puts("2");
     fflush(stdout);
+    if (!strcmp(argument, "waits")) idle(NULL);
     for (;;) pause();
 }
 "#;
@@ -139,6 +143,33 @@ fn a_machine_without_stuck_processes_has_no_findings() {
     let outcome = program.machine(script);
     assert_eq!(outcome.stdout, "Examined 20 processes with 40 threads: no findings.\n", "{outcome:#?}");
     assert_eq!((outcome.status, &*outcome.stderr), (0, ""), "{outcome:#?}");
+}
+
+#[test]
+fn what_cannot_be_judged_is_listed_and_counted() {
+    if !is_root("what_cannot_be_judged_is_listed_and_counted") {
+        return;
+    }
+    let program = Program::new("web");
+    let script = "\
+        $PROGRAM executor >/dev/null & $PROGRAM executor >/dev/null & $PROGRAM waits >/dev/null & $PROGRAM idle >/dev/null &\n\
+        asleep 4\n\
+        $READER check --all\n\
+        $READER check --all --json";
+    let outcome = program.machine(script);
+    let (json, text): (Vec<&str>, Vec<&str>) = outcome.stdout.lines().partition(|line| line.starts_with('{'));
+    let [tasks, all, examined] = text[..] else { panic!("{outcome:#?}") };
+    assert!(tasks.starts_with("not judged: the async tasks of tokio are not seen: web["), "{outcome:#?}");
+    assert!(tasks.contains("], web[") && tasks.contains("; next: read-rip check "), "{outcome:#?}");
+    assert!(
+        all.starts_with("not judged: all threads wait, and read-rip does not know who could "),
+        "{outcome:#?}"
+    );
+    assert_eq!(examined, "Examined 5 processes with 13 threads: no findings, and 3 could not be judged.");
+    let lines: Vec<serde_json::Value> = json.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let types: Vec<_> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["unjudged", "unjudged", "unjudged", "examined"], "{outcome:#?}");
+    assert_eq!(lines[3]["data"]["unjudged"], 3, "{outcome:#?}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub use reading::{CoreRest, Reading, present_ns};
 pub use readings::{Begun, First, Readings};
 pub use saved::Context;
 pub use subject::Subject;
-pub use triage::Triage;
+pub use triage::{Second, Triage};
 
 /// The time, ns since 1970.
 pub fn now_ns() -> u64 {

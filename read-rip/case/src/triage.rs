@@ -12,8 +12,9 @@ use std::time::Instant;
 use read_rip_evidence::process::live::{self, LiveTarget};
 use read_rip_evidence::stacks::Unwinder;
 use read_rip_evidence::standing::{Standings, stood_still};
-use read_rip_evidence::target::{Hidden, RunState, Sleep, Task};
+use read_rip_evidence::target::{Hidden, RunState, Sleep, Target, Task};
 use read_rip_evidence::waits::Owner;
+use read_rip_model::findings::Unseen;
 use read_rip_model::locks::Doing;
 use read_rip_model::locks::doing;
 use read_rip_symbols::{self as symbols, FunctionNames};
@@ -21,6 +22,15 @@ use read_rip_symbols::{self as symbols, FunctionNames};
 use crate::Options;
 use crate::inspection::describe;
 use crate::options::files_of;
+
+/// What came of the second look at a process.
+pub enum Second {
+    /// It may be stuck, or it is recorded: its threads.
+    Seen(Box<Standings>),
+    /// Nothing is wrong as far as this reader sees, and it does not see all: the process's name, its pid here and in its
+    /// own namespace, and what is not seen.
+    Unseen(String, u32, u32, Unseen),
+}
 
 /// A living process, after the first of two readings.
 pub struct Triage {
@@ -56,7 +66,7 @@ impl Triage {
     /// that neither is recorded nor has a thread that sleeps in a futex.
     pub fn second_readings(
         options: &Options,
-    ) -> impl Fn(&Triage, bool) -> Option<Standings> + Clone + Send + Sync + 'static + use<> {
+    ) -> impl Fn(&Triage, bool) -> Option<Second> + Clone + Send + Sync + 'static + use<> {
         let (executable, debug_dirs) = (options.executable.clone(), options.debug_dirs.clone());
         move |triage, is_recorded| {
             let of_files = files_of(triage.pid, executable.clone(), &debug_dirs);
@@ -65,8 +75,8 @@ impl Triage {
     }
 
     /// Reads the process again, and compares. `None` if it has ended, or if no thread that sleeps in a futex stood
-    /// still. If nothing may be wrong, `None` too, unless the process is recorded.
-    fn second(&self, is_recorded: bool, options: &symbols::Options) -> Option<Standings> {
+    /// still. If nothing may be wrong, and nothing unseen is there, `None` too, unless the process is recorded.
+    fn second(&self, is_recorded: bool, options: &symbols::Options) -> Option<Second> {
         let live = LiveTarget::open_here(self.pid).ok()?;
         let tids: Vec<u32> = self.tasks.iter().map(|task| task.tid).collect();
         let now = live.tasks_of(&tids);
@@ -99,10 +109,11 @@ impl Triage {
         let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_of(&tids), &memory, window_ns);
         if !is_recorded && !may_be_stuck(&seen) {
-            return None;
+            let Target { name, pid, own_pid, .. } = &seen.target;
+            return Unseen::of(&seen).map(|what| Second::Unseen(name.clone(), *pid, *own_pid, what));
         }
         describe(&live, &mut seen);
-        Some(seen)
+        Some(Second::Seen(Box::new(seen)))
     }
 }
 
@@ -117,7 +128,6 @@ fn may_be_stuck(seen: &Standings) -> bool {
     let living = (0..seen.threads.len())
         .filter(|&at| !matches!(seen.target.tasks[at].state, RunState::Zombie | RunState::Dead));
     let mut waits_for_lock = false;
-    let mut waits_for_thread = false;
     let mut is_all_inside = true;
     for at in living {
         if seen.threads[at].is_still != Some(true) {
@@ -125,13 +135,13 @@ fn may_be_stuck(seen: &Standings) -> bool {
         }
         match doing(seen, at) {
             Doing::WaitsForLock => waits_for_lock = true,
-            Doing::WaitsForThread => waits_for_thread = true,
-            Doing::WaitsInside => {}
+            Doing::WaitsForThread | Doing::WaitsInside => {}
             Doing::Stopped | Doing::Unknown => return false,
             _ => is_all_inside = false,
         }
     }
-    waits_for_lock || waits_for_thread && is_all_inside
+    // If all wait for one another, or for what nobody is known to bring, that is not called sound.
+    waits_for_lock || is_all_inside
 }
 
 fn waits_in_futex(task: &Task) -> bool {

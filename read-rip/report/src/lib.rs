@@ -63,11 +63,11 @@ pub use list::{list, removed, removed_unfinished};
 pub use locks::{locks, rate};
 pub use log::level_name;
 pub use log::{LogWriter, channel_level, entry_word, realtime_ns, spans, thread_of_slot};
-pub use machine::{Examined, brief, examined, stuck};
+pub use machine::{Examined, Unjudged, brief, examined, stuck, unjudged};
 pub use names::{
     LocationTexts, LockNames, ObjectName, SeenNames, awaited_words, location_texts, lock_type, who,
 };
-pub use outcome::verdict;
+pub use outcome::{not_judged, unseen, verdict};
 pub use picture::{
     LockKey, LockRow, Picture, ProcessRow, ProcessTable, Severity, Texts, ThreadKey, ThreadRow,
 };

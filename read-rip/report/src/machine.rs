@@ -3,10 +3,12 @@
 //!
 //! ```text
 //! proven deadlock: bank[4711]: 2 threads wait for one another, for 203 ms; next: read-rip check 4711
-//! Examined 412 processes with 3120 threads and 3 rings: 1 has findings.
+//! not judged: the async tasks of tokio are not seen: web[4712] and 2 more; next: read-rip check 4712
+//! Examined 412 processes with 3120 threads and 3 rings: 1 has findings, and 3 could not be judged.
 //! Skipped: 31 that this user may not read.
 //! ```
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use read_rip_model::findings::Finding;
@@ -16,6 +18,9 @@ use super::findings::style;
 use super::names::LockNames;
 use super::units::counted;
 use crate::printable;
+
+/// No more processes are named that could not be judged for one reason.
+const LISTED_MAX: usize = 8;
 
 /// `check --all`: what was looked at. The lines before are of processes and rings with findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -29,6 +34,8 @@ pub struct Examined {
     pub rings: usize,
     /// How many of both have findings.
     pub stuck: usize,
+    /// How many of both could not be judged.
+    pub unjudged: usize,
     /// The processes that this user may not read.
     pub hidden: usize,
     /// The processes that did not answer.
@@ -90,6 +97,38 @@ impl Brief<'_> {
     }
 }
 
+/// `check --all`: a process or a ring that could not be judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Unjudged {
+    /// What it is called.
+    pub process: String,
+    /// What to type for it.
+    pub name: String,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// Writes which processes could not be judged, in one line for each reason: the most frequent first.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn unjudged(out: &mut dyn Write, all: &[Unjudged]) -> io::Result<()> {
+    let mut by_reason: BTreeMap<&str, Vec<&Unjudged>> = BTreeMap::new();
+    all.iter().for_each(|one| by_reason.entry(&one.why).or_default().push(one));
+    let mut by_reason: Vec<(&str, Vec<&Unjudged>)> = by_reason.into_iter().collect();
+    by_reason.sort_by_key(|(_, of)| std::cmp::Reverse(of.len()));
+    for (why, of) in by_reason {
+        let listed = of.iter().take(LISTED_MAX).map(|one| &*one.process);
+        let more = (of.len() > LISTED_MAX).then(|| format!(" and {} more", of.len() - LISTED_MAX));
+        let (listed, more) = (listed.collect::<Vec<_>>().join(", "), more.unwrap_or_default());
+        let line = format!("{why}: {listed}{more}; next: read-rip check {}", of[0].name);
+        writeln!(out, "{}", printable(&line))?;
+    }
+    Ok(())
+}
+
 /// Writes what was looked at.
 ///
 /// # Errors
@@ -110,7 +149,15 @@ pub fn examined(out: &mut dyn Write, examined: &Examined) -> io::Result<()> {
         1 => "1 has findings".to_owned(),
         stuck => format!("{stuck} have findings"),
     };
-    writeln!(out, "Examined {processes} with {}{rings}: {stuck}.", count(examined.threads, "thread"))?;
+    let unjudged = match examined.unjudged {
+        0 => String::new(),
+        unjudged => format!(", and {unjudged} could not be judged"),
+    };
+    writeln!(
+        out,
+        "Examined {processes} with {}{rings}: {stuck}{unjudged}.",
+        count(examined.threads, "thread")
+    )?;
     let others = [
         (examined.hidden, "that this user may not read", "that this user may not read"),
         (examined.silent, "that did not answer within 2 s", "that did not answer within 2 s"),
@@ -149,18 +196,36 @@ mod tests {
             threads: 1,
             rings: 1,
             stuck: 1,
+            unjudged: 1,
             hidden: 1,
             silent: 1,
             unsupported: 1,
             of_kernel: 1,
             zombies: 1,
         };
-        let expected = "Examined 1 process with 1 thread and 1 ring: 1 has findings.\n\
+        let expected = "Examined 1 process with 1 thread and 1 ring: 1 has findings, and 1 could not be judged.\n\
             Skipped: 1 that this user may not read, 1 that did not answer within 2 s, \
             1 that runs code of another processor, 1 that has ended, 1 thread of the kernel.\n";
         assert_eq!(text(&one), expected);
         assert!(one.hint().is_some());
         let several = Examined { stuck: 2, hidden: 31, silent: 2, zombies: 2, of_kernel: 210, ..healthy };
         assert!(text(&several).contains(": 2 have findings.\nSkipped: 31 that"), "{}", text(&several));
+    }
+
+    #[test]
+    fn what_could_not_be_judged_is_listed_by_its_reason() {
+        let one = |process: &str, why: &str| Unjudged {
+            process: format!("{process}[1]"),
+            name: process.to_owned(),
+            why: format!("not judged: {why}"),
+        };
+        let mut all = vec![one("java", "locks")];
+        all.extend((0..10).map(|at| one(&format!("web{at}"), "tasks")));
+        let mut out = Vec::new();
+        unjudged(&mut out, &all).expect("memory");
+        let expected = "not judged: tasks: web0[1], web1[1], web2[1], web3[1], web4[1], web5[1], web6[1], web7[1] and 2 \
+            more; next: read-rip check web0\n\
+            not judged: locks: java[1]; next: read-rip check java\n";
+        assert_eq!(String::from_utf8(out).expect("text"), expected);
     }
 }

@@ -1,7 +1,7 @@
 //! Why a process was not judged: one sentence for each outcome, which all views have.
 
 use read_rip_evidence::target::Hidden;
-use read_rip_model::findings::{Balance, Finding, HeldAtEnd, ManagedRuntime, Outcome, executor};
+use read_rip_model::findings::{Balance, Finding, HeldAtEnd, ManagedRuntime, Outcome, Unseen, executor};
 
 use super::machine::brief;
 use super::names::LockNames;
@@ -27,18 +27,19 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
         Outcome::NothingRecorded => reason("nothing to judge: nothing is known of the threads", ""),
         Outcome::Hidden => reason(&hidden(names), ""),
         Outcome::OtherLocks => match ManagedRuntime::of(names.locations.modules()) {
-            Some(ManagedRuntime { locks, tool, .. }) => {
-                let more = format!(
-                    ": they are in a heap that read-rip does not interpret; `{tool} {}` shows who has them",
-                    model.pid
-                );
-                reason(&format!("not judged: {locks} are not seen"), &more)
+            Some(runtime) => {
+                let shown = match model.is_final {
+                    true => String::new(),
+                    false => format!("; `{} {}` shows who has them", runtime.tool, model.pid),
+                };
+                let more = format!(": they are in a heap that read-rip does not interpret{shown}");
+                reason(&unseen(Unseen::Locks(runtime)), &more)
             }
             None => reason("not judged: the locks of a runtime are not seen", ""),
         },
         Outcome::UnseenTasks => {
             let executor = model.present().find_map(|(_, thread)| executor(thread)).unwrap_or("an executor");
-            reason(&format!("not judged: the async tasks of {executor} are not seen"), "")
+            reason(&unseen(Unseen::Tasks(executor)), "")
         }
         Outcome::Unreadable => {
             let waiting = names.seen.map_or(0, |seen| seen.standings.unreadable());
@@ -79,8 +80,16 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
     })
 }
 
+/// That a process is not judged, because it has something that this reader does not see.
+pub fn unseen(of: Unseen) -> String {
+    match of {
+        Unseen::Locks(ManagedRuntime { locks, .. }) => format!("not judged: {locks} are not seen"),
+        Unseen::Tasks(executor) => format!("not judged: the async tasks of {executor} are not seen"),
+    }
+}
+
 /// The sentence for an outcome; `None` if there was a judgement.
-pub(crate) fn not_judged(balance: &Balance, names: &LockNames<'_>) -> Option<String> {
+pub fn not_judged(balance: &Balance, names: &LockNames<'_>) -> Option<String> {
     reason(balance, names).map(|reason| reason.sentence)
 }
 

@@ -55,6 +55,8 @@ pub struct ProcessRow {
     pub program: String,
     /// How bad its worst finding is.
     pub severity: Severity,
+    /// Whether it could not be judged.
+    pub is_unjudged: bool,
     /// The worst finding, or how the process is.
     pub text: String,
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use read_rip_case::{Begun, Case, First, Options, Reading, Readings, Subject, Triage};
+use read_rip_case::{Begun, Case, First, Options, Reading, Readings, Second, Subject, Triage};
 use read_rip_evidence::patience::{each as each_process, is_silent};
 use read_rip_evidence::process::live::{Error, LiveTarget, processes};
 use read_rip_evidence::process::{Ends, Found, Liveness, MappedFiles};
@@ -22,7 +22,7 @@ use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::Confidence;
 use read_rip_report::ci::TestCase;
-use read_rip_report::{self as report, Examined, Json};
+use read_rip_report::{self as report, Examined, Json, Unjudged};
 
 use super::check::judge;
 use super::collect::{Collection, filter};
@@ -45,12 +45,17 @@ pub(super) fn check(args: &CheckArgs, common: &Common) -> Result<u8, AppError> {
     let options = args.options(common);
     let mut collection = Collection::new(filter(args)?, &args.source, &options, common);
     let group = args.cgroup.as_deref();
-    let mut machine = Scan { group, options: &options, common, examined: Examined::default() };
-    let mut stuck = Vec::new();
+    let mut machine = Scan::new(group, &options, common);
+    let (mut stuck, mut unjudged) = (Vec::new(), Vec::new());
     let dead = machine.read_living(&mut |path, pid, readings| {
-        stuck.extend(add(&mut collection, path, pid, readings)?);
+        match add(&mut collection, path, pid, readings)? {
+            Added::Stuck(found) => stuck.push(found),
+            Added::Unjudged(of) => unjudged.push(of),
+            Added::Sound => {}
+        }
         Ok(())
     })?;
+    unjudged.append(&mut machine.unseen);
     stuck.sort_by_key(|found| std::cmp::Reverse(found.rank));
     let mut out = prose(common);
     for found in &stuck {
@@ -61,17 +66,27 @@ pub(super) fn check(args: &CheckArgs, common: &Common) -> Result<u8, AppError> {
     let progress = Progress::of_rings(dead.len());
     for ring in dead {
         let (path, pid, readings) = machine.read_dead(ring);
-        if let Some(found) = add(&mut collection, path, pid, readings)? {
-            stuck += 1;
-            progress.hidden(|| out.write_all(&found.text).and_then(|()| out.flush()))?;
+        match add(&mut collection, path, pid, readings)? {
+            Added::Stuck(found) => {
+                stuck += 1;
+                progress.hidden(|| out.write_all(&found.text).and_then(|()| out.flush()))?;
+            }
+            Added::Unjudged(of) => unjudged.push(of),
+            Added::Sound => {}
         }
         progress.next();
     }
     drop(progress);
-    let examined = Examined { stuck, ..machine.examined };
+    let examined = Examined { stuck, unjudged: unjudged.len(), ..machine.examined };
     match common.json {
-        true => Json(&mut out).examined(&examined)?,
-        false => report::examined(&mut out, &examined)?,
+        true => {
+            unjudged.iter().try_for_each(|of| Json(&mut out).unjudged(of))?;
+            Json(&mut out).examined(&examined)?;
+        }
+        false => {
+            report::unjudged(&mut out, &unjudged)?;
+            report::examined(&mut out, &examined)?;
+        }
     }
     out.flush()?;
     if let Some(hint) = examined.hint().filter(|_| !common.json) {
@@ -93,11 +108,17 @@ pub(super) struct Scan<'a> {
     pub(super) group: Option<&'a str>,
     pub(super) options: &'a Options,
     pub(super) common: &'a Common,
-    /// Counts what was read, but for what is stuck.
+    /// Counts what was read, but for what is stuck or not judged.
     pub(super) examined: Examined,
+    /// The processes in which nothing looks wrong, and not all is seen.
+    pub(super) unseen: Vec<Unjudged>,
 }
 
-impl Scan<'_> {
+impl<'a> Scan<'a> {
+    pub(super) fn new(group: Option<&'a str>, options: &'a Options, common: &'a Common) -> Scan<'a> {
+        Scan { group, options, common, examined: Examined::default(), unseen: Vec::new() }
+    }
+
     /// Reads all processes, and the rings of those that may live. Returns the other rings and the copies, the newest
     /// first.
     pub(super) fn read_living(&mut self, each: &mut Each<'_>) -> Result<Vec<Found>, AppError> {
@@ -123,7 +144,20 @@ impl Scan<'_> {
             |(triage, _)| triage.pid,
             move |(triage, is_recorded): &(Arc<Triage>, bool)| second(triage, *is_recorded),
         );
-        let mut seen: Vec<Option<Standings>> = seen.into_iter().map(Option::flatten).collect();
+        let mut seen: Vec<Option<Standings>> = seen
+            .into_iter()
+            .map(|second| match second.flatten()? {
+                Second::Seen(seen) => Some(*seen),
+                Second::Unseen(name, pid, own_pid, what) => {
+                    self.unseen.push(Unjudged {
+                        process: report::process_name(&name, pid, own_pid),
+                        name: pid.to_string(),
+                        why: report::unseen(what),
+                    });
+                    None
+                }
+            })
+            .collect();
         count(&triages, &mut self.examined);
         self.examined.rings += rings.len();
         for ring in rings {
@@ -258,16 +292,23 @@ fn rings(
     Ok(rings)
 }
 
-/// Adds what was read of a ring or a process. Returns it if there are findings.
+/// What came of a ring or a process.
+enum Added {
+    Stuck(Stuck),
+    Unjudged(Unjudged),
+    Sound,
+}
+
+/// Adds what was read of a ring or a process.
 fn add(
     collection: &mut Collection<'_>,
     path: PathBuf,
     pid: Option<u32>,
     readings: Result<Readings, AppError>,
-) -> Result<Option<Stuck>, AppError> {
+) -> Result<Added, AppError> {
     let program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut test = TestCase { program, pid, findings: Vec::new(), error: None };
-    let mut stuck = None;
+    let mut added = Added::Sound;
     let checked = readings.and_then(|mut readings| {
         let mut case = Case::of(&mut readings, collection.options);
         let verdict = judge(&mut case, &collection.filter);
@@ -283,12 +324,17 @@ fn add(
                     report::stuck(&mut text, &verdict.found, &names, &process, &name)?;
                 }
             }
-            stuck = Some(Stuck { rank: (worst.confidence, worst.threads_hurt), text });
+            added = Added::Stuck(Stuck { rank: (worst.confidence, worst.threads_hurt), text });
+        } else {
+            let texts = case.texts(false);
+            let why = report::not_judged(&verdict.checked.balance, &case.names(&texts));
+            let (process, name) = names_of(case.reading);
+            added = why.map_or(Added::Sound, |why| Added::Unjudged(Unjudged { process, name, why }));
         }
         Ok(verdict.status(remarks::report_defects(case.reading, collection.common)?))
     });
     collection.add(test, checked)?;
-    Ok(stuck)
+    Ok(added)
 }
 
 /// What a process or a ring is called, and what to type for it.

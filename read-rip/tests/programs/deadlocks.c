@@ -295,6 +295,9 @@ int main(int count, char **arguments) {
     } else if (IS("conditions")) {
         spawn("waiter", waits_for_a_change, NULL);
         spawn("waiter", waits_for_a_change, NULL);
+    } else if (IS("nobody-left")) {
+        spawn("waiter", waits_for_a_change, NULL);
+        waits_for_a_change(NULL);
     } else if (IS("patience")) {
         opposite(&savings, &current_account, transfers_with_patience, transfers_with_patience);
         puts("runs");

@@ -106,7 +106,9 @@ fn every_command_writes_lines_that_fit_the_schema() {
     assert_eq!(captures[1]["data"]["events"][0]["text"], "7 and no", "{captures:#?}");
     lines.extend(captures);
     lines.extend(valid(&["check"], &deadlock().of_this_process()));
+    let unjudged = Stuck::start(deadlocks(), &["nobody-left"], 2);
     lines.extend(all_valid(read_rip(["check", "--all", "--json", "--min-confidence", "proven"]).json()));
+    drop(unjudged);
     let damaged = Ring { settings_ignored: 31, reused: 6, exit_status: Some(3), ..pile_up() };
     lines.extend(valid(&["info"], &damaged));
     let fixture = Fixture::of(&pile_up().of_a_dead_process());

@@ -122,6 +122,7 @@ fn what_was_looked_at_and_what_was_not_is_above_the_list_of_processes() {
         name: "4711".to_owned(),
         program: program.to_owned(),
         severity,
+        is_unjudged: false,
         text: text.to_owned(),
     };
     let mut state = State::default();

@@ -54,7 +54,7 @@ fn read_again_and_again(pid: u32, times: u64, mut judge: impl FnMut(&[Finding]))
             limits: Default::default(),
         };
         let mut model = locks::build(&input, &mut locations);
-        locks::observe(&mut model, &seen, &mut locations);
+        locks::observe_all(&mut model, [&seen], &mut locations);
         let by_id: Vec<&Location> = locations.iter().collect();
         let view = View {
             now: &model,

@@ -103,7 +103,7 @@ pub use never_woken::{NeverWoken, SleeperFact};
 pub use nobody_left::Abandoned;
 pub use passages::Passages;
 pub use remarks::{Advice, Doubt, Premise};
-pub use runtimes::{ManagedRuntime, executor};
+pub use runtimes::{ManagedRuntime, Unseen, executor};
 pub use stall::{Stall, StandingFact};
 pub use starvation::{Overtaken, OvertakenWait};
 pub use starved_runtime::{BusyRuntime, PollFact, ReadyTask, ReadyTasks};

@@ -1,6 +1,7 @@
 //! Runtimes whose locks are objects of a heap that this reader does not interpret, and executors, whose tasks are
 //! values of the program's own types.
 
+use read_rip_evidence::standing::Standings;
 use read_rip_evidence::waits::Worker;
 use read_rip_files::Module;
 
@@ -39,11 +40,33 @@ const EXECUTORS: &[(&str, &str)] = &[
     ("actix-rt|", "actix"),
 ];
 
+/// What a process has that this reader does not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unseen {
+    /// The locks of this runtime.
+    Locks(ManagedRuntime),
+    /// The async tasks of this executor.
+    Tasks(&'static str),
+}
+
+impl Unseen {
+    /// What a process has that nobody recorded, by its modules and threads.
+    pub fn of(seen: &Standings) -> Option<Unseen> {
+        let threads = seen.target.tasks.iter().zip(&seen.threads);
+        let tasks = || threads.filter_map(|(task, standing)| executor_of(&task.name, standing.worker)).next();
+        ManagedRuntime::of(&seen.target.modules).map(Unseen::Locks).or_else(|| tasks().map(Unseen::Tasks))
+    }
+}
+
 /// The executor whose tasks a thread polls: by the thread's name, or by its stack, which also knows the threads that
 /// the executor has for other things.
 pub fn executor(thread: &ThreadLocks) -> Option<&'static str> {
-    let by_name = EXECUTORS.iter().find(|(prefix, _)| thread.name.starts_with(prefix)).map(|of| of.1);
-    match thread.seen.and_then(|seen| seen.worker) {
+    executor_of(&thread.name, thread.seen.and_then(|seen| seen.worker))
+}
+
+fn executor_of(name: &str, worker: Option<Worker>) -> Option<&'static str> {
+    let by_name = EXECUTORS.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|of| of.1);
+    match worker {
         Some(Worker::OfCalls) => None,
         Some(Worker::OfTasks(executor)) => by_name.or(Some(executor)),
         None => by_name,

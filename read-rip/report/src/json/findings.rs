@@ -19,7 +19,7 @@ use super::location::{JsonLocation, json_location};
 use super::values::{Address, JsonThread, LockLabels, Moment};
 use super::{Json, Line};
 use crate::advice::{advice_text, doubt_text};
-use crate::machine::Examined;
+use crate::machine::{Examined, Unjudged};
 use crate::names::LockNames;
 use crate::remarks::Checked;
 
@@ -137,6 +137,12 @@ impl<W: Write> Json<W> {
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn examined(&mut self, examined: &Examined) -> io::Result<()> {
         self.line(Line::Examined(examined))
+    }
+
+    /// A process or a ring that `check --all` could not judge.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn unjudged(&mut self, unjudged: &Unjudged) -> io::Result<()> {
+        self.line(Line::Unjudged(unjudged))
     }
 
     /// All findings, and how much was analysed.

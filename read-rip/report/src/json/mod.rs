@@ -52,6 +52,7 @@ enum Line<'a> {
     Lock(locks::Lock<'a>),
     Finding(findings::JsonFinding<'a>),
     Checked(findings::JsonChecked<'a>),
+    Unjudged(&'a crate::Unjudged),
     Examined(&'a crate::Examined),
     Problem(ring::Problem<'a>),
     Removed(ring::Removed<'a>),

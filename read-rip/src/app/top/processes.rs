@@ -45,7 +45,7 @@ impl Processes {
         common: &Common,
         options: &Options,
     ) -> Result<(ProcessTable, usize), AppError> {
-        let mut machine = machine::Scan { group: None, options, common, examined: Examined::default() };
+        let mut machine = machine::Scan::new(None, options, common);
         let mut rows = Vec::new();
         let dead = machine.read_living(&mut |path, _, readings| {
             rows.push(row(path, readings, options));
@@ -76,7 +76,9 @@ impl Processes {
         rows.sort_by_key(|row| std::cmp::Reverse(row.severity));
         let stuck = rows.iter().filter(|row| row.severity != Severity::None).count();
         let mut text = Vec::new();
-        report::examined(&mut text, &Examined { stuck, ..machine.examined })?;
+        let unjudged = rows.iter().filter(|row| row.is_unjudged).count() + machine.unseen.len();
+        report::unjudged(&mut text, &machine.unseen)?;
+        report::examined(&mut text, &Examined { stuck, unjudged, ..machine.examined })?;
         let mut examined = report::plain_lines(&text);
         if left > 0 {
             examined.push(format!("Not read yet: {} of dead processes.", counted(left as u64, "ring")));
@@ -95,6 +97,7 @@ fn row(path: PathBuf, readings: Result<Readings, AppError>, options: &Options) -
                 name: path.to_string_lossy().into_owned(),
                 program: printable(&program).into_owned(),
                 severity: Severity::None,
+                is_unjudged: false,
                 text: error.sentence(),
             };
         }
@@ -104,5 +107,7 @@ fn row(path: PathBuf, readings: Result<Readings, AppError>, options: &Options) -
     let texts = case.texts(false);
     let (process, name) = names_of(case.reading);
     let text = report::verdict(&verdict.checked.balance, &verdict.found, &case.names(&texts));
-    ProcessRow { name, program: printable(&process).into_owned(), severity: severity(&verdict.found), text }
+    let severity = severity(&verdict.found);
+    let is_unjudged = verdict.found.is_empty() && !verdict.checked.balance.outcome.is_judged();
+    ProcessRow { name, program: printable(&process).into_owned(), severity, is_unjudged, text }
 }
