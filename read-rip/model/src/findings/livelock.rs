@@ -7,7 +7,8 @@
 //! # Method
 //!
 //! *Polite neighbours.* A thread acquires a lock, tries another one, fails, releases the first, and begins again.
-//! It is a candidate if its known history has at least five such failures, no acquisition while it held another
+//! It is a candidate if its known history has at least five such failures, or three if older
+//! ones were overwritten, no acquisition while it held another
 //! lock, no mark of progress, and, in a living process, if it recorded something between the readings. The lock that it
 //! failed to acquire leads to the candidates that hold or held that lock. A cycle of such threads is a livelock: each
 //! makes the previous one fail. A thread that fails because of a thread outside the cycle waits for work to be done,
@@ -48,6 +49,8 @@ pub(super) struct Livelock;
 
 /// Minimum number of failures.
 const FAILURES_MIN: usize = 5;
+/// Of a history that does not reach back to its beginning, and that may be short.
+const FAILURES_OF_CUT_MIN: usize = 3;
 /// A thread in a busy loop has at least this many steps, at no more than this many locations.
 const STEPS_MIN: usize = 16;
 const LOCATIONS_MAX: usize = 8;
@@ -178,7 +181,8 @@ impl Candidates {
                 count += 1;
             }
         });
-        if count >= FAILURES_MIN && !has_succeeded {
+        let min = if thread.overwritten > 0 { FAILURES_OF_CUT_MIN } else { FAILURES_MIN };
+        if count >= min && !has_succeeded {
             self.failures.insert(id, failures);
             for lock in owned {
                 self.owners.entry(lock).or_default().insert(id);
@@ -371,6 +375,9 @@ mod tests {
     #[test]
     fn a_few_failures_and_a_thread_that_stands_still_are_no_livelock() {
         assert!(polite_neighbours(Scene::new(), 4, 4).run(&Livelock).is_empty());
+        let mut cut = polite_neighbours(Scene::new(), 4, 3);
+        cut.model.threads.iter_mut().for_each(|thread| thread.overwritten = 1000);
+        assert_eq!(cut.run(&Livelock).len(), 1, "a short history, all of which is failures");
         let mut scene = polite_neighbours(Scene::new(), 2, 10);
         scene.model.threads[0].advanced = Some(0);
         assert!(scene.run(&Livelock).is_empty());

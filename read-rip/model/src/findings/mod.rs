@@ -58,6 +58,7 @@ mod per_lock;
 mod pollers;
 mod remarks;
 mod replaced;
+mod restless_task;
 mod runtimes;
 mod stall;
 mod standstill;
@@ -103,6 +104,7 @@ pub use never_woken::{NeverWoken, SleeperFact};
 pub use nobody_left::Abandoned;
 pub use passages::Passages;
 pub use remarks::{Advice, Doubt, Premise};
+pub use restless_task::Restless;
 pub use runtimes::{ManagedRuntime, Unseen, executor};
 pub use stall::{Stall, StandingFact};
 pub use starvation::{Overtaken, OvertakenWait};
@@ -236,6 +238,7 @@ analyses! {
     own_order::OwnOrder => [],
     nested_read::NestedRead => [NestedReads],
     livelock::Livelock => [MutualFailure, BusyLoops],
+    restless_task::RestlessTask => [Restless],
     convoy::Convoy => [Queue],
     starvation::Starvation => [Overtaken],
     long_wait::LongWait => [Standstill],

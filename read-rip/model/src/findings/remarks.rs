@@ -51,6 +51,8 @@ worded! {
         AddressReused = "address-reused":
             "the program may have used the memory of a lock for another lock before, and the record does not \
              show that: each of them may have one order",
+        UnrecordedWork = "unrecorded-work":
+            "a thread or a socket that is not recorded may wake the task as often, with work for it",
         MaybeRobust = "maybe-robust":
             "the holder's process has ended: if the lock is robust, the next thread that locks it gets \
              EOWNERDEAD; or nobody uses the lock any more",
@@ -155,6 +157,9 @@ worded! {
             "acquire both locks in one order and wait for the second, or back off for a random time",
         CheckLoops = "check-loops":
             "use read-rip -t to see what these threads repeat, and find out what each expects of the others",
+        AwaitTheChange = "await-the-change":
+            "let the task await what it waits for (a `Notify`, a `watch` channel) instead of yielding until that has \
+             changed, and find out who should change it",
         ShortenHold = "shorten-hold":
             "do less while holding this lock, or split what it protects",
         CheckSilentHolder = "check-silent-holder":
