@@ -45,6 +45,12 @@ fn suspects_what_has_other_explanations_too() {
 }
 
 #[test]
+fn a_task_that_yields_until_something_changes_is_a_livelock_unless_it_works_meanwhile() {
+    finds("yields-for-ever", "suspected livelock", |answer| assert_eq!(answer.threads(0), ["yields"]));
+    finds("yields-and-works", "", |_| ());
+}
+
+#[test]
 fn accuses_nothing_that_looks_like_a_published_bug_and_goes_on() {
     for round in 0..2 * librip_test_kit::victim::torture() {
         let mut victim = started(plan("healthy-twins"));

@@ -30,7 +30,7 @@ fn evidence(kind: Kind, generator: &mut SchemaGenerator) -> Vec<Schema> {
         Kind::DoubleLock => &[of::<SecondAcquisition>],
         Kind::LockOrder => &[of::<OrderCycle>],
         Kind::NestedRead => &[of::<NestedReads>],
-        Kind::Livelock => &[of::<MutualFailure>, of::<BusyLoops>],
+        Kind::Livelock => &[of::<MutualFailure>, of::<BusyLoops>, of::<Restless>],
         Kind::StarvedHolder | Kind::PileUp => &[of::<Standstill>],
         Kind::LongWait => &[of::<Standstill>, of::<Abandoned>],
         Kind::LostWakeup => &[of::<Unheard>],

@@ -65,6 +65,8 @@ const SCENARIOS: &[Scenario] = &[
     ("joins-after-others-could-wake", || Box::pin(published::joins_after_others_could_wake())),
     ("pool-of-one", || Box::pin(published::pool_of_one())),
     ("forgotten-permits", || Box::pin(published::forgotten_permits())),
+    ("yields-for-ever", || Box::pin(published::yields(Duration::ZERO))),
+    ("yields-and-works", || Box::pin(published::yields(Duration::from_micros(50)))),
     ("healthy-twins", || Box::pin(published::healthy_twins())),
     ("healthy-backpressure", || Box::pin(channels::healthy_backpressure())),
     ("unanswered-requests", || Box::pin(channels::unanswered_requests())),

@@ -5,7 +5,7 @@ use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::task::{Poll, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -303,6 +303,23 @@ pub(crate) async fn forgotten_permits() {
     Task::new().name("stuck").spawn(async move {
         for _ in 0..3 {
             noting(permits.acquire(), &noted).await.unwrap().forget();
+        }
+    });
+    arrivals.wait(1).await;
+}
+
+/// A task that gives way for ever, and works for this long in each poll.
+pub(crate) async fn yields(work: Duration) {
+    let arrivals = Arc::new(Arrivals::default());
+    let noted = arrivals.clone();
+    Task::new().name("yields").spawn(async move {
+        noted.arrive();
+        loop {
+            let began = Instant::now();
+            while began.elapsed() < work {
+                std::hint::spin_loop();
+            }
+            tokio::task::yield_now().await;
         }
     });
     arrivals.wait(1).await;
