@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use librip_test_kit::tool::{is_installed, tool};
 
+use crate::support::run::read_rip;
 use crate::support::unprepared::{Stuck, compile, directory};
 
 fn c() -> &'static Path {
@@ -208,6 +209,20 @@ fn an_idle_pool_of_python_is_no_finding() {
 #[test]
 fn a_semaphore_in_shared_memory_may_be_posted_by_another_process() {
     silent(c(), "pool-of-processes", 2);
+}
+
+#[test]
+fn threads_that_wait_for_one_that_sleeps_for_a_short_time_are_no_finding() {
+    let program = compile("patient.c", "patient", "cc", &["-g", "-O1", "-pthread"]).expect("a C compiler");
+    // Two wait for the lock, and the main thread for one of them.
+    let stuck = Stuck::start(&program, &[], 3);
+    for _ in 0..5 {
+        let answer = stuck.read(&["check"]);
+        assert_eq!(answer.status, 0, "{answer:#?}");
+        let all = read_rip(["check", "--all"]);
+        let is_named = |line: &str| line.starts_with(&format!("patient[{}]", stuck.0.pid()));
+        assert!(!all.stdout.lines().any(is_named), "{all:#?}");
+    }
 }
 
 #[test]

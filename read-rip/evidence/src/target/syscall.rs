@@ -1,10 +1,11 @@
 //! The system call that a thread sleeps in: its name, what it is for, and what its arguments say.
 //!
 //! Numbers differ between processors; names and kinds do not. Arguments of the C type `int` are the lower half of
-//! their register. What a pointer leads to is not read here.
+//! their register. Of what pointers lead to, only time limits are read.
 
 use serde::{Deserialize, Serialize};
 
+use super::Memory;
 use crate::saved_text::Constant;
 
 /// The processor that a target was built for.
@@ -256,6 +257,34 @@ impl Call {
             },
         })
     }
+
+    /// For how long it sleeps at most, ns, counted from its begin; `None` if it has no such limit, or if that is not
+    /// known. Limits that are moments are not read.
+    pub fn limit_ns(&self, memory: &dyn Memory) -> Option<u64> {
+        const TIMER_ABSTIME: u64 = 1;
+        let milliseconds = |index: usize| {
+            let limit = self.arguments[index] as i32;
+            u64::try_from(limit).ok()?.checked_mul(1_000_000)
+        };
+        // Seconds, and a part of one.
+        let time = |index: usize, unit_ns: u64| {
+            let address = self.arguments[index];
+            let seconds = memory.u64(address).ok()?;
+            let part = memory.u64(address.checked_add(8)?).ok()?;
+            seconds.checked_mul(1_000_000_000)?.checked_add(part.checked_mul(unit_ns)?)
+        };
+        match self.name? {
+            "nanosleep" => time(0, 1),
+            "clock_nanosleep" if self.arguments[1] & TIMER_ABSTIME == 0 => time(2, 1),
+            "poll" => milliseconds(2),
+            "epoll_wait" | "epoll_pwait" => milliseconds(3),
+            "ppoll" if self.is_timed()? => time(2, 1),
+            "epoll_pwait2" if self.is_timed()? => time(3, 1),
+            "pselect6" if self.is_timed()? => time(4, 1),
+            "select" if self.is_timed()? => time(4, 1000),
+            _ => None,
+        }
+    }
 }
 
 fn name(architecture: Architecture, number: u64) -> Option<&'static str> {
@@ -316,6 +345,7 @@ fn kind(name: &str, arguments: &[u64; 6]) -> CallKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::Unreadable;
 
     fn call(name: &str, arguments: [u64; 6]) -> Call {
         let number = (0..1000).find(|&number| super::name(Architecture::X86_64, number) == Some(name));
@@ -400,5 +430,33 @@ mod tests {
         assert_eq!(call("wait4", [0; 6]).is_timed(), Some(false));
         assert_eq!(call("recvfrom", [0; 6]).is_timed(), None);
         assert_eq!(call("restart_syscall", [0; 6]).is_timed(), None);
+    }
+
+    /// Memory that has a time everywhere: so many seconds, and this part of one.
+    struct Times(u64, u64);
+
+    impl Memory for Times {
+        fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
+            let word = if address.is_multiple_of(16) { self.0 } else { self.1 };
+            into.copy_from_slice(&word.to_le_bytes());
+            Ok(())
+        }
+
+        fn read_some(&self, _: u64, _: &mut [u8]) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn a_call_says_for_how_long_it_sleeps_at_most() {
+        let memory = Times(2, 600_000);
+        let limit_ns = |name, arguments| call(name, arguments).limit_ns(&memory);
+        assert_eq!(limit_ns("clock_nanosleep", [1, 0, 0x1000, 0, 0, 0]), Some(2_000_600_000));
+        assert_eq!(limit_ns("clock_nanosleep", [1, 1, 0x1000, 0, 0, 0]), None, "until a moment");
+        assert_eq!(limit_ns("select", [0, 0, 0, 0, 0x1000, 0]), Some(2_600_000_000));
+        assert_eq!(limit_ns("ppoll", [0; 6]), None);
+        assert_eq!(limit_ns("poll", [0, 0, 250, 0, 0, 0]), Some(250_000_000));
+        assert_eq!(limit_ns("poll", [0, 0, u64::MAX, 0, 0, 0]), None);
+        assert_eq!(call("nanosleep", [0x1000; 6]).limit_ns(&Times(u64::MAX, 0)), None);
     }
 }
