@@ -71,6 +71,10 @@ pub struct Standing {
     pub worker: Option<Worker>,
     /// What it waits for, if it sleeps in a futex.
     pub wait: Option<FutexWait>,
+    /// For how long it sleeps at most, ns, counted from the begin of its call; `None` if there is no such limit, or if
+    /// it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_ns: Option<u64>,
     /// Whether it stood still between two readings; `None` if there was one. In a core file: whether it slept.
     pub is_still: Option<bool>,
     /// Whether what it waits for was the same in both readings.
@@ -119,6 +123,7 @@ impl Standings {
             stack,
             worker: workers[stack],
             wait: None,
+            limit_ns: None,
             is_still: None,
             is_steady: false,
             scheduled: None,
@@ -138,8 +143,8 @@ impl Standings {
             clues,
         };
         let waits = standings.waits(memory);
-        for (thread, wait) in standings.threads.iter_mut().zip(waits) {
-            thread.wait = wait;
+        for ((thread, wait), task) in standings.threads.iter_mut().zip(waits).zip(&standings.target.tasks) {
+            (thread.wait, thread.limit_ns) = (wait, task.limit_ns(memory));
         }
         standings
     }
@@ -168,6 +173,7 @@ impl Standings {
                 continue;
             };
             thread.is_still = Some(stood_still(task, &now));
+            thread.limit_ns = now.limit_ns(memory);
             thread.scheduled = Scheduled::between(task, &now, window_ns);
             *task = now;
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Call;
+use super::{Call, Memory};
 
 /// A thread, as the kernel or a core file describes it.
 ///
@@ -36,6 +36,16 @@ pub struct Task {
     pub wchan: Option<String>,
     /// Whether the kernel refused to say what the thread sleeps in, because this reader lacks the rights.
     pub hidden: bool,
+}
+
+impl Task {
+    /// For how long it sleeps at most, ns, counted from the begin of its call. See [`Call::limit_ns`].
+    pub fn limit_ns(&self, memory: &dyn Memory) -> Option<u64> {
+        match self.sleep? {
+            Sleep::Call(call) => call.limit_ns(memory),
+            Sleep::Fault => None,
+        }
+    }
 }
 
 /// What the kernel's scheduler says of a thread.

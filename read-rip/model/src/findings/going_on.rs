@@ -1,7 +1,7 @@
 //! Which waits may end in a moment, because whoever can end them goes on by itself. It makes no findings.
 //!
 //! A core file is one moment. If it has a thread that runs, that thread may be about to release a lock: the threads that
-//! wait for it need not be stuck. Where the record has the time at which a wait began, that time decides instead.
+//! wait for it need not be stuck. The same holds for a thread that sleeps for a short time. Where the record has the time at which a wait began, that time decides instead.
 //!
 //! If the holder of a lock is known, it is the one that has to go on. Otherwise each thread that waits for no lock may
 //! be the holder.
@@ -9,8 +9,11 @@
 use super::View;
 use super::idle_pool::IdlePlaces;
 use super::standstill::{Group, Root};
-use crate::locks::{Doing, ThreadId};
+use crate::locks::{Doing, Seen, ThreadId};
 use crate::threads::ThreadState;
+
+/// A thread that sleeps for at most this time goes on soon, ns.
+const SHORT_NS: u64 = 1_000_000_000;
 
 /// Whether a core file is judged: one moment, in which the processors' state says what each thread does.
 pub(super) fn is_core(view: &View<'_>) -> bool {
@@ -32,11 +35,17 @@ pub(super) fn may_end(view: &View<'_>, group: &Group) -> bool {
     }
 }
 
+/// Whether a thread sleeps, and the time is short after which it goes on.
+pub(super) fn sleeps_shortly(seen: &Seen) -> bool {
+    seen.limit_ns.is_some_and(|limit_ns| limit_ns <= SHORT_NS)
+}
+
 /// Whether a thread goes on without anything that another one has to do.
 fn goes_on(view: &View<'_>, id: ThreadId) -> bool {
     let thread = &view.now.threads[id];
     let is_there = thread.state == ThreadState::Present;
-    thread.seen.is_some_and(|seen| is_there && matches!(seen.doing, Doing::Runs | Doing::Kernel))
+    let goes_on = |seen: Seen| matches!(seen.doing, Doing::Runs | Doing::Kernel) || sleeps_shortly(&seen);
+    thread.seen.is_some_and(|seen| is_there && goes_on(seen))
 }
 
 /// How many threads of a core file wait for locks, and are not the idle part of a pool, without a time at which they
@@ -60,7 +69,6 @@ mod tests {
     use crate::findings::stall::Stalled;
     use crate::findings::testing::{Scene, seen};
     use crate::findings::{Balance, Kind, Outcome};
-    use crate::locks::Seen;
 
     /// A core file: the first thread does this, and the others wait for a lock, which the first one has if that is
     /// known. Nothing recorded when they began.
@@ -106,6 +114,20 @@ mod tests {
         let busy = other.thread("busy");
         other.model.threads[busy].seen = Some(seen(Doing::Runs, false));
         assert_eq!(kinds(&other), [Kind::LongWait], "the holder waits, and another thread runs");
+    }
+
+    #[test]
+    fn a_core_file_with_a_holder_that_sleeps_for_a_short_time_is_not_judged() {
+        for is_holder_known in [false, true] {
+            let mut scene = core(Doing::WaitsOutside, is_holder_known);
+            let limit = |scene: &mut Scene, limit_ns| {
+                scene.model.threads[0].seen.as_mut().unwrap().limit_ns = Some(limit_ns);
+            };
+            limit(&mut scene, SHORT_NS / 2);
+            assert_eq!(kinds(&scene), [], "{is_holder_known}");
+            limit(&mut scene, 60 * SHORT_NS);
+            assert_eq!(kinds(&scene).len(), 1, "{is_holder_known}");
+        }
     }
 
     #[test]

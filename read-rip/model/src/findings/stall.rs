@@ -127,9 +127,11 @@ fn all_still(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
     let ran_lately = |seen: &Seen| {
         seen.doing == Doing::WaitsOutside && seen.asleep_ns.is_some_and(|asleep_ns| asleep_ns < LATELY_NS)
     };
+    // In a core file, nobody has looked whether the sleep ended.
+    let is_short = |seen: &Seen| going_on::is_core(view) && going_on::sleeps_shortly(seen);
     let still = |seen: &Seen| {
-        let may_move = matches!(seen.doing, Doing::Stopped | Doing::Unknown) || ran_lately(seen);
-        seen.is_still == Some(true) && !may_move
+        let may_move = matches!(seen.doing, Doing::Stopped | Doing::Unknown);
+        seen.is_still == Some(true) && !may_move && !ran_lately(seen) && !is_short(seen)
     };
     view.now.present().map(|(id, thread)| Some((id, thread.seen.filter(still)?))).collect()
 }

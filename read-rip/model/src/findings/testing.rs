@@ -24,7 +24,17 @@ const PID: u32 = 4242;
 
 /// What the kernel says of a thread.
 pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
-    Seen { process: 0, index: 0, place: None, doing, is_still: Some(is_still), asleep_ns: None, worker: None }
+    let (asleep_ns, limit_ns) = (None, None);
+    Seen {
+        process: 0,
+        index: 0,
+        place: None,
+        doing,
+        is_still: Some(is_still),
+        asleep_ns,
+        limit_ns,
+        worker: None,
+    }
 }
 
 /// A model and its locations. Unless changed: the process lives, was read twice, and nothing moved in between.

@@ -72,6 +72,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             doing: doing(seen, at),
             is_still: standing.is_still,
             asleep_ns: standing.asleep_ns,
+            limit_ns: standing.limit_ns,
             worker: standing.worker,
         });
     }

@@ -23,6 +23,8 @@ pub struct Seen {
     pub is_still: Option<bool>,
     /// For how long it has not run, ns, at least, if it stood still; `None` if that is not known.
     pub asleep_ns: Option<u64>,
+    /// For how long it sleeps at most, ns, if its call has a time limit that is known.
+    pub limit_ns: Option<u64>,
     /// What it is for an executor of async tasks, as far as its stack says so.
     pub worker: Option<Worker>,
 }
