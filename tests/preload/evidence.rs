@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
+use std::time::Instant;
 
 use librip_test_kit::tool::{is_installed, tool};
+use librip_test_kit::victim::DEADLINE;
 use librip_test_kit::{core, reader};
 use serde_json::Value;
 
@@ -256,4 +258,53 @@ fn a_managed_runtime_is_not_judged_whatever_prepared_it() {
     says_so(judged(&saved));
     interposed.kill();
     says_so(judged(&interposed.wait().ring_path()));
+}
+
+/// Scenarios with the recorder's own locks. An idle pool is none of them: without a record it looks stuck.
+const SCENARIOS: [&str; 11] = [
+    "cycle-2",
+    "cycle-through-a-condition",
+    "cycle-through-an-unrecorded-mutex",
+    "join-under-a-lock",
+    "holder-joins",
+    "holder-receives",
+    "holder-reads-a-socket",
+    "guard-forgotten",
+    "chain-of-locks",
+    "idle-pool",
+    "nobody-left",
+];
+
+#[test]
+fn what_is_found_without_the_recorders_locks_is_found_with_them() {
+    let ask = |scenario: &str, is_recorded: bool| {
+        let plan = plan(env!("CARGO_BIN_EXE_scenario").as_ref(), &[scenario], &[]);
+        let mut victim = if is_recorded { plan } else { plan.env("RIP_RING", "off") }.start();
+        victim.until("ready");
+        // `main` waits too, after it has said so.
+        until_all_sleep(victim.pid());
+        check(victim.pid().to_string())
+    };
+    let compare = |scenario: &str| {
+        let [less, more] = [false, true].map(|is_recorded| ask(scenario, is_recorded));
+        less.lost_in(&more).map(|lost| format!("{scenario}: {lost}, and recorded: {more:?}"))
+    };
+    let wrong: Vec<String> = thread::scope(|scope| {
+        let all = SCENARIOS.map(|scenario| scope.spawn(move || compare(scenario)));
+        all.into_iter().filter_map(|wrong| wrong.join().unwrap()).collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Returns when all threads of a process sleep in system calls.
+fn until_all_sleep(pid: u32) {
+    let deadline = Instant::now() + DEADLINE;
+    let sleeps = |task: std::fs::DirEntry| {
+        let call = std::fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
+        call.starts_with(|first: char| first.is_ascii_digit())
+    };
+    while !std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten().all(sleeps) {
+        assert!(Instant::now() < deadline, "{pid} does not sleep");
+        thread::yield_now();
+    }
 }
