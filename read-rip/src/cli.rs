@@ -342,6 +342,9 @@ pub struct StacksArgs {
     /// Only threads that REGEX matches: in `name[tid]`, or in the function or `file:line` where they stand
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
+    /// Also the functions of libraries, of languages and of the system
+    #[arg(short, long)]
+    pub verbose: bool,
     /// Whether threads are stopped.
     #[command(flatten)]
     pub stop: StopArgs,
@@ -360,6 +363,9 @@ pub struct CheckArgs {
     /// With --all: only the processes of this control group, and of those below it
     #[arg(long, value_name = "PATH", requires = "all", conflicts_with = "dir")]
     pub cgroup: Option<String>,
+    /// Also addresses, and the functions of libraries, of languages and of the system
+    #[arg(short, long)]
+    pub verbose: bool,
     /// Files for CI.
     #[command(flatten)]
     pub ci: CiArgs,

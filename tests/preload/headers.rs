@@ -58,5 +58,5 @@ fn the_location_of_a_cpp_lock_is_in_the_function_that_uses_it() {
 fn the_location_of_a_cpp_lock_that_is_not_inlined_is_in_the_library() {
     let shown = locks("headers-O0", &["-O0", "-g"]);
     let holder = shown.lines().find(|line| line.contains("held by")).unwrap();
-    assert!(holder.contains("_lock gthr-default.h:"), "{shown}");
+    assert!(holder.contains("_lock libstdc++ gthr-default.h:"), "{shown}");
 }

@@ -78,8 +78,7 @@ impl<'a> Case<'a> {
 
     /// Short names for the files of everything that was looked up so far.
     pub fn texts(&self, is_verbose: bool) -> LocationTexts {
-        let of_frames = self.frames.values().flatten().filter_map(|frame| frame.file.as_deref());
-        let files = FileNames::choose_with(self.locations.iter(), of_frames);
+        let files = FileNames::choose_with(self.locations.iter(), self.frames.values().flatten());
         location_texts(&self.locations, files, is_verbose)
     }
 

@@ -6,7 +6,9 @@ use nix::sys::signal::Signal;
 use read_rip_evidence::core::Death;
 use read_rip_evidence::standing::Standings;
 
-use super::standing::{StackFrames, stack_lines};
+use super::names::LocationTexts;
+use super::stack_lines::StackLines;
+use super::standing::StackFrames;
 use crate::printable;
 
 /// Writes why the process died, and the stack of the thread that got the signal.
@@ -19,7 +21,7 @@ pub fn death(
     death: &Death,
     seen: &Standings,
     command_line: &str,
-    file: impl Fn(&str) -> String,
+    texts: &LocationTexts,
     frames: &StackFrames,
 ) -> io::Result<()> {
     let thread = seen.target.tasks.iter().position(|task| task.own_tid == death.tid);
@@ -32,7 +34,8 @@ pub fn death(
         Some(_) => writeln!(out, "ended by {} in {name}:", reason(death))?,
         None => writeln!(out, "ended by no signal: a debugger made the core of the living process; {name}:")?,
     }
-    stack_lines(out, seen.stack(thread), seen, file, frames)?;
+    let lines = StackLines { seen, frames, is_whole: texts.is_verbose };
+    lines.write(out, seen.stack(thread), |path| texts.file(path).to_owned())?;
     writeln!(out)
 }
 

@@ -20,6 +20,7 @@
 //! | `ci/` | findings as JUnit and SARIF |
 //! | `death` | why a process died, by its core file |
 //! | `activity`, `standing` | what threads do by the kernel and the memory, where they stand, and their stacks |
+//! | `stack_lines` | the functions of a stack, those of libraries folded |
 //! | `remarks` | what a result does not show |
 //! | `names` | what things are called |
 
@@ -44,6 +45,7 @@ mod outcome;
 mod picture;
 mod printable;
 pub mod remarks;
+mod stack_lines;
 mod standing;
 mod tasks;
 mod threads;

@@ -9,10 +9,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::Region;
 use read_rip_model::findings::{Names, members};
-use read_rip_model::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
+use read_rip_model::locations::{
+    FileNames, Location, LocationId, Locations, MARKS_MAX, Spot, without_arguments,
+};
 use read_rip_model::locks::{Lock, LockId, LockModel, LockName, Object, Seen, ThreadId};
 use read_rip_ring::{LockType, task_number};
-use read_rip_symbols::Frame;
 
 use super::activity::ActivityWords;
 use crate::printable;
@@ -44,7 +45,12 @@ impl LocationTexts {
         self.names.get(file)
     }
 
+    /// The line of the user, or with `-v` the innermost one.
     fn line(&self, location: &Location) -> Option<String> {
+        let users = location.users_line();
+        if users.index > 0 && !self.is_verbose {
+            return self.source(&users.at);
+        }
         let (file, line) = location.source.as_ref()?;
         let one = |file, line| format!("{}:{line}", printable(self.names.get(file)));
         let mut all = one(file, line);
@@ -55,7 +61,20 @@ impl LocationTexts {
         if location.sites.len() > MARKS_MAX {
             all += "|...";
         }
-        Some(all)
+        Some(match location.whose.package_or_language() {
+            Some(package) => format!("{} {all}", printable(package)),
+            None => all,
+        })
+    }
+
+    /// `file:line`, after the package of a library.
+    fn source(&self, spot: &Spot<'_>) -> Option<String> {
+        let (file, line) = spot.source?;
+        let line = format!("{}:{line}", printable(self.names.get(file)));
+        Some(match spot.whose.package_or_language() {
+            Some(package) => format!("{} {line}", printable(package)),
+            None => line,
+        })
     }
 
     /// `file:line`, `file:line<0xADDRESS>`, or `module+0xADDRESS` where no source is known.
@@ -79,34 +98,59 @@ impl LocationTexts {
     pub fn line_of(&self, location: &Location) -> String {
         match self.line(location) {
             // All calls of a wrapper have the line of the wrapper: the address distinguishes them.
-            Some(line) if location.is_in_wrapper => format!("{line}<{:#x}>", location.address),
+            Some(line) if location.is_in_wrapper && location.users_line().index == 0 => {
+                format!("{line}<{:#x}>", location.address)
+            }
             Some(line) if !self.is_verbose => line,
             _ => self.of(location),
         }
     }
 
-    /// The caller that a mark was inlined into, and the callers further out, each as ` from file:line`.
+    /// The user's function that a mark was inlined into, and his calls further out, each as ` from file:line`. With `-v`
+    /// all functions.
     pub(super) fn caller(&self, location: &Location) -> String {
-        self.from(location.caller().into_iter().chain(&location.outer))
+        let all = location.spots().skip(1).filter(|_| self.is_verbose);
+        let users = location.users_line();
+        let users = users.inlined_into.into_iter().chain(users.callers).filter(|_| !self.is_verbose);
+        self.from(all.chain(users))
     }
 
-    /// The callers further out that a stack proves, each as ` from file:line`.
+    /// The calls further out that a stack shows, each as ` from file:line`.
     pub(super) fn outer(&self, location: &Location) -> String {
-        self.from(location.outer.iter())
+        if self.is_verbose {
+            return self.from(location.spots().skip(1 + location.callers.len()));
+        }
+        self.from(location.users_line().callers.into_iter())
     }
 
-    fn from<'f>(&self, callers: impl Iterator<Item = &'f Frame>) -> String {
+    fn from<'f>(&self, callers: impl Iterator<Item = Spot<'f>>) -> String {
         let mut text = String::new();
         for caller in callers {
-            match (&caller.file, caller.line, &caller.function) {
-                (Some(file), Some(line), _) => {
-                    text += &format!(" from {}:{line}", printable(self.names.get(file)));
+            match self.source(&caller) {
+                Some(line) => {
+                    text += " from ";
+                    text += &line;
                 }
-                (None, _, Some(function)) => text += &format!(" from {}", printable(function)),
-                _ => {}
+                None if !caller.function.is_empty() => {
+                    text += &format!(" from {}", printable(caller.function));
+                }
+                None => {}
             }
         }
         text
+    }
+}
+
+/// The function of a library that the user has called, with its package unless that begins its name: `insert of
+/// dashmap`, `dashmap::DashMap::insert`.
+pub(super) fn called_words(called: &Spot<'_>) -> String {
+    let function = without_arguments(called.function);
+    let package = called.whose.package().unwrap_or_default();
+    let path = function.trim_start_matches('<');
+    let is_in_name = path.strip_prefix(&package.replace('-', "_")).is_some_and(|rest| rest.starts_with("::"));
+    match is_in_name || package.is_empty() {
+        true => printable(&function).into_owned(),
+        false => printable(&format!("{function} of {package}")).into_owned(),
     }
 }
 
@@ -274,15 +318,25 @@ impl<'a> LockNames<'a> {
         self.texts.line_of(self.locations.get(id))
     }
 
-    /// `function file:line`, and ` from file:line` where that function was inlined.
+    /// `function file:line`, and ` from file:line` where that function was inlined. If the user's function has called a
+    /// library, that function comes first: `insert of dashmap, called from fork_session main.rs:8`.
     pub fn location(&self, id: LocationId) -> String {
         let location = self.locations.get(id);
         let (line, caller) = (self.texts.line_of(location), self.texts.caller(location));
+        let users = location.users_line();
+        let is_users = users.index > 0 && !self.texts.is_verbose;
+        let called = users.called.filter(|_| is_users).map(|called| called_words(&called));
+        let called = called.map_or_else(String::new, |called| format!("{called}, called from "));
+        let function = if is_users { users.at.function } else { &location.function };
         // A line or `module+0xADDRESS` says enough.
-        if location.has_no_function() && (location.source.is_some() || location.module_name.is_some()) {
-            return format!("{line}{caller}");
+        let is_nameless = is_users && function.is_empty() || !is_users && location.has_no_function();
+        if is_nameless && (users.at.source.is_some() || location.module_name.is_some()) {
+            return format!("{called}{line}{caller}");
         }
-        format!("{} {line}{caller}", printable(&location.function))
+        if is_users && users.at.source.is_none() {
+            return format!("{called}{}{caller}", printable(&without_arguments(function)));
+        }
+        format!("{called}{} {line}{caller}", printable(&without_arguments(function)))
     }
 
     /// The name of a track, where the id stands beside: that of a thread, and of a task also its number.

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use read_rip_evidence::stacks::{Cut, End, Stack};
 use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::RunState;
-use read_rip_model::locations::LocationId;
+use read_rip_model::locations::{Location, LocationId, is_no_function};
 use read_rip_symbols::Frame;
 
 use super::activity::ActivityWords;
+use super::names::called_words;
+use super::stack_lines::StackLines;
 use super::units::counted;
 use crate::printable;
 
@@ -39,12 +40,14 @@ pub fn standings(
         let count = counted(crowd.threads.len() as u64, "thread");
         let place = crowd.place.map(|place| words.names.locations.get(place));
         match place {
-            Some(location) if location.has_no_function() => {
+            Some(location) if is_no_function(&location.users_function()) => {
                 writeln!(out, "{} : {count}, {}", words.names.texts.line_of(location), crowd.doing)?;
             }
             Some(location) => {
                 let line = words.names.texts.line_of(location);
-                writeln!(out, "{} : {count} at {line}, {}", printable(&location.function), crowd.doing)?;
+                let function = location.users_function();
+                let called = called(location);
+                writeln!(out, "{} : {count} at {line}, {called}{}", printable(&function), crowd.doing)?;
             }
             None if !crowd.kind.is_empty() => {
                 writeln!(out, "{} : {count}, {}", printable(&crowd.kind), crowd.doing)?;
@@ -53,6 +56,12 @@ pub fn standings(
         }
     }
     Ok(())
+}
+
+/// `in insert of dashmap, `: the function of a library that the user has called there.
+fn called(location: &Location) -> String {
+    let called = location.users_line().called.map(|called| format!("in {}, ", called_words(&called)));
+    called.unwrap_or_default()
 }
 
 /// Writes a line for each thread.
@@ -83,7 +92,7 @@ pub fn process_name(program: &str, pid: u32, own_pid: u32) -> String {
     }
 }
 
-/// Writes whole stacks, grouped, the most frequent first.
+/// Writes stacks, grouped, the most frequent first. The functions of libraries are folded, unless texts are verbose.
 ///
 /// # Errors
 ///
@@ -113,7 +122,8 @@ pub fn stacks(
             let more: usize = doings[DOINGS_MAX..].iter().map(|(_, of)| of.len()).sum();
             writeln!(out, "  {}: each does something else", counted(more as u64, "more thread"))?;
         }
-        stack_lines(out, &group.stack, words.seen, &file, frames)?;
+        let lines = StackLines { seen: words.seen, frames, is_whole: words.names.texts.is_verbose };
+        lines.write(out, &group.stack, &file)?;
         writeln!(out)?;
     }
     Ok(())
@@ -138,44 +148,6 @@ pub(super) fn doings(words: &ActivityWords<'_>, threads: &[usize]) -> Vec<(Strin
     doings
 }
 
-/// Writes the functions of a stack, the innermost first.
-pub(super) fn stack_lines(
-    out: &mut dyn Write,
-    stack: &Stack,
-    seen: &Standings,
-    file: impl Fn(&str) -> String,
-    frames: &StackFrames,
-) -> io::Result<()> {
-    for (at, &frame) in stack.frames.iter().enumerate() {
-        let mark = if stack.inferred_from.is_some_and(|from| at >= from) { "?" } else { " " };
-        let named = frames.get(&frame).map_or(&[][..], Vec::as_slice);
-        if named.is_empty() {
-            let what = if is_generated(seen, frame.pc) { ", in generated code" } else { "" };
-            writeln!(out, "  {mark} {:#x}{what}", frame.pc)?;
-        }
-        for one in named {
-            let function = one.function.as_deref().map_or("unknown".into(), printable);
-            let line = match (&one.file, one.line) {
-                (Some(path), Some(line)) => format!(" {}:{line}", printable(&file(path))),
-                _ => String::new(),
-            };
-            let inlined = if one.is_inlined { " (inlined)" } else { "" };
-            writeln!(out, "  {mark} {function}{line}{inlined}")?;
-        }
-    }
-    if let End::Cut(cut) = stack.end {
-        writeln!(out, "    cut: {}", why(cut))?;
-    }
-    Ok(())
-}
-
-/// Whether an address is in code that the program has made itself, as a Java virtual machine does: it can be executed,
-/// and no file is mapped there. Core files do not always say where files were mapped.
-fn is_generated(seen: &Standings, address: u64) -> bool {
-    let mapping = seen.target.mapping_at(address).filter(|_| !seen.is_final);
-    mapping.is_some_and(|mapping| mapping.is_executable && mapping.path.is_none())
-}
-
 /// How many threads of a group are named.
 const NAMED_MAX: usize = 4;
 
@@ -189,19 +161,6 @@ fn names(seen: &Standings, threads: &[usize]) -> String {
         all.push("...".to_owned());
     }
     all.join(", ")
-}
-
-fn why(cut: Cut) -> &'static str {
-    match cut {
-        Cut::NoRegisters => "the thread runs, or the kernel does not show its registers",
-        Cut::NoModule => "the next address is in no file that is mapped",
-        Cut::NoTable => "the code has no unwind table here",
-        Cut::UnknownRegister => "the unwind table needs a register that is not known",
-        Cut::Unreadable => "the stack cannot be read",
-        Cut::NotACall => "the next value on the stack is not a return address",
-        Cut::NoProgress => "the unwind table leads in a circle",
-        Cut::TooLong => "the stack is longer than what is read",
-    }
 }
 
 fn crowds(

@@ -55,7 +55,7 @@ pub fn condensed(
     let bold = anstyle::Style::new().bold();
     for group in groups {
         // The function that calls a wrapper is not known without debug information; its file is.
-        let first = group.locations.first().and_then(|at| locations.get(at.location).source.as_ref());
+        let first = group.locations.first().and_then(|at| locations.get(at.location).users_source());
         let name = match first {
             Some((file, _)) if group.function.is_empty() => texts.file(file),
             _ => &group.function,

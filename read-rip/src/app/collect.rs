@@ -23,6 +23,7 @@ use crate::cli::{CheckArgs, CiArgs, Common, SourceArgs};
 pub(super) fn check(args: &CheckArgs, common: &Common) -> Result<u8, AppError> {
     let options = args.options(common);
     let mut collection = Collection::new(filter(args)?, &args.source, &options, common);
+    collection.is_verbose = args.verbose;
     match args.all {
         true => {
             for path in rings::all(common)? {
@@ -69,6 +70,8 @@ pub(super) struct Collection<'a> {
     pub(super) common: &'a Common,
     /// Whether rings without findings are passed over in silence.
     is_brief: bool,
+    /// Whether findings have all functions of a place.
+    is_verbose: bool,
     cases: Vec<TestCase>,
     rings: usize,
     /// `None` before the first ring.
@@ -117,6 +120,7 @@ impl<'a> Collection<'a> {
             options,
             common,
             is_brief: false,
+            is_verbose: false,
             cases: Vec::new(),
             rings: 0,
             status: None,
@@ -170,7 +174,7 @@ impl<'a> Collection<'a> {
         if self.is_brief && verdict.found.is_empty() && !self.common.json {
             return Ok(verdict.status(remarks::report_defects(case.reading, self.common)?));
         }
-        let texts = case.texts(false);
+        let texts = case.texts(self.is_verbose);
         let names = case.names(&texts);
         verdict.note(test, &names, case.reading);
         verdict.show(&names, case.reading, self.source, self.common)?;

@@ -148,7 +148,7 @@ fn places(threads: &[Thread<'_>], locations: &mut Locations<'_>) -> BTreeMap<(St
     let mut places = BTreeMap::new();
     for location in last {
         let location = locations.get(location);
-        *places.entry((location.function.to_string(), texts.of(location))).or_default() += 1;
+        *places.entry((location.users_function().into_owned(), texts.of(location))).or_default() += 1;
     }
     places
 }

@@ -32,7 +32,9 @@ impl Pattern<'_> {
         self.has_thread(&slot.name, slot.tid, slot.pid)
             || last.is_some_and(|location| {
                 let location = locations.get(location);
-                self.pattern.is_match(&location.function) || self.pattern.is_match(&texts.of(location))
+                self.pattern.is_match(&location.function)
+                    || self.pattern.is_match(&location.users_function())
+                    || self.pattern.is_match(&texts.of(location))
             })
     }
 
@@ -110,6 +112,8 @@ impl<'a> Matching<'a> {
     fn has_location(&self, id: LocationId) -> bool {
         let location = self.names.locations.get(id);
         let pattern = self.pattern.pattern;
-        pattern.is_match(&location.full_function) || pattern.is_match(&self.names.texts.of(location))
+        pattern.is_match(&location.full_function)
+            || pattern.is_match(&location.users_function())
+            || pattern.is_match(&self.names.texts.of(location))
     }
 }

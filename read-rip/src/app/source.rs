@@ -41,13 +41,13 @@ pub(super) fn sources(
     let mut read: HashMap<(String, SourceProof), Option<Arc<str>>> = HashMap::new();
     for &id in found.iter().flat_map(|finding| &finding.mentions.locations) {
         let location = locations.get(id);
-        let Some((file, _)) = &location.source else { continue };
+        let Some((file, _)) = location.users_source() else { continue };
         let Some(proof) = locations.source_proof(location) else { continue };
         if read.len() >= FILES_MAX {
             break;
         }
-        let key = (file.to_string(), proof);
-        let text = read.entry(key).or_insert_with(|| search.read(Path::new(&**file), proof));
+        let key = (file.to_owned(), proof);
+        let text = read.entry(key).or_insert_with(|| search.read(Path::new(file), proof));
         if let Some(text) = text {
             sources.insert(id, text.clone());
         }

@@ -41,7 +41,6 @@ pub(super) fn show(
     let texts = case.texts(args.verbose);
     let names = case.names(&texts);
     let words = ActivityWords::new(&names).ok_or_else(no_stacks)?;
-    let file = |path: &str| texts.file(path).to_owned();
     let places = places(seen, &case.model);
     let threads: Vec<usize> = (0..seen.threads.len())
         .filter(|&thread| is_wanted(args.r#match.as_ref(), thread, &places, &words))
@@ -55,7 +54,7 @@ pub(super) fn show(
         if !args.threads
             && let Some(core) = &reading.core
         {
-            report::death(&mut out, &core.death, seen, &core.command_line, file, &case.frames)?;
+            report::death(&mut out, &core.death, seen, &core.command_line, &texts, &case.frames)?;
         }
         match args.threads {
             true => report::standing_threads(&mut out, &words, &threads, |thread| places[thread])?,
@@ -82,7 +81,7 @@ pub(super) fn stacks(args: &StacksArgs, common: &Common) -> Result<u8, AppError>
     let reading = case.reading;
     let no_stacks = || AppError::NoStacks { path: subject.path().into_owned() };
     let seen = reading.seen.as_ref().ok_or_else(no_stacks)?;
-    let texts = case.texts(false);
+    let texts = case.texts(args.verbose);
     let names = case.names(&texts);
     let words = ActivityWords::new(&names).ok_or_else(no_stacks)?;
     let places = places(seen, &case.model);
@@ -127,6 +126,8 @@ fn is_wanted(
     pattern.is_match(&format!("{}[{}]", task.name, task.own_tid))
         || places[thread].is_some_and(|place| {
             let location = words.names.locations.get(place);
-            pattern.is_match(&location.function) || pattern.is_match(&words.names.texts.of(location))
+            pattern.is_match(&location.function)
+                || pattern.is_match(&location.users_function())
+                || pattern.is_match(&words.names.texts.of(location))
         })
 }

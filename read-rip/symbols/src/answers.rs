@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::whose::Whose;
 use super::{CallerLine, Frame};
 
 /// An address, relative to a module that is given by its index.
@@ -168,6 +169,8 @@ impl From<SavedAnswers> for Answers {
             line: frame.line,
             column: frame.column,
             is_inlined: frame.is_inlined,
+            // It follows from the rest: the resolver says it.
+            whose: Whose::Unknown,
         };
         let frames = saved.frames.into_iter();
         Answers {

@@ -14,6 +14,7 @@ use super::elf::Image;
 use super::frame::Frame;
 use super::problem::Problem;
 use super::split::Split;
+use super::whose::Whose;
 
 /// The DWARF of one module.
 pub(super) struct Dwarf {
@@ -117,6 +118,7 @@ fn frame(function: Option<String>, location: Option<addr2line::Location<'_>>) ->
         line: location.and_then(|location| location.line).filter(|&line| line > 0),
         column: location.and_then(|location| location.column).filter(|&column| column > 0),
         is_inlined: false,
+        whose: Whose::Unknown,
     }
 }
 

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use super::whose::Whose;
+
 /// A function at an address, and the position in its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
@@ -17,4 +19,6 @@ pub struct Frame {
     pub column: Option<u32>,
     /// Whether the function was inlined into that of the next frame.
     pub is_inlined: bool,
+    /// Whose code it is.
+    pub whose: Whose,
 }

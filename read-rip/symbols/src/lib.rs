@@ -12,6 +12,7 @@
 //! | `compressed`, `elf` | what are the file's sections? |
 //! | `locate` | which file is the recorded one, and which is its debug file? |
 //! | `frame`, `debug_sections`, `split`, `dwarf` | which frames has the address? |
+//! | `whose`, `c_library` | whose code is it: the user's, or a library's? |
 //! | `bounds` | can the debug information be read safely? |
 //! | `line_budget` | do the line tables take too much memory or time? |
 //! | `demangle`, `symbol_table` | which function or static covers the address, and what is its name in the source? |
@@ -26,6 +27,7 @@
 
 mod answers;
 mod bounds;
+mod c_library;
 mod caller;
 mod compressed;
 mod debug_sections;
@@ -47,6 +49,7 @@ mod split;
 mod symbol_table;
 mod unwind_index;
 mod unwind_sections;
+mod whose;
 
 pub use answers::SavedAnswers;
 pub use caller::CallerLine;
@@ -60,3 +63,4 @@ pub use problem::{ModuleProblem, Problem};
 pub use resolver::Resolver;
 pub use unwind_index::{Placed, UnwindIndex};
 pub use unwind_sections::UnwindSections;
+pub use whose::Whose;

@@ -17,6 +17,7 @@ use super::loaded::Loaded;
 use super::locate::Options;
 use super::opened::OpenedFiles;
 use super::problem::{ModuleProblem, Problem};
+use super::whose::Whose;
 
 /// Resolves addresses of the modules of one ring.
 pub struct Resolver {
@@ -36,6 +37,8 @@ struct ModuleFiles {
 
 struct ModuleEntry {
     module: Module,
+    /// Whose the module is.
+    whose: Whose,
     /// `None` until the module is first asked about.
     loaded: Option<Rc<RefCell<Loaded>>>,
 }
@@ -43,7 +46,11 @@ struct ModuleEntry {
 impl Resolver {
     /// A resolver for a ring's modules. It does not open files yet.
     pub fn new(modules: &[Module], options: Options) -> Self {
-        let entry = |module: &Module| ModuleEntry { module: module.clone(), loaded: None };
+        let entry = |module: &Module| ModuleEntry {
+            module: module.clone(),
+            whose: Whose::of_module(module),
+            loaded: None,
+        };
         let modules = modules.iter().map(entry).collect();
         let files = ModuleFiles { modules, options, opened: OpenedFiles::default(), budget: Rc::default() };
         Self { files, answers: Answers::default(), keeps_answers: false }
@@ -78,7 +85,21 @@ impl Resolver {
         let find = |files: &mut ModuleFiles| {
             files.load(module).map(|mut loaded| loaded.resolve(address)).unwrap_or_default()
         };
-        self.answers.frames((module, address), self.keeps_answers, || find(&mut self.files))
+        let mut frames = self.answers.frames((module, address), self.keeps_answers, || find(&mut self.files));
+        for frame in &mut frames {
+            frame.whose = self.whose(module, frame.function.as_deref(), frame.file.as_deref());
+        }
+        frames
+    }
+
+    /// Whose code a function of a module is, by its name and by its source file.
+    pub fn whose(&self, module: usize, function: Option<&str>, file: Option<&str>) -> Whose {
+        Whose::of(function, file, &self.object(module))
+    }
+
+    /// Whose a module is.
+    pub fn object(&self, module: usize) -> Whose {
+        self.files.modules.get(module).map_or(Whose::Unknown, |entry| entry.whose.clone())
     }
 
     /// The names of all functions at a module-relative address. There are several if the linker folded equal functions.

@@ -3,7 +3,7 @@
 //! `gcc` assembles the programs. Their debug information consists of units that share one line program. What the
 //! resolver says is looked at.
 
-use read_rip_symbols::{Frame, Problem};
+use read_rip_symbols::{Frame, Problem, Whose};
 
 use crate::support::compiled::{Fixture, address, problems};
 
@@ -102,7 +102,7 @@ const ORDINARY: Tables<'static> =
 
 /// The frame of an address of which only the symbol table is read.
 fn from_symbols() -> [Frame; 1] {
-    [Frame { function: Some("main".into()), ..Frame::default() }]
+    [Frame { function: Some("main".into()), whose: Whose::User, ..Frame::default() }]
 }
 
 #[test]

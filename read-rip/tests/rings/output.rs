@@ -334,9 +334,11 @@ fn json_has_one_object_a_line_with_schema_and_addresses_as_strings() {
             "locations": [
                 {"threads": 2, "tids": [12, 13], "location": {
                     "function": "server::cache::?", "file": "src/cache.rs", "line": 10, "kind": "snap",
+                    "whose": "user",
                     "address": "0x1100", "pc": format!("{:#x}", BIAS + 0x1100), "module": "/nowhere/server"}},
                 {"threads": 1, "tids": [11], "location": {
                     "function": "server::cache::?", "file": "src/cache.rs", "line": 12, "kind": "snap",
+                    "whose": "user",
                     "address": "0x1200", "pc": format!("{:#x}", BIAS + 0x1200), "module": "/nowhere/server"}},
             ],
         }})
@@ -362,7 +364,8 @@ fn json_of_threads_has_names_states_and_whole_sequences() {
             "name": "a", "pid": 4321, "tid": 1, "state": "present", "generation": 1,
             "overwritten": (1u64 << 40) - 63,
             "events": [{"sequence": 1u64 << 40, "after_boottime_ns": "1001", "location": {
-                "function": "unknown", "file": "src/source_a.c", "line": 124, "kind": "snap", "address": "0x442bae",
+                "function": "unknown", "file": "src/source_a.c", "line": 124, "kind": "snap",
+                "whose": "user", "address": "0x442bae",
                 "pc": format!("{:#x}", BIAS + WAITS), "module": "/nowhere/server",
             }}],
         }})

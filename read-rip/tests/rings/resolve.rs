@@ -4,7 +4,7 @@
 //! (`debug_files.rs`), which file is read for a module (`module_files.rs`), rings, and processes in containers.
 
 use read_rip_files::Module;
-use read_rip_symbols::{Frame, Options, Problem, Resolver};
+use read_rip_symbols::{Frame, Options, Problem, Resolver, Whose};
 
 use crate::support::compiled::{
     C_SOURCE, CPP_SOURCE, Fixture, RUST_SOURCE, address, bare, check_c, problems, symbol,
@@ -60,7 +60,7 @@ fn a_symbol_table_alone_gives_functions_without_lines() {
     let fixture = Fixture::c("-g0");
     let mut resolver = fixture.resolver("prog");
     let frames = resolver.resolve(0, address(&fixture.path("prog"), "c_mark"));
-    let expected = Frame { function: Some("outermost".into()), ..Frame::default() };
+    let expected = Frame { function: Some("outermost".into()), whose: Whose::User, ..Frame::default() };
     assert_eq!(frames, [expected]);
     assert_eq!(problems(&resolver), [Problem::NoDebugInfo { functions_from_symbols: true }]);
 }

@@ -16,4 +16,5 @@ mod stacks;
 mod stacks_hostile;
 mod stalls;
 mod stopped;
+mod users_line;
 mod waits;

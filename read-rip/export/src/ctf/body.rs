@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use read_rip_model::locations::{Dated, Location, LocationId, Locations};
+use read_rip_model::locations::{Dated, Location, LocationId, Locations, is_no_function};
 use read_rip_model::log::{self, EntryKind};
 use read_rip_report::printable;
 use read_rip_report::{labels, level_name};
@@ -39,6 +39,9 @@ impl Place {
     }
 
     fn of(location: &Location) -> Place {
+        if location.users_line().index > 0 {
+            return Place::of_user(location);
+        }
         let function = match &location.module_name {
             Some(module) if location.has_no_function() && location.source.is_none() => {
                 format!("{}+{:#x}", printable(module), location.address)
@@ -57,6 +60,15 @@ impl Place {
             None => (UNKNOWN.into(), 0),
         };
         Place { function, file, line }
+    }
+
+    /// The place of the user's function, which has called what the thread is in.
+    fn of_user(location: &Location) -> Place {
+        let function = location.users_function();
+        let function =
+            if is_no_function(&function) { UNKNOWN.into() } else { printable(&function).into_owned() };
+        let (file, line) = location.users_source().unwrap_or((UNKNOWN, 0));
+        Place { function, file: printable(file).into_owned(), line }
     }
 }
 

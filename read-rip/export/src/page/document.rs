@@ -291,7 +291,7 @@ impl Document<'_, '_> {
     fn place(&mut self, group: &Group, most: usize) -> io::Result<()> {
         let names = self.page.names;
         let of = |location| -> &Location { names.locations.get(location) };
-        let first = group.locations.first().and_then(|at| of(at.location).source.as_ref());
+        let first = group.locations.first().and_then(|at| of(at.location).users_source());
         let name = match first {
             Some((file, _)) if group.function.is_empty() => names.texts.file(file),
             _ => &group.function,

@@ -7,7 +7,7 @@ use std::hash::Hash;
 use std::io::{self, Write};
 
 use prost::Message;
-use read_rip_model::locations::LocationId;
+use read_rip_model::locations::{LocationId, is_no_function};
 use read_rip_report::LockNames;
 use read_rip_report::printable;
 
@@ -246,17 +246,18 @@ impl<'w> Packets<'w> {
         if is_new {
             let text = names.location(id);
             self.introduces.debug_annotation_string_values.push(Interned { iid, text });
-            if let Some((file, line)) = &location.source {
-                let function = if location.has_no_function() { "" } else { &*location.function };
+            if let Some((file, line)) = location.users_source() {
+                let function = location.users_function();
+                let function = if is_no_function(&function) { "" } else { &*function };
                 self.introduces.source_locations.push(SourceLocation {
                     iid,
                     file_name: printable(file).into_owned(),
                     function_name: printable(function).into_owned(),
-                    line_number: *line,
+                    line_number: line,
                 });
             }
         }
-        (iid, location.source.is_some())
+        (iid, location.users_source().is_some())
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use read_rip_files::Module;
 use read_rip_model::findings::{Balance, Finding};
-use read_rip_model::locations::{Limits, LocationId};
+use read_rip_model::locations::{Limits, LocationId, is_no_function};
 use read_rip_model::locks::{
     LockId, LockModel, Object, Quantiles, TaskDoes, TaskFacts, TaskPlace, ThreadId, ThreadLocks, task_does,
     task_place, task_since,
@@ -111,9 +111,10 @@ impl Filler<'_, '_> {
     fn place(&self, id: Option<LocationId>) -> Place {
         let Some(id) = id else { return Place::default() };
         let location = self.record.names.locations.get(id);
-        let (file, line) =
-            location.source.as_ref().map(|(file, line)| (printable(file).into_owned(), *line)).unzip();
-        let function = (!location.has_no_function()).then(|| printable(&location.function).into_owned());
+        let source = location.users_source();
+        let (file, line) = source.map(|(file, line)| (printable(file).into_owned(), line)).unzip();
+        let function = location.users_function();
+        let function = (!is_no_function(&function)).then(|| printable(&function).into_owned());
         Place { function, file, line }
     }
 

@@ -109,10 +109,12 @@ fn subjects(finding: &Finding, view: &View<'_>) -> Vec<String> {
     subjects
 }
 
-/// The full name of the function, and every `PATH:LINE` that the location may be.
+/// The full names of the function and of the user's function, and every `PATH:LINE` that the location may be.
 fn names_of(location: &Location) -> impl Iterator<Item = String> {
-    let lines = location.source.iter().chain(&location.folded).map(|(file, line)| format!("{file}:{line}"));
-    [location.full_function.to_string()].into_iter().chain(lines)
+    let user = location.users_line().at;
+    let lines = location.source.iter().chain(&location.folded).map(|(file, line)| (&**file, *line));
+    let lines = lines.chain(user.source).map(|(file, line)| format!("{file}:{line}"));
+    [location.full_function.to_string(), user.function.to_owned()].into_iter().chain(lines)
 }
 
 #[cfg(test)]

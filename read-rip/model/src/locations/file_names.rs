@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use read_rip_symbols::Frame;
+
 use super::Location;
 
 /// Short names of source files: the last component, and as many before it as distinguish the file from all others.
@@ -16,17 +18,25 @@ impl FileNames {
         FileNames::choose_with(locations, std::iter::empty())
     }
 
-    /// Chooses names for the files of these locations, and for these other files.
+    /// Chooses names for the files of these locations, and for those of these other frames. Those of a package are told
+    /// from one another: its name stands before them.
     pub fn choose_with<'p>(
         locations: impl Iterator<Item = &'p Location>,
-        others: impl Iterator<Item = &'p str>,
+        others: impl Iterator<Item = &'p Frame>,
     ) -> FileNames {
+        let mut by_package: HashMap<Option<&str>, Vec<&str>> = HashMap::new();
+        let of_frame = |frame: &'p Frame| Some((frame.whose.package_or_language(), frame.file.as_deref()?));
         let of_locations = locations.flat_map(|location| {
             let own = location.source.iter().chain(&location.folded).map(|(file, _)| &**file);
-            let callers = location.caller().into_iter().chain(&location.outer);
-            own.chain(callers.filter_map(|caller| caller.file.as_deref()))
+            let package = location.whose.package_or_language();
+            let callers = location.callers.iter().chain(&location.outer);
+            own.map(move |file| (package, file)).chain(callers.filter_map(of_frame))
         });
-        FileNames::of_paths(of_locations.chain(others))
+        for (package, file) in of_locations.chain(others.filter_map(of_frame)) {
+            by_package.entry(package).or_default().push(file);
+        }
+        let names = by_package.into_values().map(|files| FileNames::of_paths(files.into_iter()));
+        FileNames(names.flat_map(|names| names.0).collect())
     }
 
     /// Chooses names for these files.

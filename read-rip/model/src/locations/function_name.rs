@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 /// A function's name without type arguments: `lock<Cache, F>` becomes `lock`. `<A as B>::c` stays.
-pub(super) fn without_arguments(function: &str) -> Cow<'_, str> {
+pub fn without_arguments(function: &str) -> Cow<'_, str> {
     if !function.contains('<') {
         return Cow::Borrowed(function);
     }

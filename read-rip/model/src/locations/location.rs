@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use read_rip_symbols::Frame;
-
-use super::wrapper::is_standard_library;
+use read_rip_symbols::{Frame, Whose};
 
 /// What stands for a function that nothing names.
 pub(super) const UNKNOWN: &str = "unknown";
@@ -43,8 +41,12 @@ pub struct Location {
     pub is_ambiguous: bool,
     /// The functions into which the function was inlined, innermost first.
     pub callers: Vec<Frame>,
-    /// The calls further out that the stack of the waiting thread proves, innermost first: one frame for each.
+    /// The calls further out that the stack of the thread shows, innermost first, each with what it was inlined into.
     pub outer: Vec<Frame>,
+    /// The module and the address of the call among these that is the user's line; `None` if that is not further out.
+    pub users_call: Option<(usize, u64)>,
+    /// Whose code the function is.
+    pub whose: Whose,
     /// Whether the source is that of a wrapper, because the wrapper's caller is not known.
     pub is_in_wrapper: bool,
 }
@@ -58,7 +60,7 @@ impl Location {
 
     /// Whether nothing names the function.
     pub fn has_no_function(&self) -> bool {
-        self.function.is_empty() || *self.function == *UNKNOWN
+        is_no_function(&self.function)
     }
 
     /// The module and the function that was compiled: the one into which the others were inlined. `None` if nothing
@@ -71,9 +73,9 @@ impl Location {
             self.callers.last().map_or(Some(&self.full_function), |caller| caller.function.as_ref());
         Some((self.module?, outermost?.clone()))
     }
+}
 
-    /// The innermost caller that is not in the standard library.
-    pub fn caller(&self) -> Option<&Frame> {
-        self.callers.iter().find(|caller| !caller.file.as_deref().is_some_and(is_standard_library))
-    }
+/// Whether this stands for a function that nothing names.
+pub fn is_no_function(name: &str) -> bool {
+    matches!(name, "" | UNKNOWN)
 }

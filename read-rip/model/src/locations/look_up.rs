@@ -57,9 +57,9 @@ impl Locations<'_> {
             folded,
             is_ambiguous: meaning.is_some_and(|meaning| meaning.is_ambiguous()),
             callers: code.callers,
-            outer: Vec::new(),
             is_in_wrapper,
             sites: indices,
+            ..Location::default()
         }
     }
 
@@ -70,19 +70,13 @@ impl Locations<'_> {
         location
     }
 
-    /// The frame of a call, by its return address. If nothing is known of it, the module and the address are its name.
-    pub(super) fn frame_of_call(&mut self, pid: u32, return_address: u64) -> Option<Frame> {
-        let (module, address) = self.module_of(pid, return_address)?;
-        let mut code = self.code_at(module, address.wrapping_sub(1), &[], false);
-        let name = self.module_name(module).unwrap_or_default();
-        let frame = code.innermost.get_or_insert_default();
-        if let Some((file, line)) = code.call {
-            (frame.file, frame.line) = (Some(file), Some(line));
+    /// The frames of a call, by its return address. If nothing is known of it, the module and the address are its name.
+    pub(super) fn frames_of_call(&mut self, pid: u32, return_address: u64) -> Vec<Frame> {
+        let mut frames = self.frames(pid, return_address.wrapping_sub(1));
+        for name in frames.iter_mut().flat_map(|frame| [&mut frame.function, &mut frame.file]).flatten() {
+            *name = self.names.share(name);
         }
-        if frame.file.is_none() {
-            frame.function = Some(self.names.share(&format!("{name}+{:#x}", address.wrapping_sub(1))));
-        }
-        code.innermost
+        frames
     }
 
     /// The location of sites of a process. Its address is one of data: no code is there, and no function.
@@ -116,6 +110,12 @@ impl Locations<'_> {
             location.module_name = self.module_name(module);
         }
         let Some((file, line)) = self.calls.line(&mut self.resolver, module, address) else { return };
+        let is_known = !location.is_in_wrapper && location.source.is_some();
+        if is_known && self.resolver.whose(module, None, Some(&file)).is_around_locks() {
+            // The wrapper was called by a standard library, as an iterator over messages is. Debug information knows
+            // more.
+            return;
+        }
         if location.is_in_wrapper {
             // A function of the wrapper is not where the program is.
             (location.function, location.full_function) = Default::default();

@@ -10,14 +10,13 @@
 //! | `shared_names` | how are names kept once? |
 //! | `wrapper` | where was a wrapper around a lock called, by debug information? |
 //! | `place` | where in the program does a thread stand, by its stack? |
-//! | `c_library` | which functions are those of a C library? |
+//! | `users_line` | which frame of a location is the user's? |
 //! | `calls` | which addresses are callers of wrappers, and which line is that? |
 //! | `guards` | where did a dropped guard come from? |
 //! | `location`, `look_up`, `table` | where is a PC? |
 //! | `operands` | what do the operands of an event say? |
 //! | `when` | when was a mark that has no time? |
 
-mod c_library;
 mod calls;
 mod file_names;
 mod function_name;
@@ -30,12 +29,15 @@ mod operands;
 mod place;
 mod shared_names;
 mod table;
+mod users_line;
 mod when;
 mod wrapper;
 
 pub use file_names::FileNames;
+pub use function_name::without_arguments;
 pub use guards::{Guards, history};
-pub use location::{Location, LocationId};
+pub use location::{Location, LocationId, is_no_function};
 pub use meaning::{MARKS_MAX, Meaning};
 pub use table::{Locations, SourceProof};
+pub use users_line::{Spot, UsersLine};
 pub use when::{Dated, Horizon, Limits, When, dated_history, exited_ns, latest_ns, whens};

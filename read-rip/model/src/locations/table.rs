@@ -8,12 +8,13 @@ use foldhash::HashMap;
 use read_rip_files::Module;
 use read_rip_ring::events::Event;
 use read_rip_ring::{Home, OperandType, OperandWords, Site, Slot, Snapshot, StaticTexts, call_location};
-use read_rip_symbols::Resolver;
+use read_rip_symbols::{Resolver, Whose};
 
 use super::calls::{self, Calls};
 use super::meaning::{Marks, Meaning};
 use super::module_map::ModuleMap;
 use super::shared_names::SharedNames;
+use super::users_line::is_users_line;
 use super::{Location, LocationId};
 
 /// What the source file that was compiled is recognised by.
@@ -46,8 +47,8 @@ pub struct Locations<'a> {
     pub(super) names: SharedNames,
     pub(super) resolver: Resolver,
 }
-/// At most this many calls further out are shown.
-const OUTER_MAX: usize = 2;
+/// At most this many calls further out that words of a stack prove are looked up.
+const OUTER_MAX: usize = 4;
 
 impl<'a> Locations<'a> {
     /// An empty table. `resolver` must have been made for the snapshot's modules.
@@ -128,6 +129,7 @@ impl<'a> Locations<'a> {
         if caller != 0 {
             self.name_caller(&mut location, pid, caller);
         }
+        location.whose = self.whose(&location);
         let id = self.locations.len();
         self.locations.push(location);
         self.by_pc.insert((pid, looked_up, caller), id);
@@ -147,15 +149,38 @@ impl<'a> Locations<'a> {
         if proven.is_empty() {
             return at;
         }
-        let key = (at, proven);
+        self.with_calls(pid, at, proven)
+    }
+
+    /// A location with calls further out, by their return addresses.
+    pub(super) fn with_calls(&mut self, pid: u32, at: LocationId, calls: Vec<u64>) -> LocationId {
+        let key = (at, calls);
         if let Some(&known) = self.by_calls.get(&key) {
             return known;
         }
-        let outer = key.1.iter().filter_map(|&word| self.frame_of_call(pid, word)).collect();
-        self.locations.push(Location { outer, ..self.locations[at].clone() });
+        let has_line = self.locations[at].has_users_line();
+        let (mut outer, mut users_call) = (Vec::new(), None);
+        for &word in &key.1 {
+            let frames = self.frames_of_call(pid, word);
+            if !has_line && users_call.is_none() && frames.iter().any(is_users_line) {
+                users_call = self.module_of(pid, word.wrapping_sub(1));
+            }
+            outer.extend(frames);
+        }
+        self.locations.push(Location { outer, users_call, ..self.locations[at].clone() });
         let id = self.locations.len() - 1;
         self.by_calls.insert(key, id);
         id
+    }
+
+    /// Whose the function of a location is.
+    fn whose(&self, location: &Location) -> Whose {
+        let function = Some(&*location.full_function).filter(|_| !location.has_no_function());
+        let file = location.source.as_ref().map(|(file, _)| &**file);
+        match location.module {
+            Some(module) => self.resolver.whose(module, function, file),
+            None => Whose::of(function, file, &Whose::Unknown),
+        }
     }
 
     /// Whether a word of a stack is the return address of a direct call of the function that `callee` is in.
@@ -225,9 +250,12 @@ impl<'a> Locations<'a> {
     /// How to recognise the source file of a location as the one that was compiled: by its MD5 where debug information
     /// has it, and otherwise by the time at which the module was built, ns since 1970.
     pub fn source_proof(&self, location: &Location) -> Option<SourceProof> {
-        let (file, _) = location.source.as_ref()?;
-        let module = location.module?;
-        if let Some(md5) = self.resolver.source_md5(module, location.address, file) {
+        let (file, _) = location.users_source()?;
+        let (module, address) = match location.users_call {
+            Some(call) => call,
+            None => (location.module?, location.address),
+        };
+        if let Some(md5) = self.resolver.source_md5(module, address, file) {
             return Some(SourceProof::Md5(md5));
         }
         let built_ns = self.snapshot.modules[module].modified_ns;

@@ -2,17 +2,13 @@
 //!
 //! The marks of a wrapper are in its own source, which is inlined into the program's functions. A report that a
 //! thread is in `Mutex::lock` does not help. Neither does one that it is in a header of C++'s standard library,
-//! whose locks call the interposed functions. This file compares functions and files, and knows nothing of locks.
+//! whose locks call the interposed functions. Whose code a frame is, [`Whose`](read_rip_symbols::Whose) says. This file
+//! compares files besides, and knows nothing of locks.
 
 use read_rip_symbols::Frame;
 
-use super::function_name::without_arguments;
-
-/// The crates of wrappers. Their callers are in other crates.
-const WRAPPERS: [&str; 7] = ["librip", "lock_api", "parking_lot", "parking_lot_core", "core", "std", "alloc"];
-
-/// Removes the frames of the wrapper and of the standard library, so that the first frame is that of their caller.
-/// Returns the source of the call.
+/// Removes the frames of wrappers and of standard libraries, so that the first frame is that of their caller. Returns
+/// the source of the call.
 ///
 /// `frames` begin with the innermost one. `wrapper_file` is the source of the wrapper's mark, if there is a mark.
 ///
@@ -23,8 +19,7 @@ pub(super) fn remove_wrapper_frames(
     wrapper_file: Option<&str>,
 ) -> Option<(std::sync::Arc<str>, u32)> {
     let is_removed = |frame: &Frame| {
-        frame.file.as_deref().is_some_and(is_standard_library)
-            || wrapper_file.is_some_and(|file| is_wrapper(frame, file))
+        frame.whose.is_around_locks() || wrapper_file.is_some_and(|file| is_wrapper(frame, file))
     };
     let caller = frames.iter().position(|frame| !is_removed(frame));
     frames.drain(..caller.unwrap_or(frames.len().saturating_sub(1)));
@@ -33,45 +28,9 @@ pub(super) fn remove_wrapper_frames(
     Some((caller.file.clone()?, caller.line?))
 }
 
-/// Whether a function belongs to one of the crates of wrappers.
-pub(super) fn is_of_wrapper_crate(function: &str) -> bool {
-    // A function of C may have the name of a crate.
-    function.contains("::") && WRAPPERS.contains(&crate_of(function))
-}
-
-/// Whether a source file belongs to the standard library of Rust or C++.
-pub(super) fn is_standard_library(file: &str) -> bool {
-    // The directory before this is that of the toolchain if rustc found the library's source, and /rustc/HASH
-    // otherwise.
-    let is_rust =
-        || ["core", "alloc", "std"].iter().any(|name| file.contains(&format!("/library/{name}/src/")));
-    is_rust() || is_cpp_header(file)
-}
-
-/// Whether a file is a header of libstdc++ or libc++: `include/c++/12/mutex`,
-/// `include/x86_64-linux-gnu/c++/12/bits/...`, `include/c++/v1/mutex`.
-fn is_cpp_header(file: &str) -> bool {
-    let Some((before, after)) = file.rsplit_once("/c++/") else { return false };
-    let is_version = after.trim_start_matches('v').starts_with(|digit: char| digit.is_ascii_digit());
-    is_version && before.split('/').any(|directory| directory == "include")
-}
-
-/// Whether a frame belongs to a wrapper or a function that the wrapper calls.
+/// Whether a frame belongs to a wrapper with a mark in this file, or to a function that the wrapper calls.
 fn is_wrapper(frame: &Frame, wrapper_file: &str) -> bool {
-    let Some(function) = &frame.function else {
-        return true;
-    };
-    let function = without_arguments(function);
-    if function.contains("::") {
-        return WRAPPERS.contains(&crate_of(&function));
-    }
-    // Debug information with line tables only has the last name of a function, so the source file decides.
-    let Some(file) = &frame.file else { return false };
-    is_of_crate(file, wrapper_file)
-        || file.split('/').any(|directory| {
-            let (name, version) = directory.split_once('-').unwrap_or_default();
-            WRAPPERS.contains(&name) && version.starts_with(|digit: char| digit.is_ascii_digit())
-        })
+    frame.function.is_none() || frame.file.as_deref().is_some_and(|file| is_of_crate(file, wrapper_file))
 }
 
 /// Whether a file belongs to the wrapper's crate: it is below the directory `src` of the wrapper's own source.
@@ -88,18 +47,10 @@ pub(super) fn is_same_file(whole: &str, end: &str) -> bool {
     whole.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-/// The crate of a function's path. That of `<some::Type as some::Trait>::function` is the crate of the type.
-fn crate_of(function: &str) -> &str {
-    let mut path = function.trim_start_matches(['<', '&', '*', ' ', '(', '[']);
-    for prefix in ["mut ", "const ", "dyn "] {
-        path = path.strip_prefix(prefix).unwrap_or(path);
-    }
-    path.split("::").next().unwrap_or(path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use read_rip_symbols::Whose;
 
     fn frame(function: &str, file: &str, line: u32) -> Frame {
         Frame {
@@ -108,6 +59,7 @@ mod tests {
             line: Some(line),
             column: None,
             is_inlined: true,
+            whose: Whose::of(Some(function), Some(file), &Whose::User),
         }
     }
 
@@ -207,35 +159,5 @@ mod tests {
         // A program in C whose function has the name of a Rust crate.
         let mut frames = vec![frame("core::lock", "core.c", 3), frame("main", "main.c", 9)];
         assert_eq!(remove_wrapper_frames(&mut frames, None), Some(("core.c".into(), 3)));
-    }
-
-    #[test]
-    fn sources_of_the_standard_library_are_recognised_by_their_directories() {
-        for (file, is_its) in [
-            ("/usr/include/c++/12/mutex", true),
-            ("/usr/lib/gcc/x86_64-linux-gnu/12/../../../../include/c++/12/bits/std_mutex.h", true),
-            ("/usr/lib/llvm-19/bin/../include/c++/v1/__mutex/lock_guard.h", true),
-            ("/opt/cross/aarch64-linux-gnu/include/c++/14.2.0/aarch64-linux-gnu/bits/gthr-default.h", true),
-            ("/home/me/c++/include/c++/v1/mutex", true),
-            ("/rustc/abc/library/core/src/result.rs", true),
-            ("/home/me/c++/12/mutex.cc", false),
-            ("/src/include/c++/vector.h", false),
-            ("/usr/include/boost/thread/mutex.hpp", false),
-            ("/home/me/library/core.rs", false),
-        ] {
-            assert_eq!(is_standard_library(file), is_its, "{file}");
-        }
-    }
-
-    #[test]
-    fn the_crate_of_a_method_is_that_of_its_type() {
-        for (function, of) in [
-            ("librip::sync::f", "librip"),
-            ("<&mut server::A as core::fmt::Debug>::fmt", "server"),
-            ("librip_tools::f", "librip_tools"),
-            ("<dyn core::any::Any>::is", "core"),
-        ] {
-            assert_eq!(crate_of(function), of);
-        }
     }
 }

@@ -25,7 +25,7 @@ use super::{
     Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, OwnerInMemory, Ownership, Seen,
     ThreadId, ThreadLocks, Wait,
 };
-use crate::locations::Locations;
+use crate::locations::{LocationId, Locations};
 use crate::threads::ThreadState;
 
 /// Adds what was seen of the processes of a ring to the model of its locks.
@@ -54,6 +54,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         seen,
         blocked_in_tasks: HashSet::default(),
         inside: HashMap::default(),
+        whole: HashMap::default(),
     };
     let places: Vec<_> = seen.stacks.iter().map(|group| locations.place(pid, &group.stack)).collect();
     for (at, task) in seen.target.tasks.iter().enumerate() {
@@ -62,9 +63,14 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         }
         let id = observer.thread(task);
         let standing = &seen.threads[at];
+        // The record knows the caller of a wrapper, in every build. The stack knows who has called that.
+        let recorded = observer.model.threads[id].awaited().and_then(|awaited| awaited.location());
+        let recorded = recorded.map(|recorded| {
+            let whole = locations.on_stack(pid, recorded, seen.stack(at));
+            observer.waits_at(id, recorded, whole);
+            whole
+        });
         let own = &mut observer.model.threads[id];
-        // The record knows the caller of a wrapper, in every build.
-        let recorded = own.awaited().and_then(|awaited| awaited.location());
         own.seen = Some(Seen {
             process,
             index: at,
@@ -76,6 +82,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             worker: standing.worker,
         });
     }
+    observer.waiters_at();
     observer.polled_tasks();
     observer.inside = observer.wrapped_mutexes();
     for (at, task) in seen.target.tasks.iter().enumerate() {
@@ -91,6 +98,13 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
     if pid == model.pid {
         // All of them are in the model now.
         model.unrecorded = Some(0);
+    }
+}
+
+/// Replaces a location, if it is this one, by one that says more.
+fn say_whole(location: &mut LocationId, recorded: LocationId, whole: LocationId) {
+    if *location == recorded {
+        *location = whole;
     }
 }
 
@@ -111,6 +125,8 @@ struct Observer<'a> {
     blocked_in_tasks: HashSet<ThreadId>,
     /// The recorded locks that are wrappers, by the addresses of their mutexes.
     inside: HashMap<u64, LockId>,
+    /// Where threads wait by the record, and the locations that say more.
+    whole: HashMap<ThreadId, (LocationId, LocationId)>,
 }
 
 impl Observer<'_> {
@@ -141,6 +157,31 @@ impl Observer<'_> {
             own.name.clone_from(&task.name);
         }
         id
+    }
+
+    /// A thread that waits at a location by the record is at this one, which says more.
+    fn waits_at(&mut self, thread: ThreadId, recorded: LocationId, whole: LocationId) {
+        if recorded == whole {
+            return;
+        }
+        let own = &mut self.model.threads[thread];
+        let waits = own.wait.iter_mut().chain(own.relock.as_deref_mut()).chain(own.sleep.as_deref_mut());
+        let of_own =
+            waits.map(|wait| &mut wait.location).chain(own.join.as_mut().map(|join| &mut join.location));
+        of_own.chain(own.last.as_mut()).for_each(|location| say_whole(location, recorded, whole));
+        self.whole.insert(thread, (recorded, whole));
+    }
+
+    /// The lists of who waits for a lock say it too.
+    fn waiters_at(&mut self) {
+        for lock in &mut self.model.locks {
+            let blocked = lock.condition_waiters.iter_mut().chain(&mut lock.semaphore_waiters);
+            for wait in lock.waiters.iter_mut().chain(blocked) {
+                if let Some(&(recorded, whole)) = self.whole.get(&wait.thread) {
+                    say_whole(&mut wait.location, recorded, whole);
+                }
+            }
+        }
     }
 
     /// Joins the wait of a thread by the kernel with that of the record.

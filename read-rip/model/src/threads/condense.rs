@@ -19,9 +19,11 @@
 //! locking_function : 19126 threads, 2 locations: ssl.c:210 (19116); ssl.c:220 (10)
 //! ```
 
+use std::borrow::Cow;
+
 use foldhash::HashMap;
 
-use crate::locations::{Location, LocationId, Locations};
+use crate::locations::{LocationId, Locations};
 
 /// A function, and the threads whose last mark is in it.
 #[derive(Debug)]
@@ -50,12 +52,15 @@ pub fn condense(last: &[(u32, LocationId)], locations: &Locations<'_>) -> Vec<Gr
         by_location.entry(location).or_default().push(tid);
     }
     // Functions with one name in different files are different functions.
-    let mut by_function: HashMap<(&str, Option<&str>), Vec<LocationThreads>> = HashMap::default();
+    let mut by_function: HashMap<(Cow<'_, str>, Option<&str>), Vec<LocationThreads>> = HashMap::default();
     for (location, mut tids) in by_location {
         tids.sort_unstable();
-        let Location { function, source, .. } = locations.get(location);
-        let file = source.as_ref().map(|(file, _)| &**file);
-        by_function.entry((function, file)).or_default().push(LocationThreads { location, tids });
+        let location_of = locations.get(location);
+        let file = location_of.users_source().map(|(file, _)| file);
+        by_function
+            .entry((location_of.users_function(), file))
+            .or_default()
+            .push(LocationThreads { location, tids });
     }
     let mut groups: Vec<Group> = by_function
         .into_iter()
@@ -65,7 +70,7 @@ pub fn condense(last: &[(u32, LocationId)], locations: &Locations<'_>) -> Vec<Gr
                 (location.module, location.address)
             });
             Group {
-                function: function.to_owned(),
+                function: function.into_owned(),
                 threads: marks.iter().map(|at| at.tids.len()).sum(),
                 locations: marks,
             }

@@ -47,8 +47,8 @@ impl CaseFinding {
         lines.extend(advice(finding, names).iter().map(|text| format!("next: {text}")));
         let mut locations: Vec<(String, u32)> = Vec::new();
         for &id in &finding.mentions.locations {
-            let Some((file, line)) = &names.locations.get(id).source else { continue };
-            let source = (file.to_string(), *line);
+            let Some((file, line)) = names.locations.get(id).users_source() else { continue };
+            let source = (file.to_owned(), line);
             if !locations.contains(&source) {
                 locations.push(source);
             }

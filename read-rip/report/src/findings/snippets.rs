@@ -39,11 +39,11 @@ pub(super) fn snippets(finding: &Finding, names: &LockNames<'_>, sources: &Sourc
     // Files in the order of their first role.
     let mut files: Vec<FileRoles<'_>> = Vec::new();
     for role in &roles {
-        let Some((file, line)) = &names.locations.get(role.location).source else { continue };
+        let Some((file, line)) = names.locations.get(role.location).users_source() else { continue };
         let Some(text) = sources.0.get(&role.location) else { continue };
-        match files.iter_mut().find(|known| *known.path == **file) {
-            Some(known) => known.lines.push((*line, role)),
-            None => files.push(FileRoles { path: file, text, lines: vec![(*line, role)] }),
+        match files.iter_mut().find(|known| known.path == file) {
+            Some(known) => known.lines.push((line, role)),
+            None => files.push(FileRoles { path: file, text, lines: vec![(line, role)] }),
         }
     }
     let mut out = String::new();

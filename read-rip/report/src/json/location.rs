@@ -4,8 +4,10 @@
 
 use std::borrow::Cow;
 
-use read_rip_model::locations::{Location, LocationId, Locations, MARKS_MAX};
+use read_rip_model::locations::{Location, LocationId, Locations, MARKS_MAX, Spot};
 use read_rip_ring::{Site, SiteKind, Snapshot};
+#[cfg(test)]
+use read_rip_symbols::Whose;
 use serde::Serialize;
 
 use super::values::Address;
@@ -17,9 +19,16 @@ pub(super) struct JsonLocation<'a> {
     /// The number by which evidence refers to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<LocationId>,
-    /// The full name of the innermost function, with type arguments.
+    /// The full name of the innermost function of the user, with type arguments. If none is known to be the user's, the
+    /// innermost function.
     #[serde(skip_serializing_if = "str::is_empty")]
     function: &'a str,
+    /// Whose code that function is.
+    #[cfg_attr(test, schemars(extend("enum" = owners())))]
+    whose: &'static str,
+    /// The package of a library, or the language of a runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    package: Option<&'a str>,
     /// The source file, as its path was given to the compiler.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
@@ -40,8 +49,11 @@ pub(super) struct JsonLocation<'a> {
     /// The path of the module.
     #[serde(skip_serializing_if = "Option::is_none")]
     module: Option<Cow<'a, str>>,
-    /// The functions that the mark was inlined into, innermost first. After them, where a thread waited: the calls
-    /// further out that its stack proves.
+    /// The functions of libraries in which the user's function is, innermost first: the last one is what it has called.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inside: Vec<Caller<'a>>,
+    /// The functions that the function was inlined into, innermost first. After them the calls further out that a
+    /// thread's stack shows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     callers: Vec<Caller<'a>>,
     /// At most eight of the marks that the linker folded into one: any may have been passed.
@@ -79,6 +91,25 @@ struct Caller<'a> {
     /// The line of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
+    /// Whose code it is.
+    #[cfg_attr(test, schemars(extend("enum" = owners())))]
+    whose: &'static str,
+    /// The package of a library, or the language of a runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    package: Option<&'a str>,
+}
+
+impl<'a> Caller<'a> {
+    fn of(spot: Spot<'a>) -> Caller<'a> {
+        let (file, line) = spot.source.unzip();
+        Caller {
+            function: Some(spot.function).filter(|function| !function.is_empty()),
+            file,
+            line,
+            whose: spot.whose.name(),
+            package: spot.whose.package_or_language(),
+        }
+    }
 }
 
 impl JsonLocation<'_> {
@@ -119,6 +150,15 @@ fn mark_kinds() -> Vec<&'static str> {
     (0..=u8::MAX).filter_map(|raw| kind_name(raw.into())).collect()
 }
 
+/// All names of those whose code a function may be.
+#[cfg(test)]
+pub(super) fn owners() -> [&'static str; 5] {
+    let name: std::sync::Arc<str> = "".into();
+    let all =
+        [Whose::User, Whose::Library(name.clone()), Whose::Runtime(name), Whose::System, Whose::Unknown];
+    all.each_ref().map(Whose::name)
+}
+
 /// A location with what its site and its module say.
 pub(super) fn json_location<'a>(
     location: &'a Location,
@@ -128,26 +168,22 @@ pub(super) fn json_location<'a>(
     let label = |site: &'a Site| Some(&*site.label).filter(|label| !label.is_empty());
     let sites = || location.sites.iter().map(|&site| locations.site(site));
     let site = sites().next();
+    let users = location.users_line();
+    let (file, line) = users.at.source.unzip();
     JsonLocation {
         id: None,
-        function: &location.full_function,
-        file: location.source.as_ref().map(|(file, _)| &**file),
-        line: location.source.as_ref().map(|&(_, line)| line),
+        function: users.at.function,
+        whose: users.at.whose.name(),
+        package: users.at.whose.package_or_language(),
+        file,
+        line,
         kind: site.filter(|_| !location.is_ambiguous).and_then(|site| kind_name(site.kind)),
         label: site.and_then(label),
         address: Address(location.address),
         pc: Address(location.pc),
         module: location.module.map(|module| snapshot.modules[module].path.to_string_lossy()),
-        callers: location
-            .callers
-            .iter()
-            .chain(&location.outer)
-            .map(|caller| Caller {
-                function: caller.function.as_deref(),
-                file: caller.file.as_deref(),
-                line: caller.line,
-            })
-            .collect(),
+        inside: location.spots().take(users.index).map(Caller::of).collect(),
+        callers: location.spots().skip(users.index + 1).map(Caller::of).collect(),
         one_of: sites()
             .take(if location.sites.len() > 1 { MARKS_MAX } else { 0 })
             .map(|site| Mark {

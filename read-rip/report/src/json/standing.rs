@@ -78,6 +78,12 @@ struct JsonFrame<'a> {
     /// The line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
+    /// Whose code it is.
+    #[cfg_attr(test, schemars(extend("enum" = super::location::owners())))]
+    whose: &'static str,
+    /// The package of a library, or the language of a runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    package: Option<&'a str>,
     /// It was inlined into the next one.
     inlined: bool,
     /// It was found by a search of the stack, because a register is not known.
@@ -218,6 +224,8 @@ impl<W: Write> Json<W> {
                         function: frame.function.as_deref(),
                         file: frame.file.as_deref(),
                         line: frame.line,
+                        whose: frame.whose.name(),
+                        package: frame.whose.package_or_language(),
                         inlined: frame.is_inlined,
                         inferred: *inferred,
                     })
