@@ -14,5 +14,6 @@ mod joined;
 mod saved;
 mod tasks;
 mod torture;
+mod users_line;
 mod verdicts;
 mod waits;

@@ -14,6 +14,7 @@ mod cycles;
 mod drop_ins;
 mod forks;
 mod hand;
+mod library;
 mod order;
 mod owners;
 mod readers;
@@ -34,6 +35,7 @@ fn main() {
             forks::ALL,
             busy::ALL,
             hand::ALL,
+            library::ALL,
             conditions::ALL,
             waits::ALL,
             unrecorded::ALL,
