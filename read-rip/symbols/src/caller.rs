@@ -50,6 +50,15 @@ impl Relocations {
         Relocations(found)
     }
 
+    /// The word at an address, as it is after the loader has relocated it.
+    pub(super) fn word(&self, image: &Image, address: u64) -> Option<u64> {
+        self.addend(address).or_else(|| {
+            let bytes = image.loaded(address, 8)?;
+            let words: &[U64<Endianness>] = entries(&bytes);
+            Some(words.first()?.get(image.endian))
+        })
+    }
+
     fn addend(&self, address: u64) -> Option<u64> {
         let position = self.0.binary_search_by_key(&address, |&(address, _)| address).ok()?;
         Some(self.0[position].1)

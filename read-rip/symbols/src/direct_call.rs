@@ -1,8 +1,8 @@
 //! Direct calls: which function the instruction before a return address calls, and where a function begins.
 //!
 //! A word of a stack may be a return address, or be left over. It is taken for one only if the instruction before it
-//! calls the function in question. Calls through pointers and through stubs of the linker name no function, so they
-//! prove nothing. Where functions begin, the symbol table says, or the unwind tables, which `strip` keeps.
+//! calls the function in question. A call through a word that the loader fills in, and nobody changes, counts as one.
+//! Calls through other pointers and through stubs of the linker name no function, so they prove nothing. Where functions begin, the symbol table says, or the unwind tables, which `strip` keeps.
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection};
 use object::Endianness;
@@ -23,6 +23,22 @@ pub(super) fn target(image: &Image, return_address: u64) -> Option<u64> {
         }
         _ => None,
     }
+}
+
+/// The word that has the target of the call that returns to a module-relative address: CALL [RIP+disp32]. So a compiler
+/// calls a function that may be in another module, where the linker has filled in one of this module.
+pub(super) fn slot(image: &Image, return_address: u64) -> Option<u64> {
+    if image.machine != EM_X86_64 {
+        return None;
+    }
+    slot_x86_64(&image.loaded(return_address.checked_sub(6)?, 6)?, return_address)
+}
+
+/// The word with the target of CALL [RIP+disp32], by its six bytes.
+fn slot_x86_64(code: &[u8], return_address: u64) -> Option<u64> {
+    let (opcode, distance) = code.split_at_checked(2)?;
+    let distance = i32::from_le_bytes(distance.try_into().ok()?);
+    (opcode == [0xff, 0x15]).then(|| return_address.wrapping_add_signed(distance.into()))
 }
 
 /// The target of CALL rel32, by its five bytes.
@@ -83,6 +99,7 @@ mod tests {
     fn a_direct_call_names_its_target() {
         assert_eq!(target_x86_64(&[0xe8, 0xfb, 0xff, 0xff, 0xff], 0x1005), Some(0x1000));
         assert_eq!(target_x86_64(&[0xe8, 0x10, 0, 0, 0], 0x1005), Some(0x1015));
+        assert_eq!(slot_x86_64(&[0xff, 0x15, 0x10, 0, 0, 0], 0x1006), Some(0x1016));
         // `bl .+8` and `bl .-4`.
         assert_eq!(target_aarch64(0x9400_0002, 0x1004), Some(0x1008));
         assert_eq!(target_aarch64(0x97ff_ffff, 0x1004), Some(0xffc));
@@ -92,6 +109,8 @@ mod tests {
     fn a_jump_or_a_call_through_a_pointer_names_none() {
         assert_eq!(target_x86_64(&[0xe9, 0x10, 0, 0, 0], 0x1005), None);
         assert_eq!(target_x86_64(&[0x90, 0x90, 0x90, 0xff, 0xd0], 0x1005), None);
+        // `call *0x20(%rax)`, whose target is in memory of the program.
+        assert_eq!(slot_x86_64(&[0x90, 0x90, 0x90, 0xff, 0x50, 0x20], 0x1006), None);
         // `b .+8` and `blr x0`.
         assert_eq!(target_aarch64(0x1400_0002, 0x1004), None);
         assert_eq!(target_aarch64(0xd63f_0000, 0x1004), None);

@@ -108,9 +108,14 @@ impl Loaded {
         self.unwinds.get_or_insert_with(|| Unwinds::read(own)).begin(address)
     }
 
-    /// The target of the direct call that returns to an address.
-    pub(super) fn call_target(&self, return_address: u64) -> Option<u64> {
-        direct_call::target(self.files.own.as_ref()?, return_address)
+    /// The target of the direct call that returns to an address, or of one through a word that only the loader fills in.
+    pub(super) fn call_target(&mut self, return_address: u64) -> Option<u64> {
+        let own = self.files.own.as_ref()?;
+        if let Some(target) = direct_call::target(own, return_address) {
+            return Some(target);
+        }
+        let slot = direct_call::slot(own, return_address)?;
+        self.relocations.get_or_insert_with(|| Relocations::read(own)).word(own, slot)
     }
 
     pub(super) fn has_debug_info(&self) -> bool {
