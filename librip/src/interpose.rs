@@ -11,7 +11,6 @@ pub use crate::sys::symbols::Symbols;
 ///
 /// Those of [`init`](crate::init) that are known before the ring is made.
 pub fn start_at_first_mark() -> Result<(), crate::InitError> {
-    crate::lock::stack::prepare();
     crate::runtime::start(crate::Builder::new(), crate::runtime::When::AtFirstMark)
 }
 

@@ -33,6 +33,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use std::path::PathBuf;
 
 use crate::arch::{self, ModuleState, Settings, ThreadBlock};
+use crate::lock::stack;
 use crate::process::exit::RingFile;
 use crate::process::instance::{self, ANCHOR_ABI, Anchor};
 use crate::process::loader::{self, Detail, FoundModule};
@@ -132,6 +133,7 @@ pub(crate) fn start(wish: Builder, when: When) -> Result<(), InitError> {
 fn start_alone(wish: Builder, when: When) -> Result<(), InitError> {
     sys::prepare();
     sys::note_pid();
+    stack::prepare();
     if !sys::has_memory() {
         return Err(InitError::OutOfMemory);
     }
@@ -252,6 +254,7 @@ fn open(plan: &Plan, when: When) {
     // This library has marks or an anchor, so `loader::keep_new` has pinned it.
     if let Some(own) = MODULES.iter().find(|module| is_here(module)) {
         image::note(&own.data);
+        image::note_code(&own.code);
     }
     instance::set_is_owner();
     adopt(&ANCHOR);
@@ -375,6 +378,7 @@ fn pin_here() -> bool {
     let is_pinned = own.pin();
     if is_pinned {
         image::note(&own.data);
+        image::note_code(&own.code);
     }
     is_pinned
 }

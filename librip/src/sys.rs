@@ -153,7 +153,6 @@ pub(crate) fn is_privileged() -> bool {
 }
 
 /// An address near the end of the process's first stack; 0 if the kernel does not say.
-#[cfg(feature = "interpose")]
 pub(crate) fn address_on_first_stack() -> u64 {
     // SAFETY: it reads a value that the kernel passes to each program.
     unsafe { libc::getauxval(libc::AT_EXECFN) }

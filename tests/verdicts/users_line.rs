@@ -44,6 +44,22 @@ fn a_wait_in_a_library_is_at_the_line_of_the_user_also_in_a_copy() {
     assert!(locks.contains(&format!("waits at {}", users_place())), "{locks}");
 }
 
+#[test]
+fn the_record_has_the_line_of_the_user_after_a_kill() {
+    let mut victim = start("cycle-through-a-library");
+    victim.kill();
+    let remains = victim.wait();
+    let ring = remains.ring_path();
+    let said = printed(&["check", "--no-source"], &ring);
+    assert!(said.contains("dead") && said.contains(&format!("at {}, held by", users_place())), "{said}");
+    // The lines of threads and the view have it too.
+    let line = format!("library.rs:{}", line_of("SHELF.put"));
+    let threads = printed(&["-t"], &ring);
+    assert!(threads.contains(&format!("{line}(waits)")), "{threads}");
+    let view = printed(&[], &ring);
+    assert!(view.contains("scenario::library::stock : 1 thread") && view.contains(&line), "{view}");
+}
+
 /// The id of a thread, by its line.
 fn victim_thread(lines: &str, name: &str) -> String {
     let line = lines.lines().find_map(|line| line.strip_prefix(&format!("{name}[")));

@@ -206,10 +206,10 @@ pub const OPERAND_CONDITION: u8 = 6;
 pub const OPERAND_CALLER: u8 = 7;
 /// [`Site::operand_types`]: the address of the location of a wrapper's caller, in one word: see [`call`](crate::call).
 pub const OPERAND_LOCATION: u8 = 8;
-/// [`Site::operand_types`]: a word that stood on the thread's stack above the return address of [`OPERAND_CALLER`] and
-/// points into code, in one word; 0 if there is none. It may be the return address of a function further out. It may as
-/// well be a pointer to a function, or be left over from an earlier call. Several operands of this type have the order
-/// of the stack, the innermost first.
+/// [`Site::operand_types`]: a word that stood on the thread's stack and points into code, in one word; 0 if there is
+/// none. It stood above the return address of [`OPERAND_CALLER`], or in or above the frame of the mark. It may be the
+/// return address of a function further out. It may as well be a pointer to a function, or be left over from an earlier
+/// call. Several operands of this type have the order of the stack, the innermost first.
 pub const OPERAND_STACK: u8 = 9;
 /// [`Site::operand_types`]: the shape of an [event with values](crate::event), in one word. It says how many words
 /// before it belong to the event.

@@ -261,7 +261,6 @@ pub(crate) fn cursor() -> *mut u64 {
 }
 
 /// Returns the calling thread's pointer to its own data. The C library puts that data above the stacks that it makes.
-#[cfg(feature = "interpose")]
 pub(crate) fn thread_pointer() -> u64 {
     let pointer;
     // SAFETY: reads the register that the ABI keeps the thread pointer in.

@@ -314,7 +314,6 @@ pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
 }
 
 /// Returns the calling thread's pointer to its own data. The C library puts that data above the stacks that it makes.
-#[cfg(feature = "interpose")]
 pub(crate) fn thread_pointer() -> u64 {
     let pointer;
     // SAFETY: reads the thread pointer, which the ABI keeps at fs:0. It writes nothing.

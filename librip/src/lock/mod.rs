@@ -17,7 +17,6 @@ pub(crate) mod protocol;
 pub mod raw;
 pub(crate) mod record;
 pub(crate) mod site;
-#[cfg(feature = "interpose")]
 pub(crate) mod stack;
 pub mod sync;
 pub(crate) mod table;

@@ -406,7 +406,6 @@ impl<O: Origin> CondWait<O> {
     }
 
     /// The same wait, whose end comes from another origin.
-    #[cfg(feature = "interpose")]
     pub(crate) fn with_origin<P: Origin>(self, origin: P) -> CondWait<P> {
         let CondWait { entry, lock, condition, .. } = self;
         CondWait { origin, entry, lock, condition }

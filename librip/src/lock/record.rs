@@ -72,10 +72,10 @@ pub(crate) fn lock<S: Sites, G, H>(
                 return mapped(result, map);
             }
             let waiting = Waiting(acquisition.begin_wait(
-                sites.origin(),
+                sites.waiter(),
                 lock,
                 S::Origin::entry_flags(S::FLAGS),
-                sites.wait(),
+                sites.wait_of_thread(),
             ));
             let result = wait();
             waiting.into_acquisition().acquired_after_wait();
@@ -90,7 +90,7 @@ pub(crate) fn begin_once<S: Sites>(sites: S, lock: u64, is_running: bool) -> Acq
     if !is_running {
         return acquisition;
     }
-    acquisition.begin_wait(sites.origin(), lock, S::Origin::entry_flags(S::FLAGS), sites.wait())
+    acquisition.begin_wait(sites.waiter(), lock, S::Origin::entry_flags(S::FLAGS), sites.wait_of_thread())
 }
 
 /// Maps the guard, whether the lock is poisoned or not.
@@ -155,7 +155,7 @@ pub(crate) fn lock_in_time<S: Sites, G>(
         return Some(guard);
     }
     let flags = S::Origin::entry_flags(S::FLAGS);
-    let waiting = Waiting(acquisition.begin_wait(sites.origin(), lock, flags, sites.wait()));
+    let waiting = Waiting(acquisition.begin_wait(sites.waiter(), lock, flags, sites.wait_of_thread()));
     let guard = wait();
     let acquisition = waiting.into_acquisition();
     if guard.is_some() {
@@ -211,7 +211,8 @@ pub(crate) fn drop_guard<G>(lock: u64, guard: G, pc: u64, pc_timed: u64) {
 /// Waits on a condition variable. `wait` releases the lock meanwhile.
 #[inline(always)]
 pub(crate) fn wait<S: Sites, T>(sites: S, lock: u64, condition: u64, wait: impl FnOnce() -> T) -> T {
-    let waiting = CondWait::begin(sites.origin(), lock, condition, sites.condition_wait());
+    let waiting = CondWait::begin(sites.waiter(), lock, condition, sites.condition_wait());
+    let waiting = waiting.with_origin(sites.origin());
     let result = wait();
     waiting.end(true, sites.condition_woken());
     result
@@ -234,7 +235,7 @@ pub(crate) fn block<S: Sites, T>(
     wait: impl FnOnce() -> T,
     has_it: impl FnOnce(&T) -> bool,
 ) -> T {
-    let blocked = Blocked::begin(sites.origin(), object, S::FLAGS, sites.wait());
+    let blocked = Blocked::begin(sites.waiter(), object, S::FLAGS, sites.wait_of_thread());
     end_block(sites, object, Blocking(blocked), wait, has_it)
 }
 
@@ -246,7 +247,8 @@ pub(crate) fn block_in_round<S: Sites, T>(
     threads: usize,
     wait: impl FnOnce() -> T,
 ) -> T {
-    let blocked = Blocked::begin(sites.origin(), object, S::FLAGS, sites.wait()).in_round(threads as u64);
+    let blocked =
+        Blocked::begin(sites.waiter(), object, S::FLAGS, sites.wait_of_thread()).in_round(threads as u64);
     end_block(sites, object, Blocking(blocked), wait, |_| true)
 }
 

@@ -144,9 +144,15 @@ pub(crate) trait Sites: Copy {
     const FLAGS: Flags;
     /// What the events say of the caller.
     type Origin: Origin;
+    /// What the events of waits say of the caller and of its callers.
+    type Waiter: Origin;
     fn origin(self) -> Self::Origin;
+    fn waiter(self) -> Self::Waiter;
     fn acquire_begin_timed(self) -> u64;
+    /// Of a future, whose stack is that of whoever polls it.
     fn wait(self) -> u64;
+    /// Of a thread: the events are those of a [`waiter`](Sites::waiter), as those of a condition's wait are.
+    fn wait_of_thread(self) -> u64;
     fn try_failed(self) -> u64;
     fn acquired(self) -> u64;
     fn acquired_timed(self) -> u64;
@@ -170,21 +176,31 @@ macro_rules! define_sites {
         impl<const FLAGS: $crate::lock::site::Flags> $crate::lock::site::Sites for $name<FLAGS> {
             const FLAGS: $crate::lock::site::Flags = FLAGS;
             type Origin = $crate::lock::caller::At<FLAGS>;
+            type Waiter = $crate::lock::stack::WaitingAt<FLAGS>;
 
             #[inline(always)]
             fn origin(self) -> Self::Origin {
                 $crate::lock::caller::At(self.0)
             }
 
+            #[inline(always)]
+            fn waiter(self) -> Self::Waiter {
+                $crate::lock::stack::WaitingAt::here(self.origin())
+            }
+
             $crate::lock::site::define_sites! {
                 sites
                 acquire_begin_timed: KIND_LOCK_ACQUIRE_BEGIN [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK];
                 wait: KIND_LOCK_WAIT [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK];
+                wait_of_thread:
+                    KIND_LOCK_WAIT [OPERAND_TIME, OPERAND_LOCATION, OPERAND_STACK, OPERAND_STACK, OPERAND_STACK,
+                        OPERAND_STACK, OPERAND_LOCK];
                 try_failed: KIND_LOCK_TRY_FAILED [OPERAND_LOCATION, OPERAND_LOCK];
                 acquired: KIND_LOCK_ACQUIRED [OPERAND_LOCATION, OPERAND_LOCK];
                 acquired_timed: KIND_LOCK_ACQUIRED [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK];
                 condition_wait:
-                    KIND_CONDITION_WAIT [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK, OPERAND_CONDITION];
+                    KIND_CONDITION_WAIT [OPERAND_TIME, OPERAND_LOCATION, OPERAND_STACK, OPERAND_STACK,
+                        OPERAND_STACK, OPERAND_STACK, OPERAND_LOCK, OPERAND_CONDITION];
                 condition_woken:
                     KIND_CONDITION_WOKEN [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK, OPERAND_CONDITION];
                 condition_signalled: KIND_CONDITION_SIGNALLED [OPERAND_LOCATION, OPERAND_CONDITION];

@@ -31,7 +31,9 @@ pub(crate) struct FoundModule {
     pub(crate) states: Vec<u64>,
     /// The segments that can be read, as start and end.
     readable: Vec<(u64, u64)>,
-    /// Those of them that are not code.
+    /// Those of them that are code.
+    pub(crate) code: Vec<(u64, u64)>,
+    /// The others.
     pub(crate) data: Vec<(u64, u64)>,
 }
 
@@ -352,6 +354,11 @@ impl Listed<'_> {
                 ..LoadedModule::default()
             },
             readable: readable.clone().map(|(begin, end, _)| (begin, end)).collect(),
+            code: readable
+                .clone()
+                .filter(|&(.., flags)| flags & libc::PF_X != 0)
+                .map(|(begin, end, _)| (begin, end))
+                .collect(),
             data: readable
                 .filter(|&(.., flags)| flags & libc::PF_X == 0)
                 .map(|(begin, end, _)| (begin, end))

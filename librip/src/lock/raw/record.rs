@@ -97,7 +97,7 @@ pub(super) fn upgrade<S: Sites, G, U, E>(
         }
         Err(guard) => guard,
     };
-    let upgrading = Upgrading::begin(sites.origin(), lock, S::FLAGS, sites.wait());
+    let upgrading = Upgrading::begin(sites.waiter(), lock, S::FLAGS, sites.wait_of_thread());
     let result = wait(guard);
     upgrading.end(result.is_ok());
     result

@@ -117,7 +117,7 @@ impl Locations<'_> {
             }
         }
         calls.truncate(useful);
-        if calls.is_empty() { id } else { self.with_calls(pid, id, calls) }
+        if calls.is_empty() { id } else { self.with_calls(pid, id, calls, true) }
     }
 
     /// Whose the object is that a frame is in.

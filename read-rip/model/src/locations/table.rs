@@ -8,13 +8,14 @@ use foldhash::HashMap;
 use read_rip_files::Module;
 use read_rip_ring::events::Event;
 use read_rip_ring::{Home, OperandType, OperandWords, Site, Slot, Snapshot, StaticTexts, call_location};
-use read_rip_symbols::{Resolver, Whose};
+use read_rip_symbols::{Frame, Resolver, Whose};
 
 use super::calls::{self, Calls};
 use super::meaning::{Marks, Meaning};
 use super::module_map::ModuleMap;
 use super::shared_names::SharedNames;
 use super::users_line::is_users_line;
+use super::wrapper::is_same_file;
 use super::{Location, LocationId};
 
 /// What the source file that was compiled is recognised by.
@@ -92,11 +93,17 @@ impl<'a> Locations<'a> {
             Some(caller) => {
                 let at = self.find_call(slot.pid, caller);
                 let stack = self.stack(slot, event);
-                self.called_from(slot.pid, at, caller, &stack)
+                self.called_from(slot.pid, at, caller.wrapping_sub(1), &stack, false)
             }
             None => {
                 let caller = self.operand(slot, event, OperandType::Location).unwrap_or(0);
-                self.find_at(slot.pid, event.pc, event.pc, caller)
+                let at = self.find_at(slot.pid, event.pc, event.pc, caller);
+                if self.locations[at].tells_users_line() {
+                    return at;
+                }
+                // The mark is in the function that the wrapper was inlined into.
+                let stack = self.stack(slot, event);
+                self.called_from(slot.pid, at, event.pc, &stack, true)
             }
         }
     }
@@ -136,9 +143,16 @@ impl<'a> Locations<'a> {
         id
     }
 
-    /// The location of a call, with the calls further out that the words of a stack prove.
-    fn called_from(&mut self, pid: u32, at: LocationId, caller: u64, stack: &[u64]) -> LocationId {
-        let mut callee = caller.wrapping_sub(1);
+    /// A location, with the calls further out that the words of a stack prove. `callee` is an address in the function of
+    /// which callers are wanted: in that of a mark, or the call that an interposer recorded.
+    fn called_from(
+        &mut self,
+        pid: u32,
+        at: LocationId,
+        mut callee: u64,
+        stack: &[u64],
+        is_of_wrapper: bool,
+    ) -> LocationId {
         let mut proven = Vec::new();
         for &word in stack {
             if proven.len() < OUTER_MAX && self.is_call_of(pid, word, callee) {
@@ -149,11 +163,18 @@ impl<'a> Locations<'a> {
         if proven.is_empty() {
             return at;
         }
-        self.with_calls(pid, at, proven)
+        self.with_calls(pid, at, proven, is_of_wrapper)
     }
 
-    /// A location with calls further out, by their return addresses.
-    pub(super) fn with_calls(&mut self, pid: u32, at: LocationId, calls: Vec<u64>) -> LocationId {
+    /// A location with calls further out, by their return addresses. `is_own_among`: whether the location's own line may
+    /// be among them.
+    pub(super) fn with_calls(
+        &mut self,
+        pid: u32,
+        at: LocationId,
+        calls: Vec<u64>,
+        is_own_among: bool,
+    ) -> LocationId {
         let key = (at, calls);
         if let Some(&known) = self.by_calls.get(&key) {
             return known;
@@ -166,6 +187,17 @@ impl<'a> Locations<'a> {
                 users_call = self.module_of(pid, word.wrapping_sub(1));
             }
             outer.extend(frames);
+        }
+        let own = &self.locations[at];
+        // The location is the line of a call, which one of these is, if a wrapper was not inlined there.
+        let is_own = |frame: &Frame| {
+            own.source.as_ref().is_some_and(|(file, line)| {
+                let is_file = |whole: &str| is_same_file(whole, file) || is_same_file(file, whole);
+                frame.line == Some(*line) && frame.file.as_deref().is_some_and(is_file)
+            })
+        };
+        if let Some(own) = outer.iter().position(is_own).filter(|_| is_own_among) {
+            outer.drain(..=own);
         }
         self.locations.push(Location { outer, users_call, ..self.locations[at].clone() });
         let id = self.locations.len() - 1;

@@ -155,7 +155,11 @@ impl Location {
             rest = &rest[if own.is_inlined { end } else { 0 }..];
         }
         let calls = rest.split_inclusive(|frame| !frame.is_inlined);
+        // Who has called the function that has called a library says little, unless that is a lock of the user's own.
+        let at = self.spots().nth(index);
+        let is_told = index <= self.callers.len() || at.is_some_and(|at| at.is_named_like_a_lock());
         let calls = calls.filter_map(|call| call.iter().find(is_users)).take(CALLERS_MAX);
+        let calls = calls.filter(|_| is_told);
         (inlined.map(Spot::of), calls.map(Spot::of).collect())
     }
 }

@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use foldhash::HashMap;
 use read_rip_ring::events;
 use read_rip_ring::{
-    Header, HeldLock, HeldState, Incident, LockType, SequenceBits, SiteKind, Slot, Snapshot, Words,
+    Header, HeldLock, HeldState, Incident, LockType, OperandType, SequenceBits, SiteKind, Slot, Snapshot,
+    Words, call_location,
 };
 
 use super::between::Before;
@@ -292,12 +293,14 @@ struct LastWait {
     site: u64,
     /// The return address of the call, if an interposer recorded it.
     call: u64,
+    /// The location of the call, if a wrapper recorded it.
+    place: Option<u64>,
     location: LocationId,
 }
 
 impl LastWait {
     fn of(slot: &Slot, marks: &mut Marks<'_, '_>) -> Option<LastWait> {
-        if !slot.held.iter().any(|held| is_wait(held.state) && held.call.is_none()) {
+        if !slot.held.iter().any(|held| is_wait(held.state)) {
             return None;
         }
         let event = events::last_event(slot, |pc| {
@@ -307,14 +310,22 @@ impl LastWait {
         let lock = marks.locations.lock_of(slot, &event)?;
         let id = marks.find(slot.pid, event.pc);
         let location = marks.of_event(slot, &event, id).location;
-        let call = marks.locations.get(location).pc;
-        Some(LastWait { lock, site: event.pc, call, location })
+        let known = marks.locations.get(location);
+        let (call, has_callers) = (known.pc, !known.outer.is_empty());
+        // An entry knows the location as well, if there are no callers.
+        let place = marks.locations.operand(slot, &event, OperandType::Location).filter(|_| has_callers);
+        Some(LastWait { lock, site: event.pc, call, place, location })
     }
 
     /// Whether it is the wait of this entry.
     fn is_of(&self, held: &HeldLock) -> bool {
-        let place = if held.is_caller { self.call } else { self.site };
-        is_wait(held.state) && held.call.is_none() && (held.lock, held.pc) == (self.lock, place)
+        let place = match held.call {
+            Some(_) => self.place,
+            None if held.is_caller => Some(self.call),
+            None => Some(self.site),
+        };
+        let pc = if held.call.is_some() { call_location(held.pc) } else { held.pc };
+        is_wait(held.state) && (held.lock, Some(pc)) == (self.lock, place)
     }
 }
 

@@ -129,12 +129,13 @@ L6:
     call _ZN6librip4lock6record11tried_again
     cmp dword ptr [rsp], 2
     jne L14
+    mov rdx, rsp
 L15:
-    lea rcx, [rip + L15]
+    lea r8, [rip + L15]
     lea rax, [rip + .Lanon._.2]
     mov rdi, r14
     mov rsi, r12
-    mov rdx, rbx
+    mov rcx, rbx
     call _ZN6librip4lock8protocol11Acquisition10begin_wait
     mov r14, rax
     mov r15, rdx
