@@ -213,8 +213,13 @@ fn code_words(begin: u64, end: u64, but: u64) -> [u64; WORDS] {
 fn callers(from: StackPointer, pc: u64) -> [u64; WORDS] {
     let begin = from.0.next_multiple_of(WORD_BYTES);
     let (mut words, mut found) = ([0; WORDS], 0);
+    let code = image::code_range();
     for at in (begin..readable_until(begin)).step_by(WORD_BYTES as usize) {
         let word = read(at);
+        // Most words are no addresses of code.
+        if !code.contains(&word) {
+            continue;
+        }
         let Some(target) = call_target(word) else { continue };
         let mut callees = [pc].into_iter().chain(words);
         let is_a_little_before = |callee: u64| target <= callee && callee - target < FUNCTION_MAX_BYTES;

@@ -17,8 +17,8 @@ struct Segment {
     end: AtomicU64,
 }
 
-/// Those of code.
-static CODE: [Segment; 2] = [const { Segment { begin: AtomicU64::new(0), end: AtomicU64::new(0) } }; 2];
+/// That of code: linkers make one.
+static CODE: [Segment; 1] = [const { Segment { begin: AtomicU64::new(0), end: AtomicU64::new(0) } }; 1];
 
 static SEGMENTS: [Segment; SEGMENTS_MAX] =
     [const { Segment { begin: AtomicU64::new(0), end: AtomicU64::new(0) } }; SEGMENTS_MAX];
@@ -37,12 +37,20 @@ fn fill(to: &[Segment], segments: &[(u64, u64)]) {
     }
 }
 
-/// Notes the readable segments of this module's code, as [`note`] does those of its data.
+/// Notes the first readable segment of this module's code, as [`note`] does those of its data.
 pub(crate) fn note_code(segments: &[(u64, u64)]) {
     fill(&CODE, segments);
 }
 
-/// Reads bytes of this module's code; `None` unless all of them are in one segment.
+/// Where this module's code is; empty if that is not noted.
+pub(crate) fn code_range() -> core::ops::Range<u64> {
+    let [code] = &CODE;
+    // ORDERING: acquire, pairs with the release in `fill`.
+    let end = code.end.load(Acquire);
+    code.begin.load(Relaxed)..end
+}
+
+/// Reads bytes of this module's code; `None` unless all of them are there.
 pub(crate) fn code<const LEN: usize>(address: u64) -> Option<[u8; LEN]> {
     is_in(&CODE, address, LEN as u64).then(|| {
         let mut bytes = [0; LEN];
