@@ -81,7 +81,7 @@ impl LocationTexts {
     pub fn of(&self, location: &Location) -> String {
         match self.line(location) {
             None => match &location.module_name {
-                Some(module) => format!("{}+{:#x}", printable(module), location.address),
+                Some(module) => format!("{}+{:#x}", printable(module), self.address(location)),
                 None => format!("{:#x}", location.address),
             },
             Some(line)
@@ -91,6 +91,12 @@ impl LocationTexts {
             }
             Some(line) => line,
         }
+    }
+
+    /// The address of the line, or of the user's function if that is in the same module.
+    fn address(&self, location: &Location) -> u64 {
+        let users_call = location.users_call.filter(|_| !self.is_verbose);
+        users_call.filter(|&(module, _)| Some(module) == location.module).map_or(location.address, |of| of.1)
     }
 
     /// Like `of`, but with an address only where no source is known, or with `-v`: for text that distinguishes
@@ -332,9 +338,6 @@ impl<'a> LockNames<'a> {
         let is_nameless = is_users && function.is_empty() || !is_users && location.has_no_function();
         if is_nameless && (users.at.source.is_some() || location.module_name.is_some()) {
             return format!("{called}{line}{caller}");
-        }
-        if is_users && users.at.source.is_none() {
-            return format!("{called}{}{caller}", printable(&without_arguments(function)));
         }
         format!("{called}{} {line}{caller}", printable(&without_arguments(function)))
     }

@@ -25,6 +25,8 @@ pub struct Answers {
     function_begins: HashMap<At, Option<u64>>,
     /// By module.
     debug_info: HashMap<usize, bool>,
+    /// By module.
+    packages: HashMap<usize, Arc<[String]>>,
 }
 
 impl Answers {
@@ -83,6 +85,11 @@ impl Answers {
         kept(&mut self.function_begins, at, keeps, find)
     }
 
+    /// As [`Answers::frames`], for a module. They are looked for once.
+    pub(super) fn packages(&mut self, module: usize, find: impl FnOnce() -> Vec<String>) -> Arc<[String]> {
+        kept(&mut self.packages, module, true, || find().into())
+    }
+
     /// As [`Answers::frames`], for a module.
     pub(super) fn has_debug_info(&mut self, module: usize, keeps: bool, find: impl FnOnce() -> bool) -> bool {
         kept(&mut self.debug_info, module, keeps, find)
@@ -117,6 +124,8 @@ pub struct SavedAnswers {
     #[serde(default)]
     function_begins: Vec<(At, Option<u64>)>,
     debug_info: Vec<(usize, bool)>,
+    #[serde(default)]
+    packages: Vec<(usize, Vec<String>)>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -147,6 +156,7 @@ impl From<&Answers> for SavedAnswers {
             call_targets: answers.call_targets.iter().map(|(&at, &found)| (at, found)).collect(),
             function_begins: answers.function_begins.iter().map(|(&at, &found)| (at, found)).collect(),
             debug_info: answers.debug_info.iter().map(|(&module, &has)| (module, has)).collect(),
+            packages: answers.packages.iter().map(|(&module, of)| (module, of.to_vec())).collect(),
         };
         // So that equal rings make equal files.
         saved.frames.sort_by_key(|&(at, _)| at);
@@ -156,6 +166,7 @@ impl From<&Answers> for SavedAnswers {
         saved.call_targets.sort_unstable();
         saved.function_begins.sort_unstable();
         saved.debug_info.sort_unstable();
+        saved.packages.sort_unstable();
         saved
     }
 }
@@ -181,6 +192,7 @@ impl From<SavedAnswers> for Answers {
             call_targets: saved.call_targets.into_iter().collect(),
             function_begins: saved.function_begins.into_iter().collect(),
             debug_info: saved.debug_info.into_iter().collect(),
+            packages: saved.packages.into_iter().map(|(module, of)| (module, of.into())).collect(),
         }
     }
 }

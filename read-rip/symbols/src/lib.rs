@@ -12,7 +12,7 @@
 //! | `compressed`, `elf` | what are the file's sections? |
 //! | `locate` | which file is the recorded one, and which is its debug file? |
 //! | `frame`, `debug_sections`, `split`, `dwarf` | which frames has the address? |
-//! | `whose`, `c_library` | whose code is it: the user's, or a library's? |
+//! | `whose`, `c_library`, `packages` | whose code is it: the user's, or a library's? |
 //! | `bounds` | can the debug information be read safely? |
 //! | `line_budget` | do the line tables take too much memory or time? |
 //! | `demangle`, `symbol_table` | which function or static covers the address, and what is its name in the source? |
@@ -42,6 +42,7 @@ mod loaded;
 mod locate;
 
 mod opened;
+mod packages;
 mod path;
 mod problem;
 mod resolver;

@@ -13,6 +13,7 @@ use super::dwarf::Dwarf;
 use super::frame::Frame;
 use super::line_budget::LineBudget;
 use super::locate::{Files, Options, Search};
+use super::packages;
 use super::problem::Problem;
 use super::split::Split;
 use super::symbol_table::SymbolTable;
@@ -125,6 +126,11 @@ impl Loaded {
     /// The MD5 of a source file, if the debug information of the code at an address has it.
     pub(super) fn md5(&self, address: u64, file: &str) -> Option<[u8; 16]> {
         self.dwarf.as_ref()?.md5(address, file)
+    }
+
+    /// The crates of packages that the module has paths of.
+    pub(super) fn packages(&self) -> Vec<String> {
+        self.files.own.as_ref().map(packages::of).unwrap_or_default()
     }
 
     /// Whether a symbol is in this module of Rust. Only a symbol table that was needed for an answer is looked at.

@@ -93,8 +93,15 @@ impl Resolver {
     }
 
     /// Whose code a function of a module is, by its name and by its source file.
-    pub fn whose(&self, module: usize, function: Option<&str>, file: Option<&str>) -> Whose {
-        Whose::of(function, file, &self.object(module))
+    pub fn whose(&mut self, module: usize, function: Option<&str>, file: Option<&str>) -> Whose {
+        let whose = Whose::of(function, file, &self.object(module));
+        match (function, file) {
+            (Some(function), None) => whose.or_of_package(function, || {
+                let find = || self.files.load(module).map(|loaded| loaded.packages()).unwrap_or_default();
+                self.answers.packages(module, find)
+            }),
+            _ => whose,
+        }
     }
 
     /// Whose a module is.

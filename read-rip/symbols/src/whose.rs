@@ -8,7 +8,8 @@
 //! 1. All code of a system library, or of a language's library, is that of the object.
 //! 2. The source file is in a place where package managers and compilers put files: Cargo's registry and its checkouts
 //!    of git, a vendored directory, the source of a standard library, the headers of a system.
-//! 3. There is no absolute path of a source file: the crate, or the name of a function of the C library.
+//! 3. There is no absolute path of a source file: the crate, or the name of a function of the C library. Which crates are
+//!    packages of a registry, the program's constants tell (`packages`).
 //! 4. The program's own code is the user's. In doubt, code is not known to be a library's: it is shown as the user's.
 
 use std::path::Path;
@@ -145,6 +146,18 @@ impl Whose {
             (_, Some(_)) => object.clone(),
             (Some(function), None) => of_symbol(function).unwrap_or_else(|| object.clone()),
             (None, None) => Whose::Unknown,
+        }
+    }
+
+    /// Whose a function is without a source file, if packages with these crates are known to be in the program.
+    pub(super) fn or_of_package(self, function: &str, crates: impl FnOnce() -> Arc<[String]>) -> Whose {
+        if self != Whose::User || !function.contains("::") {
+            return self;
+        }
+        let name = crate_of(function);
+        match crates().binary_search_by(|known| known.as_str().cmp(name)) {
+            Ok(_) => Whose::Library(name.into()),
+            Err(_) => self,
         }
     }
 
@@ -329,7 +342,7 @@ fn of_crate(function: &str) -> Option<Whose> {
 }
 
 /// The crate of a function's path. That of `<some::Type as some::Trait>::function` is the crate of the type.
-fn crate_of(function: &str) -> &str {
+pub(super) fn crate_of(function: &str) -> &str {
     let mut path = function.trim_start_matches(['<', '&', '*', ' ', '(', '[']);
     for prefix in ["mut ", "const ", "dyn "] {
         path = path.strip_prefix(prefix).unwrap_or(path);
@@ -343,7 +356,7 @@ fn has_version(name: &str) -> bool {
 }
 
 /// `dashmap` of `dashmap-6.1.0`.
-fn without_version(name: &str) -> &str {
+pub(super) fn without_version(name: &str) -> &str {
     let is_version = |version: &str| {
         let numbers = version.split(['-', '+']).next().unwrap_or_default();
         let mut parts = numbers.split('.');
@@ -477,6 +490,16 @@ mod tests {
         let own = "<std::sync::Mutex<T> as bank::Locks>::lock_both";
         assert_eq!(of(own, Some("/src/bank/src/lib.rs")), Whose::User, "the path says more");
         assert_eq!(Whose::of(None, None, &Whose::User), Whose::Unknown);
+    }
+
+    #[test]
+    fn a_crate_is_a_librarys_if_the_program_has_its_path() {
+        let crates = || ["dashmap".to_owned()].into();
+        let of = |function| Whose::User.or_of_package(function, crates);
+        assert_eq!(of("<dashmap::DashMap<K, V> as dashmap::t::Map>::_insert"), library("dashmap"));
+        assert_eq!(of("bank::transfer"), Whose::User);
+        assert_eq!(of("dashmap"), Whose::User);
+        assert_eq!(Whose::System.or_of_package("dashmap::f", crates), Whose::System);
     }
 
     #[test]

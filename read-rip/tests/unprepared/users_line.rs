@@ -111,3 +111,43 @@ fn json_has_the_line_of_the_user_and_says_whose_each_frame_is() {
     assert_eq!((whose("serve"), whose("main"), whose("wait_for_turn")), ("user", "user", "library"));
     assert!(frames.iter().any(|frame| frame["whose"] == "system"), "{frames:#?}");
 }
+
+/// A package of a registry, with a lock and with an index that may be out of bounds.
+const PACKAGE: &str = "
+use std::sync::{Mutex, MutexGuard};
+#[inline(never)]
+pub fn take(boxes: &Mutex<Vec<u32>>, at: usize) -> u32 { enter(boxes)[at] }
+#[inline(never)]
+fn enter(boxes: &Mutex<Vec<u32>>) -> MutexGuard<'_, Vec<u32>> { boxes.lock().unwrap() }
+";
+
+/// A thread that waits in the package, and the main thread, which waits for it and has the lock.
+const PROGRAM: &str = "
+use std::sync::Mutex;
+static BOXES: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+#[inline(never)]
+fn serve(at: usize) -> u32 { pool::take(&BOXES, at) + 1 }
+fn main() {
+    let boxes = BOXES.lock().unwrap();
+    let waits = std::thread::spawn(|| serve(std::env::args().count()));
+    waits.join().unwrap();
+    drop(boxes);
+}
+";
+
+#[test]
+fn without_debug_information_the_programs_constants_tell_its_packages() {
+    let fixture = Fixture::new("app.rs", PROGRAM);
+    let package = fixture.path("registry/src/index.crates.io-1949cf8c6b5b557f/pool-1.2.0/src");
+    fs::create_dir_all(&package).unwrap();
+    let source = package.join("lib.rs");
+    fs::write(&source, PACKAGE).unwrap();
+    let rustc = "rustc --edition 2024 -O -C debuginfo=0";
+    fixture.run(&format!("{rustc} --crate-type rlib --crate-name pool {} -o libpool.rlib", source.display()));
+    fixture.run(&format!("{rustc} --extern pool=libpool.rlib app.rs -o app"));
+    let stuck = Stuck::start(&fixture.path("app"), &[], 2);
+    contains(&stuck.read(&["-t"]).stdout, &["pool::take, called from app::serve app+0x"]);
+    let folded = stuck.read(&["stacks"]).stdout;
+    contains(&folded, &["pool::take, ", " app::serve\n"]);
+    assert!(!folded.contains("pool::enter"), "{folded}");
+}

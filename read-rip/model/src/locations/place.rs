@@ -7,7 +7,7 @@
 use read_rip_evidence::stacks::{Frame, Stack};
 use read_rip_symbols::{self as symbols, Whose};
 
-use super::users_line::{is_named_like_a_lock, is_users_line};
+use super::users_line::{is_named_like_a_lock, is_users_function, is_users_line};
 use super::wrapper::is_same_file;
 use super::{LocationId, Locations};
 
@@ -98,7 +98,8 @@ impl Locations<'_> {
         }
         // How many of the user's calls are still looked for.
         let mut missing = if location.has_users_line() { CALLERS_MAX } else { 1 + CALLERS_MAX };
-        let (mut calls, mut useful) = (Vec::new(), 0);
+        let is_of_user = location.whose.may_be_users();
+        let (mut calls, mut useful, mut named) = (Vec::new(), 0, 0);
         for &frame in further.iter().take(DEPTH).filter(|frame| frame.is_return_address) {
             calls.push(frame.pc);
             // Nothing is looked up in system libraries.
@@ -107,6 +108,9 @@ impl Locations<'_> {
             }
             let frames = self.frames_of_call(pid, frame.pc);
             let mut of_user = frames.iter().filter(|frame| is_users_line(frame));
+            if named == 0 && frames.iter().any(is_users_function) {
+                named = calls.len();
+            }
             let Some(first) = of_user.next() else { continue };
             useful = calls.len();
             let is_first = missing > CALLERS_MAX;
@@ -116,7 +120,8 @@ impl Locations<'_> {
                 break;
             }
         }
-        calls.truncate(useful);
+        // Without debug information, a function of the user says where it is.
+        calls.truncate(if useful == 0 && !is_of_user { named } else { useful });
         if calls.is_empty() { id } else { self.with_calls(pid, id, calls, true) }
     }
 

@@ -14,7 +14,7 @@ use super::calls::{self, Calls};
 use super::meaning::{Marks, Meaning};
 use super::module_map::ModuleMap;
 use super::shared_names::SharedNames;
-use super::users_line::is_users_line;
+use super::users_line::{is_users_function, is_users_line};
 use super::wrapper::is_same_file;
 use super::{Location, LocationId};
 
@@ -180,15 +180,19 @@ impl<'a> Locations<'a> {
             return known;
         }
         let has_line = self.locations[at].has_users_line();
-        let (mut outer, mut users_call) = (Vec::new(), None);
+        let (mut outer, mut users_call, mut named) = (Vec::new(), None, None);
         for &word in &key.1 {
             let frames = self.frames_of_call(pid, word);
             if !has_line && users_call.is_none() && frames.iter().any(is_users_line) {
                 users_call = self.module_of(pid, word.wrapping_sub(1));
             }
+            if named.is_none() && frames.iter().any(is_users_function) {
+                named = self.module_of(pid, word.wrapping_sub(1));
+            }
             outer.extend(frames);
         }
         let own = &self.locations[at];
+        let users_call = users_call.or(named.filter(|_| !own.whose.may_be_users()));
         // The location is the line of a call, which one of these is, if a wrapper was not inlined there.
         let is_own = |frame: &Frame| {
             own.source.as_ref().is_some_and(|(file, line)| {
@@ -206,7 +210,7 @@ impl<'a> Locations<'a> {
     }
 
     /// Whose the function of a location is.
-    fn whose(&self, location: &Location) -> Whose {
+    fn whose(&mut self, location: &Location) -> Whose {
         let function = Some(&*location.full_function).filter(|_| !location.has_no_function());
         let file = location.source.as_ref().map(|(file, _)| &**file);
         match location.module {

@@ -77,6 +77,11 @@ pub(super) fn is_users_line(frame: &Frame) -> bool {
     Spot::of(frame).is_line_of_user()
 }
 
+/// Whether a frame is the user's and has a name.
+pub(super) fn is_users_function(frame: &Frame) -> bool {
+    Spot::of(frame).is_function_of_user()
+}
+
 /// Whether a function of the user is named like one of a lock: who has called it says more.
 pub(super) fn is_named_like_a_lock(frame: &Frame) -> bool {
     Spot::of(frame).is_named_like_a_lock()
