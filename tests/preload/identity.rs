@@ -1,11 +1,11 @@
 //! One process has one answer: whoever asks by its pid, by that of a forked child, by its ring or for all rings gets
 //! the same.
 
-use librip_test_kit::tool::tool;
 use std::path::Path;
 use std::process::Command;
 
 use librip_test_kit::reader;
+use librip_test_kit::tool::tool;
 use serde_json::Value;
 
 use crate::{compile, plan, preload};
@@ -69,4 +69,19 @@ fn a_forked_child_its_parent_and_their_ring_have_one_answer() {
         assert_eq!(found(&[name]), answer, "{name}");
     }
     assert!(Path::new("/proc").join(&child).exists());
+}
+
+#[test]
+fn what_the_kernel_says_of_a_forked_child_is_told_by_its_ring() {
+    let mut victim = plan(&compile("evidence", &[]), &["forked keeper"], &[preload()]).start();
+    victim.until("ready");
+    let ring = victim.ring_path();
+    for name in [&*victim.pid().to_string(), ring.to_str().unwrap()] {
+        let (said, status) = read_rip(&["check", "--threshold", "100ms", name]);
+        assert_eq!(status, Some(1), "{said}");
+        assert!(
+            said.contains(", which keeper[") && said.contains("waiting for the child process "),
+            "{said}"
+        );
+    }
 }

@@ -241,8 +241,8 @@ impl Reading {
         Ok(reading)
     }
 
-    /// The processes that record in the ring and live on this machine: the one that made it, and forked children. Of
-    /// many children, the first ones.
+    /// The processes that record in the ring and live on this machine: the one that made it, and forked
+    /// children, but not more than are inspected.
     pub fn living_processes(&self) -> Vec<u32> {
         let header = self.snapshot.header.as_ref().filter(|_| self.asks_kernel && !self.is_copy());
         let children = header.map_or_else(Vec::new, |header| children_in(header, &self.snapshot.slots));

@@ -49,8 +49,8 @@ impl From<Reading> for Readings {
 }
 
 impl Readings {
-    /// Reads a subject: a living process twice, with `options.window` in between. Of a ring, all processes that share it
-    /// are read, whichever was asked for: what is judged is the ring, so all who ask get one answer.
+    /// Reads a subject: a living process twice, with `options.window` in between. All processes that share a ring are
+    /// read, whichever was asked for: what is judged is the ring, so all who ask get one answer.
     ///
     /// # Errors
     ///

@@ -134,8 +134,8 @@ fn steady_wait<'v>(view: &'v View<'v>, thread: ThreadId) -> Option<&'v Wait> {
     view.wait(thread).filter(|wait| wait.is_steady || view.now.window_ns.is_none())
 }
 
-/// For each lock with waiters, the holder that is followed: the one that the lock's memory names. Of several readers,
-/// one that waits itself, or else one that recorded nothing.
+/// For each lock with waiters, the holder that is followed: the one that the lock's memory names. If several
+/// readers hold it: one that waits itself, or else one that recorded nothing.
 fn chosen_holders(view: &View<'_>) -> Vec<Option<ThreadId>> {
     let rank = |hold: &&Hold| {
         let thread = &view.now.threads[hold.thread];
