@@ -102,7 +102,7 @@ const WITH_VERDICTS: &[&str] = &["read-rip", "read-rip check", "report"];
 fn threads_wait_for_all_that_can_be_awaited() {
     let answers = of_ring(&rings::threads());
     say_who_waits(&answers, &["ndjson", "parquet", "firefox", "report"], |_| true);
-    say_verdict(&answers, "potential deadlock: 2 threads wait for one another", WITH_VERDICTS);
+    say_verdict(&answers, "suspected deadlock: 2 threads wait for one another", WITH_VERDICTS);
     for (who, lock) in [("thread 10", "accounts"), ("thread 11", "books"), ("thread 18", "table")] {
         let by = answers.said_by(&Key::Holds { who: who.to_owned(), lock: lock.to_owned() });
         for output in

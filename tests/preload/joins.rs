@@ -28,7 +28,7 @@ fn is_proven(story: &str, join_in: &str) {
             &format!(" at {join_in} joins.c:"),
             " waits for ledger (0x",
             "acquired at closes",
-            "next: hold no lock that a thread needs while waiting for the end of that thread",
+            "hold no lock that a thread needs while waiting for the end of that thread",
         ] {
             assert!(found.contains(part), "{story}: {part}: {found}");
         }
