@@ -158,7 +158,7 @@ fn a_deadlock_with_a_lock_of_an_unchanged_dependency_is_proven_with_the_lines_in
     let findings = findings_of_the_stuck(&programs.join("librip-example-patched"));
     assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
     for expected in [
-        r"waits for lock of registry\.rs:\d+ \(0x\w+\) at registry\.rs:\d+, held shared by .* at registry\.rs:\d+\n",
+        r"waits for lock of prometheus registry\.rs:\d+ \(0x\w+\) at prometheus registry\.rs:\d+, held shared by .* at prometheus registry\.rs:\d+\n",
         r"waits for librip_example_patched::SESSIONS \(0x\w+\) at main\.rs:\d+, held by .* at main\.rs:\d+\n",
     ] {
         assert!(Regex::new(expected).unwrap().is_match(&findings), "{expected}: {findings}");

@@ -251,8 +251,17 @@ impl Judge<'_, '_> {
         let hold = group.hold(view);
         let keeps = hold.is_some_and(|hold| self.is_kept(hold));
         let holder = hold.map(|hold| &view.now.threads[hold.thread]);
-        let is_silent = keeps && holder.is_some_and(|holder| holder.advanced.is_none_or(|words| words == 0));
-        let limit_ns = if is_silent { view.threshold_ns / SILENT_PART } else { view.threshold_ns };
+        let silence_ns = view.threshold_ns / SILENT_PART;
+        // Nothing records whether it released the lock since it fell asleep last.
+        let has_run_lately = |holder: &ThreadLocks| {
+            let seen = holder.seen.filter(|seen| holder.slot.is_none() && seen.is_still == Some(true));
+            seen.and_then(|seen| seen.asleep_ns).is_some_and(|asleep_ns| asleep_ns < silence_ns)
+        };
+        let is_silent = keeps
+            && holder.is_some_and(|holder| {
+                holder.advanced.is_none_or(|words| words == 0) && !has_run_lately(holder)
+            });
+        let limit_ns = if is_silent { silence_ns } else { view.threshold_ns };
         let still_ns = self.still_since_ns();
         let length = view.length(still_ns, limit_ns);
         let is_crowd = keeps && self.is_crowd(hold, still_ns);

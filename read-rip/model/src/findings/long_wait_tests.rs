@@ -296,6 +296,21 @@ fn a_holder_that_gets_no_processor_is_reported_however_short_the_wait() {
 }
 
 #[test]
+fn a_holder_without_a_record_that_ran_lately_may_have_released_the_lock_meanwhile() {
+    let holder_asleep = |asleep_ns| {
+        let mut scene = seen(pile(Scene::new(), 1, 2 * SECOND), Doing::WaitsOutside);
+        let holder = &mut scene.model.threads[0];
+        (holder.slot, holder.advanced) = (None, None);
+        let seen = holder.seen.as_mut().unwrap();
+        (seen.is_still, seen.asleep_ns) = (Some(true), asleep_ns);
+        scene
+    };
+    kinds(&holder_asleep(Some(SECOND - 1)), &[]);
+    kinds(&holder_asleep(Some(SECOND)), &[Kind::LongWait]);
+    kinds(&holder_asleep(None), &[Kind::LongWait]);
+}
+
+#[test]
 fn what_the_holder_does_by_the_kernel_decides_the_advice() {
     let cases = [
         (Doing::WaitsOutside, Advice::WaitUnlocked),
