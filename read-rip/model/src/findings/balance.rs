@@ -14,7 +14,7 @@ use super::runtimes::executor;
 use super::task_balance::TaskBalance;
 use super::{Asleep, Finding, HoldFact, Kind, View};
 use crate::locations::LocationId;
-use crate::locks::{Awaited, Doing, HoldState, LockId, StepKind, ThreadLocks};
+use crate::locks::{Awaited, Doing, Hold, HoldState, LockId, StepKind, ThreadLocks};
 use crate::threads::ThreadState;
 
 named! {
@@ -78,7 +78,8 @@ pub struct HeldAtEnd {
 }
 
 impl HeldAtEnd {
-    /// The lock for which most threads waited, of those that are in no idle pool.
+    /// The lock for which most threads waited, of those that are in no idle pool. What looks like an idle pool is one if
+    /// the thread whose turn it is waits for what is recorded, such as a message.
     fn of(view: &View<'_>, pools: &[IdlePool]) -> Option<HeldAtEnd> {
         if !view.now.is_final || !view.now.is_end_unknown {
             return None;
@@ -98,7 +99,10 @@ impl HeldAtEnd {
                 for_ns: view.ago_ns(view.first_wait_ns(lock)),
             })
         };
-        let is_of_pool = |lock: &LockId| pools.iter().any(|pool| pool.lock == *lock);
+        let waits = |hold: &Hold| view.now.threads[hold.thread].sleep.is_some();
+        let is_of_pool = |lock: &LockId| {
+            pools.iter().any(|pool| pool.lock == *lock) && view.now.locks[*lock].holders.iter().any(waits)
+        };
         let locks = (0..view.now.locks.len()).filter(|lock| !is_of_pool(lock));
         locks.filter_map(held).max_by_key(|held| held.waiting)
     }
