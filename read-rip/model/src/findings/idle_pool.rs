@@ -20,6 +20,7 @@
 //!   it, that function may be one that acquires the lock for others. But it is none if it also releases the lock: then
 //!   the holder has left it on another way, which does not.
 //! * The threads have the same name, apart from digits: they have the same task.
+//! * No task that has ended acquired the lock at that place: the workers of a pool do not end after their turn.
 //!
 //! # Blind spots
 //!
@@ -60,11 +61,14 @@ fn judge(view: &View<'_>, groups: &[Group]) -> Vec<bool> {
     }
     let of_location: Vec<Option<usize>> =
         view.locations.iter().map(|location| by_place.get(&place_of(location)).copied()).collect();
-    for step in view.now.threads.iter().flat_map(|thread| &thread.steps) {
-        let Some(lock) = step.lock.filter(|_| acquires(&step)) else { continue };
-        let (of_lock, of_place) = (by_lock.get(&lock).copied(), of_location[step.location]);
-        if of_lock != of_place {
-            [of_lock, of_place].into_iter().flatten().for_each(|at| candidates[at] = None);
+    for thread in &view.now.threads {
+        let is_ended_task = thread.task.is_some() && thread.state == ThreadState::Exited;
+        for step in &thread.steps {
+            let Some(lock) = step.lock.filter(|_| acquires(&step)) else { continue };
+            let (of_lock, of_place) = (by_lock.get(&lock).copied(), of_location[step.location]);
+            if of_lock != of_place || is_ended_task {
+                [of_lock, of_place].into_iter().flatten().for_each(|at| candidates[at] = None);
+            }
         }
     }
     candidates.iter().map(Option::is_some).collect()
@@ -289,6 +293,20 @@ mod tests {
         scene.step(0, StepKind::ConditionWait, inner);
         scene.waits_on_condition(0, inner);
         assert_eq!(count(&scene), 1);
+    }
+
+    #[test]
+    fn tasks_that_have_ended_after_their_turn_were_no_workers_of_a_pool() {
+        let with_ended = |is_task: bool| {
+            let mut scene = pool();
+            let turn = scene.model.threads[0].holds[0].location.unwrap();
+            let ended = if is_task { scene.task("worker 9") } else { scene.thread("worker 9") };
+            scene.step(ended, StepKind::AcquireBegin, 0).location = turn;
+            scene.model.threads[ended].state = ThreadState::Exited;
+            scene
+        };
+        assert_eq!(count(&with_ended(false)), 1, "a pool may become smaller");
+        assert_eq!(count(&with_ended(true)), 0);
     }
 
     #[test]
