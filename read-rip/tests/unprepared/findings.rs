@@ -209,6 +209,32 @@ fn locks_of_rust_are_named_and_their_holders_are_not_known() {
     assert!(found.iter().all(|finding| finding["confidence"] == "suspected"), "{found:#?}");
 }
 
+/// The stack says it, so the C library needs symbols of its static functions, as its debug package has.
+#[test]
+fn a_handler_that_allocates_while_its_thread_does_is_a_proven_deadlock() {
+    let program = compile("handler.c", "handler", "cc", &["-g", "-O1", "-pthread"]).expect("a C compiler");
+    // It is interrupted in malloc, or in free: then nobody knows whether it had the lock.
+    for _ in 0..20 {
+        let stuck = Stuck::start(&program, &[], 1);
+        let stacks = stuck.read(&["stacks", "-v"]).sound().stdout;
+        if !stacks.contains("__lll_lock_wait_private") {
+            eprintln!("SKIPPED a handler that allocates: the C library has no debug information here");
+            return;
+        }
+        let outer = stacks.split_once("reports handler.c").map(|(_, outer)| outer);
+        if outer.is_some_and(|outer| outer.contains("_int_malloc ")) {
+            let found = stuck.read(&["check"]).stdout;
+            contains(&found, &["proven deadlock: handler[", " waits for a lock that it holds itself"]);
+            contains(
+                &found,
+                &[" at reports handler.c:15, held by itself", "call nothing in a signal handler"],
+            );
+            return;
+        }
+    }
+    panic!("the signal never interrupted malloc");
+}
+
 #[test]
 fn a_stuck_python_program_has_whole_stacks_and_no_proof() {
     if !is_installed("python3") {

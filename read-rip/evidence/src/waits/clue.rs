@@ -7,7 +7,7 @@
 //!
 //! Frames without a name are passed over: a stripped C library has names for its exported functions only.
 
-use super::construct::{Construct, Primitive};
+use super::construct::{Construct, Primitive, Role};
 use super::names::{self, Meaning};
 
 /// What the stack of a thread says about its wait.
@@ -17,6 +17,8 @@ use super::names::{self, Meaning};
 pub struct Clue {
     pub(super) primitive: Option<Primitive>,
     pub(super) construct: Option<Construct>,
+    /// Whether the thread waits for the allocator, and was interrupted by a signal while it had the allocator's lock.
+    pub(super) has_allocator: bool,
 }
 
 /// How many functions are looked at. Constructs have fewer.
@@ -28,11 +30,12 @@ impl Clue {
     /// Demangled names and those of the linker's table are understood, with and without versions and arguments.
     pub fn of(frames: &[&str]) -> Clue {
         let mut clue = Clue::default();
-        for frame in frames.iter().take(DEPTH).filter(|frame| !frame.is_empty()) {
+        let mut frames = frames.iter().filter(|frame| !frame.is_empty());
+        for frame in frames.by_ref().take(DEPTH) {
             match names::meaning(frame, clue.construct.map(|construct| construct.role)) {
                 Some(Meaning::Glue) => {}
                 Some(Meaning::Object(primitive, construct)) if clue.primitive.is_none() => {
-                    clue = Clue { primitive: Some(primitive), construct: Some(construct) };
+                    clue = Clue { primitive: Some(primitive), construct: Some(construct), ..clue };
                 }
                 // What is further out says more, unless it is another function of the same object.
                 Some(Meaning::Purpose(construct)) if clue.primitive.is_some() => {
@@ -43,6 +46,9 @@ impl Clue {
                 Some(Meaning::Purpose(..)) | None => break,
             }
         }
+        // The walk has stopped at a function of the user. What allocates calls none, unless a signal interrupts it.
+        let is_allocator = clue.construct.is_some_and(|construct| construct.role == Role::Allocator);
+        clue.has_allocator = is_allocator && frames.any(|frame| names::has_allocators_lock(frame));
         clue
     }
 }

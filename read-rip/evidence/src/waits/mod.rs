@@ -126,7 +126,13 @@ impl<'a> Waits<'a> {
             Some(primitive) => {
                 let is_mutex = primitive == Primitive::Mutex;
                 let refused = || refused(&case, task.registers.filter(|_| is_mutex)?.sp);
-                self.named(&case, primitive).or_else(refused).map(|found| wait(found, Basis::Stack))
+                let own = |found: Found| match found.owner {
+                    Owner::Unknown(UnknownOwner::NotStored) if clue.has_allocator => {
+                        Found { owner: Owner::Tid(task.own_tid), ..found }
+                    }
+                    _ => found,
+                };
+                self.named(&case, primitive).or_else(refused).map(|found| wait(own(found), Basis::Stack))
             }
             None => self.unnamed(&case).map(|found| wait(found, Basis::Bytes)),
         };

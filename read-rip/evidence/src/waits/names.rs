@@ -34,6 +34,13 @@ pub(super) fn meaning(name: &str, inside: Option<Role>) -> Option<Meaning> {
     GLUE.iter().any(|pattern| matches(pattern)).then_some(Meaning::Glue)
 }
 
+/// Whether a thread in this function of glibc has the lock of the arena from which it allocates, if the process has
+/// several threads. Freeing functions do not count: they have it for a part of the time.
+pub(super) fn has_allocators_lock(name: &str) -> bool {
+    const LOCKED: &[&str] = &["int_malloc", "int_realloc", "int_memalign", "sysmalloc", "malloc_consolidate"];
+    LOCKED.contains(&&*plain(name))
+}
+
 /// Removes what compilers and linkers add to a function's name: versions, parts, brackets, leading underscores.
 pub(super) fn plain(name: &str) -> String {
     let name = name.split('@').next().unwrap_or_default();

@@ -293,6 +293,20 @@ fn a_streams_owner_is_found_through_its_thread_structure() {
 }
 
 #[test]
+fn a_handler_that_allocates_waits_for_the_lock_that_its_thread_has() {
+    let owner = |frames: &[&str]| glibc(&[2, 0, 0, 0], 0, PRIVATE_WAIT, 2, frames).owner;
+    let interrupted = |by: &'static str, function| {
+        owner(&["__lll_lock_wait_private", "__GI___libc_malloc", by, "", function, "malloc", "main"])
+    };
+    assert_eq!(interrupted("on_alarm", "_int_malloc"), Owner::Tid(TIDS[0]));
+    let unknown = Owner::Unknown(UnknownOwner::NotStored);
+    assert_eq!(interrupted("on_alarm", "_int_free"), unknown, "it has the lock for a part of the time");
+    assert_eq!(interrupted("on_alarm", "work"), unknown);
+    // Without a function of the user in between, it is one call.
+    assert_eq!(owner(&["__lll_lock_wait_private", "_int_malloc", "malloc", "main"]), unknown);
+}
+
+#[test]
 fn a_normal_mutex_of_musl_is_known_by_its_zeros_alone_and_has_no_owner() {
     let sound = [0, 0x8000_0010, 3, 0, 0, 0, 0, 0, 0, 0];
     let wait = |words: &[u32], operation| musl(words, 4, operation, 0x8000_0010, &[]);

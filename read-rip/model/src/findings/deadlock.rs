@@ -334,6 +334,7 @@ impl WaitsFor<'_> {
         let has_join = edges.iter().any(|edge| matches!(edge, WaitEdge::Join { .. }));
         let lock_type = |edge: &LockEdge| self.view.now.locks[edge.wait.lock].nature.lock_type;
         let is_refused = of_locks().any(|edge| self.view.now.locks[edge.wait.lock].nature.is_refused);
+        let is_of_library = of_locks().any(|edge| self.view.now.locks[edge.wait.lock].nature.is_of_library);
         let has_once = of_locks().any(|edge| lock_type(edge) == LockType::Once);
         let has_worker = edges.iter().any(|edge| matches!(edge, WaitEdge::Worker { .. }));
         let is_futurelock = self.is_futurelock(&edges);
@@ -354,6 +355,7 @@ impl WaitsFor<'_> {
             _ if has_once => Advice::NoWaitsInOnce,
             _ if has_join => Advice::NoLocksInJoin,
             _ if of_locks().any(|edge| edge.wait.is_relock) => Advice::NoLocksInWait,
+            1 if is_of_library => Advice::NoAllocationInHandler,
             1 if !is_refused => Advice::ReleaseBeforeCall,
             _ => Advice::OneOrder,
         };

@@ -132,6 +132,9 @@ worded! {
              for which the initialiser waits while its thread needs the initialisation",
         ReleaseBeforeCall = "release-before-call":
             "release the lock before the call that acquires it again, or pass the guard to that call",
+        NoAllocationInHandler = "no-allocation-in-handler":
+            "call nothing in a signal handler that allocates, as malloc, free and printf do (signal-safety(7)): set a \
+             flag or write to a pipe there, and do the work elsewhere",
         EndTheProcess = "end-the-process": "only ending the process frees these threads",
         CheckExits = "check-exits":
             "check every exit of the function that acquired it: a return, a caught panic, a forgotten guard",

@@ -143,6 +143,8 @@ pub struct Nature {
     /// Whether the lock is, or may be, in memory that processes share. Its holder may be a process that is not in
     /// the ring.
     pub is_process_shared: bool,
+    /// Whether the C library has the lock for itself, to protect its allocator or a stream.
+    pub is_of_library: bool,
 }
 /// Who can release a lock, from the least certain to the most certain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -392,7 +392,7 @@ fn nature(wait: &read_rip_evidence::waits::FutexWait) -> Option<Nature> {
         WaitKind::Once => of(LockType::Once, Ownership::Enforced),
         WaitKind::PiFutex => of(LockType::Mutex, Ownership::Enforced),
         WaitKind::Refused => Nature { is_refused: true, ..of(LockType::Mutex, Ownership::Enforced) },
-        WaitKind::LibraryLock => of(LockType::Mutex, Ownership::ByRule),
+        WaitKind::LibraryLock => Nature { is_of_library: true, ..of(LockType::Mutex, Ownership::ByRule) },
         WaitKind::Opaque if is_lock(wait) => of(LockType::Unknown, Ownership::Anyone),
         _ => return None,
     })
