@@ -13,7 +13,7 @@ use read_rip_evidence::process::{Liveness, RunControl, children_in, ready_thread
 use read_rip_evidence::stacks::{self, Unwinder};
 use read_rip_evidence::standing::{Load, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{Hidden, Sleep};
-use read_rip_evidence::waits::WaitKind;
+use read_rip_evidence::waits::{Owner, WaitKind};
 use read_rip_files::Module;
 use read_rip_model::findings::{ManagedRuntime, Outcome};
 use read_rip_model::locations::Locations;
@@ -99,26 +99,19 @@ impl Inspection {
     /// Reads it again, and compares; a third time, if that may change what is known: see [`Options::settles`]. `None` if
     /// it does not answer any more.
     pub fn end(self) -> Option<Standings> {
-        Inspection::end_all(vec![self]).pop()
+        let second = self.again()?;
+        match unsettled(&second.seen).filter(|_| second.settles) {
+            Some(rest) => {
+                std::thread::sleep(rest);
+                Some(second.again()?.seen)
+            }
+            None => Some(second.seen),
+        }
     }
 
-    /// The same of several: those that answer. All wait for their third reading at once.
+    /// Reads processes of a ring again, and compares: those that answer. The record says since when threads wait, so
+    /// there is no third reading.
     pub fn end_all(inspections: Vec<Inspection>) -> Vec<Standings> {
-        let second: Vec<Inspection> = inspections.into_iter().filter_map(Inspection::again).collect();
-        let rest = |of: &Inspection| unsettled(&of.seen).filter(|_| of.settles);
-        let Some(longest) = second.iter().filter_map(rest).max() else {
-            return second.into_iter().map(|second| second.seen).collect();
-        };
-        std::thread::sleep(longest);
-        let third = |second: Inspection| match rest(&second) {
-            Some(_) => second.again(),
-            None => Some(second),
-        };
-        second.into_iter().filter_map(third).map(|last| last.seen).collect()
-    }
-
-    /// Reads processes again, and compares: those that answer. There is no third reading.
-    fn again_all(inspections: Vec<Inspection>) -> Vec<Standings> {
         inspections.into_iter().filter_map(Inspection::again).map(|second| second.seen).collect()
     }
 
@@ -153,12 +146,22 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
         seen.threads[at].wait.as_ref().is_some_and(|wait| matches!(wait.kind, WaitKind::Condition { .. }))
     };
     let waits_for_lock = |at: usize| doing(seen, at) == Doing::WaitsForLock && !is_condition(at);
-    let counts = |at: usize| waits_for_lock(at) || doing(seen, at) == Doing::WaitsOutside;
+    let waiting: HashSet<u32> = (0..seen.threads.len())
+        .filter(|&at| waits_for_lock(at))
+        .map(|at| seen.target.tasks[at].own_tid)
+        .collect();
+    // Its owner is not about to release the lock: it waits for one itself.
+    let waits_for_waiter = |at: usize| match seen.threads[at].wait.as_ref().map(|wait| wait.owner) {
+        Some(Owner::Tid(owner)) => waiting.contains(&owner),
+        _ => false,
+    };
+    let may_end = |at: usize| waits_for_lock(at) && !waits_for_waiter(at);
+    let counts = |at: usize| may_end(at) || doing(seen, at) == Doing::WaitsOutside;
     let asleep = |is_wanted: &dyn Fn(usize) -> bool| {
         let threads = (0..seen.threads.len()).filter(|&at| is_wanted(at));
         threads.filter_map(|at| seen.threads[at].asleep_ns).min().map(Duration::from_nanos)
     };
-    asleep(&waits_for_lock).filter(|&asleep| asleep < SETTLED)?;
+    asleep(&may_end).filter(|&asleep| asleep < SETTLED)?;
     Some(SETTLED.saturating_sub(asleep(&counts)?) + MARGIN)
 }
 
@@ -236,7 +239,7 @@ impl Reading {
         // A program that ends well removes its ring.
         let Ok(mut reading) = Reading::of(subject, options) else { return Ok(reading) };
         if !reading.living_processes().is_empty() {
-            Inspection::again_all(inspections).into_iter().for_each(|seen| reading.add_seen(seen));
+            Inspection::end_all(inspections).into_iter().for_each(|seen| reading.add_seen(seen));
         }
         Ok(reading)
     }
