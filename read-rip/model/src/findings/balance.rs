@@ -14,7 +14,7 @@ use super::runtimes::executor;
 use super::task_balance::TaskBalance;
 use super::{Asleep, Finding, HoldFact, Kind, View};
 use crate::locations::LocationId;
-use crate::locks::{Awaited, Doing, Hold, HoldState, LockId, StepKind, ThreadLocks};
+use crate::locks::{Awaited, Doing, Hold, HoldState, LockId, Seen, StepKind, ThreadLocks};
 use crate::threads::ThreadState;
 
 named! {
@@ -177,6 +177,12 @@ impl Balance {
         let waits = |thread: &ThreadLocks| {
             thread.is_blocked() || thread.seen.is_some_and(|seen| waits_inside(&seen.doing))
         };
+        // In a busy process all may wait for a moment.
+        let stands = |thread: &ThreadLocks| {
+            let moves = |seen: Seen| seen.is_still == Some(false);
+            model.is_final
+                || thread.advanced.is_none_or(|words| words == 0) && !thread.seen.is_some_and(moves)
+        };
         let is_unknown = doing.keys().all(|&what| what == Doing::Unknown);
         // A worker without a task waits for the network, or for a time.
         let is_idle = |what: &Doing| matches!(what, Doing::WaitsOutside | Doing::Unknown);
@@ -188,7 +194,7 @@ impl Balance {
             false => counted().next().is_some() || doing.is_empty(),
         };
         let all_wait = present().next().is_some()
-            && present().all(waits)
+            && present().all(|thread| waits(thread) && stands(thread))
             && !present().any(|thread| thread.seen.is_some_and(|seen| seen.doing == Doing::WaitsOutside))
             && !is_pool
             && !ends_by_itself
@@ -322,6 +328,13 @@ mod tests {
         scene.model.unrecorded = None;
         scene.model.threads[1].sleep.as_mut().unwrap().is_timed = true;
         assert_eq!(balance(&scene).outcome, Outcome::NothingFound, "one wakes by itself");
+        let mut busy = Scene::new();
+        let lock = busy.lock("LOCK");
+        let threads = [busy.thread("one"), busy.thread("other")];
+        threads.iter().for_each(|&thread| busy.waits_on_condition(thread, lock));
+        assert_eq!(balance(&busy).outcome, Outcome::AllWait);
+        busy.model.threads[1].advanced = Some(3);
+        assert_eq!(balance(&busy).outcome, Outcome::NothingFound, "it went on between the readings");
     }
 
     #[test]
