@@ -25,7 +25,7 @@ use crate::sys;
 use librip_format::{AwaitEntry, Header, HeldLock};
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000e;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000f;
 
 /// What an instance shows to the others.
 ///
@@ -87,6 +87,7 @@ pub(crate) struct TaskCalls {
     pub(crate) claim:
         extern "C" fn(location: u64, origin: u64, name: *const u8, len_bytes: usize) -> TaskSlot,
     pub(crate) end: extern "C" fn(slot: &TaskSlot),
+    pub(crate) set_origin: extern "C" fn(slot: &TaskSlot, origin: u64),
     /// The slot exists, here and in `end_turn`.
     pub(crate) begin_turn: unsafe extern "C" fn(slot: &TaskSlot) -> Turn,
     pub(crate) end_turn: unsafe extern "C" fn(slot: &TaskSlot, turn: Turn, wakers: u32),
@@ -330,6 +331,13 @@ pub(crate) fn poll_entry(held: &HeldLock, is_direct: bool) {
 pub(crate) fn end_task(slot: &TaskSlot) {
     if let Some(owner) = owner() {
         (owner.tasks.end)(slot);
+    }
+}
+
+/// What kind of task it is, and where it runs: see [`task::set_origin`](super::task::set_origin).
+pub(crate) fn set_task_origin(slot: &TaskSlot, origin: u64) {
+    if let Some(owner) = owner() {
+        (owner.tasks.set_origin)(slot, origin);
     }
 }
 

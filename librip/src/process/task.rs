@@ -95,6 +95,18 @@ pub(crate) fn end(slot: &TaskSlot) {
     }
 }
 
+/// Another [`TaskPart::origin`]: more is known of where the task runs than when it was made.
+///
+/// The task exists, and does not end meanwhile.
+pub(crate) fn set_origin(slot: &TaskSlot, origin: u64) {
+    if slot.exists() && slot.is_own() {
+        // SAFETY: it exists.
+        let part = unsafe { slot.part() };
+        // ORDERING: relaxed: one word for the reader, which is true before and after.
+        part.origin.store(origin, Relaxed);
+    }
+}
+
 /// The calling thread begins to poll a task. Its events belong to the task until [`end_turn`]. A thread that records
 /// nowhere goes on to do so.
 ///

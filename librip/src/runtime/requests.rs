@@ -86,6 +86,7 @@ pub(super) extern "C" fn set_participation(takes_part: bool) {
 pub(super) const TASKS: TaskCalls = TaskCalls {
     claim: claim_task,
     end: end_task,
+    set_origin,
     begin_turn,
     end_turn,
     woken,
@@ -107,6 +108,10 @@ extern "C" fn claim_task(location: u64, origin: u64, name: *const u8, len_bytes:
 
 extern "C" fn end_task(slot: &TaskSlot) {
     task::end(slot);
+}
+
+extern "C" fn set_origin(slot: &TaskSlot, origin: u64) {
+    task::set_origin(slot, origin);
 }
 
 unsafe extern "C" fn begin_turn(slot: &TaskSlot) -> Turn {

@@ -104,18 +104,22 @@ impl<'a> Builder<'a> {
         Blocking { call, life: Life::new(slot, None) }
     }
 
-    fn claim(self, kind: u64, location: &'static Location<'static>) -> TaskSlot {
+    pub(super) fn claim(self, kind: u64, location: &'static Location<'static>) -> TaskSlot {
         let Some(_) = instance::owner() else { return TaskSlot::NONE };
         let address = caller::enter_location(location);
-        let origin = task_origin(kind | self.flags, self.workers, self.runtime);
-        instance::claim_task(address, origin, self.name.as_bytes())
+        instance::claim_task(address, self.origin(kind), self.name.as_bytes())
+    }
+
+    /// [`TaskPart::origin`](librip_format::TaskPart::origin) of a task of this kind.
+    pub(super) fn origin(self, kind: u64) -> u64 {
+        task_origin(kind | self.flags, self.workers, self.runtime)
     }
 }
 
 /// Says in the program's file that it has tasks, so that the slots of its ring have room for them. Only generic
-/// functions call it: they are compiled into programs that use them, and into no others.
+/// and inlined functions call it: they are compiled into programs that use them, and into no others.
 #[inline(always)]
-fn declare() {
+pub(super) fn declare() {
     let _ = crate::__rip_text_site!(KIND_TASK, SITE_WRAPPER, [], "");
 }
 
