@@ -12,6 +12,7 @@ mod locks;
 mod optimised;
 mod stand_in;
 mod variants;
+mod watched;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -67,4 +68,33 @@ fn run_reader(arguments: &[&str], ring: &Path) -> Outcome {
     let mut reader = clean(Command::new(reader::program()));
     reader.args(arguments).arg(ring);
     finish(reader)
+}
+
+/// Builds a package that has a workspace of its own, and returns the directory of its programs. `None` if cargo cannot
+/// download what it needs, or if the compiler is too old.
+///
+/// Without flags for the compiler, it goes to the main target directory, where most is built already.
+fn built_alone(package: &str, flags: Option<(&str, &str)>) -> Option<PathBuf> {
+    let target = directory().parent().expect("target/tmp");
+    let manifest = tool::repository().join(package).join("Cargo.toml");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(&manifest);
+    cargo.env_remove("CARGO_ENCODED_RUSTFLAGS");
+    let target = match flags {
+        Some((flags, directory)) => {
+            let all = [std::env::var("RUSTFLAGS").unwrap_or_default(), flags.to_owned()].join(" ");
+            cargo.env("RUSTFLAGS", all);
+            target.join(directory)
+        }
+        None => target.to_owned(),
+    };
+    let built = cargo.arg("--target-dir").arg(&target).output().unwrap();
+    let said = String::from_utf8_lossy(&built.stderr);
+    if said.contains("failed to download") || said.contains("requires rustc") {
+        eprintln!("SKIPPED {package}: {said}");
+        return None;
+    }
+    let next = "if the lock file is old: cargo update --workspace --manifest-path";
+    assert!(built.status.success(), "{said}\n{next} {package}/Cargo.toml");
+    Some(target.join("debug"))
 }

@@ -14,7 +14,7 @@ use librip_test_kit::tool::{self, Built, repository, tool};
 use librip_test_kit::victim::{DEADLINE, Plan, Remains, torture};
 use regex::Regex;
 
-use crate::{compile_by, directory, fixture, librip, read_rip, run_reader};
+use crate::{built_alone, compile_by, directory, fixture, librip, read_rip, run_reader};
 
 /// Tests that take seconds of processor time, with any implementation: `RIP_TORTURE` runs them too.
 const SLOW: [&str; 2] = ["_one_slot", "new_test_without_timeout_5"];
@@ -131,30 +131,9 @@ fn a_once_whose_closure_waits_for_a_thread_that_waits_for_it_is_a_proven_deadloc
     assert!(findings.contains("START (0x"), "a once has the name of its static: {findings}");
 }
 
-/// Builds a package whose workspace has a patch, and returns the directory of its programs. `None` if cargo cannot
-/// download what it needs, or if the compiler is too old.
-///
-/// It goes to the main target directory, where most is built already.
-fn built_with_patch(package: &str) -> Option<PathBuf> {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp");
-    let manifest = repository().join(package).join("Cargo.toml");
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(&manifest);
-    cargo.arg("--target-dir").arg(target).env_remove("CARGO_ENCODED_RUSTFLAGS");
-    let built = cargo.output().unwrap();
-    let said = String::from_utf8_lossy(&built.stderr);
-    if said.contains("failed to download") || said.contains("requires rustc") {
-        eprintln!("SKIPPED {package}: {said}");
-        return None;
-    }
-    let next = "if the lock file is old: cargo update --workspace --manifest-path";
-    assert!(built.status.success(), "{said}\n{next} {package}/Cargo.toml");
-    Some(target.join("debug"))
-}
-
 #[test]
 fn a_deadlock_with_a_lock_of_an_unchanged_dependency_is_proven_with_the_lines_in_both() {
-    let Some(programs) = built_with_patch("examples/patched") else { return };
+    let Some(programs) = built_alone("examples/patched", None) else { return };
     let findings = findings_of_the_stuck(&programs.join("librip-example-patched"));
     assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
     for expected in [
@@ -174,7 +153,7 @@ fn line_of_patched(what: &str) -> String {
 
 #[test]
 fn locks_of_two_versions_of_parking_lot_are_recorded_if_both_are_patched() {
-    let Some(programs) = built_with_patch("tests/build/patched/both") else { return };
+    let Some(programs) = built_alone("tests/build/patched/both", None) else { return };
     let remains = stuck(&programs.join("patched-both"), 4);
     let ring = remains.ring_path();
     let checked = run_reader(&["check"], &ring);
@@ -202,7 +181,7 @@ fn locks_of_two_versions_of_parking_lot_are_recorded_if_both_are_patched() {
 
 #[test]
 fn a_version_of_parking_lot_that_is_not_patched_is_pointed_out() {
-    let Some(programs) = built_with_patch("tests/build/patched/one") else { return };
+    let Some(programs) = built_alone("tests/build/patched/one", None) else { return };
     let checked = run_reader(&["check"], &stuck(&programs.join("patched-one"), 1).ring_path());
     let remark =
         "The program also has a parking_lot whose locks are not recorded: run \"cargo tree --duplicates\"";
@@ -211,7 +190,7 @@ fn a_version_of_parking_lot_that_is_not_patched_is_pointed_out() {
 
 #[test]
 fn the_crate_that_stands_in_for_parking_lot_0_13_has_all_of_its_interface() {
-    let Some(programs) = built_with_patch("tests/build/patched/one") else { return };
+    let Some(programs) = built_alone("tests/build/patched/one", None) else { return };
     tool(&mut Command::new(programs.join("lot-api-0-13")));
 }
 

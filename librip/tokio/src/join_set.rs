@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::task::{self, AbortHandle, Id, JoinError, LocalSet};
 
 use crate::Task;
+use crate::watch::spawns_recorded;
 
 /// [`tokio::task::JoinSet`], recorded: its tasks are in the ring, and so are the waits for one of them.
 ///
@@ -62,7 +63,9 @@ impl<T: 'static> JoinSet<T> {
         F: Future<Output = T> + Send + 'static,
         T: Send,
     {
-        self.inner.spawn(Task::new().spawned(task))
+        let task = Task::new().spawned(task);
+        let _recorded = spawns_recorded();
+        self.inner.spawn(task)
     }
 
     /// See [`tokio::task::JoinSet::spawn_on`].
@@ -72,7 +75,9 @@ impl<T: 'static> JoinSet<T> {
         F: Future<Output = T> + Send + 'static,
         T: Send,
     {
-        self.inner.spawn_on(Task::new().spawned_on(task, handle), handle)
+        let task = Task::new().spawned_on(task, handle);
+        let _recorded = spawns_recorded();
+        self.inner.spawn_on(task, handle)
     }
 
     /// See [`tokio::task::JoinSet::spawn_local`].
@@ -85,7 +90,9 @@ impl<T: 'static> JoinSet<T> {
     where
         F: Future<Output = T> + 'static,
     {
-        self.inner.spawn_local(Task::new().local(task))
+        let task = Task::new().local(task);
+        let _recorded = spawns_recorded();
+        self.inner.spawn_local(task)
     }
 
     /// See [`tokio::task::JoinSet::spawn_local_on`].
@@ -94,7 +101,9 @@ impl<T: 'static> JoinSet<T> {
     where
         F: Future<Output = T> + 'static,
     {
-        self.inner.spawn_local_on(Task::new().local(task), local_set)
+        let task = Task::new().local(task);
+        let _recorded = spawns_recorded();
+        self.inner.spawn_local_on(task, local_set)
     }
 
     /// See [`tokio::task::JoinSet::spawn_blocking`].

@@ -5,9 +5,11 @@ mod join_set;
 mod runtime;
 mod spawn;
 pub mod sync;
+mod watch;
 
-pub use runtime::{Executor, watch};
+pub use runtime::Executor;
 pub use spawn::{Task, block_on, spawn, spawn_blocking, spawn_local, traced};
+pub use watch::{SEES_ALL_TASKS, Watch, watch};
 
 /// `tokio::task` with tasks that are recorded: replace `use tokio::task` by `use librip_tokio::task`.
 pub mod task {

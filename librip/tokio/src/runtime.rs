@@ -1,28 +1,8 @@
-//! What tasks say of their runtime, and [`watch`].
+//! What tasks say of their runtime.
 
 use std::hash::{Hash, Hasher};
 
-use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
-
-/// Has the threads of a runtime say when they sleep, so that the times of the polls after that are exact.
-///
-/// Otherwise the first polls after a sleep may have a time from before it: see [`librip::task::rested`].
-///
-/// It uses [`Builder::on_thread_park`] and [`Builder::on_thread_unpark`]. A builder has one function for each, the last
-/// one it was given. So a program that needs its own function calls [`librip::task::rested`] there, and does not call
-/// `watch`.
-///
-/// # Examples
-///
-/// ```
-/// let mut builder = tokio::runtime::Builder::new_current_thread();
-/// let runtime = librip_tokio::watch(&mut builder).build()?;
-/// assert_eq!(librip_tokio::block_on(&runtime, async { 7 }), 7);
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub fn watch(builder: &mut Builder) -> &mut Builder {
-    builder.on_thread_park(librip::task::rested).on_thread_unpark(librip::task::rested)
-}
+use tokio::runtime::{Handle, Runtime, RuntimeFlavor};
 
 /// A runtime or the handle of one: where [`block_on`](crate::block_on) runs a future.
 pub trait Executor: sealed::Sealed {
@@ -114,14 +94,20 @@ fn has_one_thread(handle: &Handle) -> bool {
 
 /// The number of a runtime.
 ///
-/// Tokio counts its runtimes, and hides the count in an `Id`, which one can print, compare and hash. Its hash is the
-/// count itself. If that changes, the number is still the same for the same runtime, and most probably another one for
-/// others.
+/// If [`count`] is no count any more, the number is still the same for the same runtime, and most probably another one
+/// for others.
 fn number(handle: &Handle) -> u32 {
-    let mut kept = Kept(0);
-    handle.id().hash(&mut kept);
-    let folded = (kept.0 ^ kept.0 >> 32) as u32;
+    let count = count(handle.id());
+    let folded = (count ^ count >> 32) as u32;
     folded.max(1)
+}
+
+/// Tokio counts its runtimes and its tasks, and hides the count in an `Id`, which one can print, compare and hash. Its
+/// hash is the count itself.
+pub(crate) fn count(id: impl Hash) -> u64 {
+    let mut kept = Kept(0);
+    id.hash(&mut kept);
+    kept.0
 }
 
 /// A hasher that keeps the integer that it is given.
@@ -145,7 +131,17 @@ impl Hasher for Kept {
 
 #[cfg(test)]
 mod tests {
+    use tokio::runtime::Builder;
+
     use super::*;
+
+    #[test]
+    fn the_hash_of_an_id_is_the_number_that_it_prints() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        for task in [(); 3].map(|()| runtime.spawn(async {})) {
+            assert_eq!(count(task.id()).to_string(), task.id().to_string());
+        }
+    }
 
     #[test]
     fn runtimes_have_different_numbers_which_stay() {

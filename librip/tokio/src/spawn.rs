@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::task::{self, AbortHandle, Id, JoinError, LocalSet};
 
 use crate::runtime::{Executor, Facts};
+use crate::watch::spawns_recorded;
 
 /// Says more about a task than [`spawn`] does.
 ///
@@ -53,6 +54,7 @@ impl<'a> Task<'a> {
     {
         let future = self.spawned(future);
         let number = future.id();
+        let _recorded = spawns_recorded();
         JoinHandle::new(task::spawn(future), number)
     }
 
@@ -64,6 +66,7 @@ impl<'a> Task<'a> {
     {
         let future = self.spawned_on(future, handle);
         let number = future.id();
+        let _recorded = spawns_recorded();
         JoinHandle::new(handle.spawn(future), number)
     }
 
@@ -79,6 +82,7 @@ impl<'a> Task<'a> {
     {
         let future = self.local(future);
         let number = future.id();
+        let _recorded = spawns_recorded();
         JoinHandle::new(task::spawn_local(future), number)
     }
 
@@ -90,6 +94,7 @@ impl<'a> Task<'a> {
     {
         let future = self.local(future);
         let number = future.id();
+        let _recorded = spawns_recorded();
         JoinHandle::new(set.spawn_local(future), number)
     }
 

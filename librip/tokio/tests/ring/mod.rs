@@ -109,6 +109,12 @@ impl Ring {
         entry.map_or(0, |at| self.u32_at(at + offset_of!(CallLocation, line)))
     }
 
+    /// How many tasks have found no slot.
+    #[allow(dead_code, reason = "not all need it")]
+    pub(crate) fn tasks_refused(&self) -> u64 {
+        self.u64_at(offset_of!(Header, tasks_refused))
+    }
+
     /// The live task of this name.
     pub(crate) fn task(&self, name: &str) -> Option<Slot> {
         self.slots().into_iter().find(|slot| slot.is_task && slot.is_live && slot.name == name)
