@@ -206,6 +206,9 @@ impl Watched {
 
     /// The task is no more. The thread that polls it may say so within the poll, and any other one at any time.
     pub fn ended(&self, id: u64) {
+        if !instance::is_recording() {
+            return;
+        }
         let mut shard = self.shard(id);
         if let Some(record) = shard.tasks.remove(&id) {
             drop(shard);
@@ -247,7 +250,8 @@ impl Watched {
                 return Some((record, is_first));
             }
             drop(shard);
-            if !patience.wait() {
+            // Whoever is in it already would wait for itself.
+            if self.current(id).is_some() || !patience.wait() {
                 return None;
             }
         }
@@ -362,8 +366,12 @@ struct Patience {
 
 /// The other thread runs and is about to leave: this takes longer.
 const SPINS: u32 = 64;
-/// The other thread does not run. On a crowded machine its turn comes within this.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// The other thread does not run, and others use this processor meanwhile.
+const YIELDS: Duration = Duration::from_millis(1);
+/// Then this thread sleeps, so that one of a lower priority runs.
+const NAP: Duration = Duration::from_micros(200);
+/// Nobody knows when the other thread goes on: a debugger may have stopped it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Patience {
     /// Waits a little. Returns whether it is worth while to look again.
@@ -374,7 +382,11 @@ impl Patience {
             return true;
         }
         let since = *self.since.get_or_insert_with(Instant::now);
-        thread::yield_now();
+        if since.elapsed() < YIELDS {
+            thread::yield_now();
+        } else {
+            thread::sleep(NAP);
+        }
         since.elapsed() < PATIENCE
     }
 }

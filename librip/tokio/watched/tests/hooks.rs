@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use librip_tokio::{Watch, sync, watch};
 use ring::{Ring, Slot};
@@ -81,6 +82,17 @@ fn only_live(line: u32) -> Slot {
     made.remove(0)
 }
 
+/// The tasks that were made at this line, when all have ended: whoever awaits a task goes on before its hooks do.
+fn ended_at(line: u32) -> Vec<Slot> {
+    loop {
+        let made = made_at(line);
+        if made.iter().all(|slot| !slot.is_live) {
+            return made;
+        }
+        thread::yield_now();
+    }
+}
+
 /// The number of the runtime, and how many workers it has.
 fn runtime_of(slot: &Slot) -> (u64, u64) {
     (slot.origin >> 32, slot.origin >> 16 & 0xffff)
@@ -96,7 +108,7 @@ fn every_task_has_a_slot_with_the_place_of_its_spawn() {
     for runtime in [multi_thread(2), current_thread()] {
         let (line, task) = spawn(&runtime, yield_now());
         block(&runtime, task);
-        let slots = made_at(line);
+        let slots = ended_at(line);
         assert!(slots.iter().all(|slot| (slot.is_live, slot.turn, slot.name.as_str()) == (false, 4, "")));
         runtime.block_on(async {
             let (line, task) = (here(), tokio::spawn(pending::<()>()));
@@ -271,7 +283,7 @@ fn a_task_may_outlive_its_runtime() {
     assert!(only(line).is_live);
     may_go.0.send(()).unwrap();
     while only(line).is_live {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     assert_eq!(only(line).turn, 2);
 }
@@ -280,13 +292,11 @@ fn a_task_may_outlive_its_runtime() {
 fn more_tasks_than_slots_are_harmless_and_counted() {
     let _alone = alone();
     let runtime = multi_thread(4);
-    let waiting = Arc::new(AtomicUsize::new(0));
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let tasks: Vec<_> = (0..3 * SLOTS)
         .map(|number| {
-            let (gate, waiting) = (Arc::clone(&gate), Arc::clone(&waiting));
+            let gate = Arc::clone(&gate);
             runtime.spawn(async move {
-                waiting.fetch_add(1, SeqCst);
                 gate.acquire().await.unwrap().forget();
                 number
             })
@@ -299,8 +309,8 @@ fn more_tasks_than_slots_are_harmless_and_counted() {
     assert!(Ring::read().tasks_refused() >= u64::from(2 * SLOTS));
     let (line, task) = spawn(&runtime, yield_now());
     block(&runtime, task);
-    assert_eq!(only(line).turn, 4, "there are slots again");
     drop(runtime);
+    assert_eq!(only(line).turn, 4, "there are slots again");
     assert_eq!(live_tasks(), 0);
 }
 
@@ -386,6 +396,68 @@ fn hooks_of_the_program_are_called_too() {
     assert_eq!(only(line).turn, 4);
 }
 
+#[test]
+fn a_thread_that_does_not_leave_a_task_keeps_others_for_a_second_only() {
+    let _alone = alone();
+    let tasks = librip::task::Watched::new();
+    tasks.spawned(1, Location::caller());
+    let number = only_live(here() - 1).id;
+    let holders = || {
+        let slots = Ring::read().slots();
+        slots
+            .into_iter()
+            .filter(|slot| !slot.held.is_empty())
+            .map(|slot| slot.id == number)
+            .collect::<Vec<_>>()
+    };
+    let lock = librip::sync::Mutex::new(());
+    tasks.poll_begins(1, || None);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let began = Instant::now();
+            tasks.poll_begins(1, || None);
+            assert!(began.elapsed() >= Duration::from_secs(1), "it has waited for its turn");
+            let held = lock.lock().unwrap();
+            assert_eq!(holders(), [false], "what it does is its own");
+            drop(held);
+            tasks.poll_ends(1);
+            tasks.ended(1);
+        });
+    });
+    assert_eq!(live_tasks(), 1, "a thread is in it");
+    let held = lock.lock().unwrap();
+    assert_eq!(holders(), [true]);
+    drop(held);
+    tasks.poll_ends(1);
+    assert_eq!(live_tasks(), 0);
+}
+
+#[test]
+fn calls_in_a_wrong_order_do_no_harm() {
+    let _alone = alone();
+    let tasks = librip::task::Watched::new();
+    let other = librip::task::Watched::new();
+    tasks.poll_begins(1, || None);
+    tasks.poll_ends(1);
+    tasks.ended(1);
+    tasks.spawned(1, Location::caller());
+    assert_eq!(live_tasks(), 0, "it has ended before it was made");
+    tasks.spawned(2, Location::caller());
+    tasks.spawned(2, Location::caller());
+    assert_eq!(live_tasks(), 1);
+    tasks.poll_begins(2, || Some((7, 1)));
+    tasks.poll_begins(2, || None);
+    other.poll_ends(2);
+    tasks.ended(2);
+    tasks.ended(2);
+    tasks.poll_ends(2);
+    assert_eq!(live_tasks(), 0);
+    tasks.spawned(3, Location::caller());
+    assert_eq!(live_tasks(), 1);
+    drop(tasks);
+    assert_eq!(live_tasks(), 0);
+}
+
 /// Each poll wakes its own task, so the next poll may begin on any worker before the hook after this one has run.
 #[test]
 fn each_poll_of_a_task_is_recorded_once_whichever_worker_makes_it() {
@@ -405,7 +477,7 @@ fn each_poll_of_a_task_is_recorded_once_whichever_worker_makes_it() {
             let _held = lock.lock().await;
             poll_fn(move |cx| {
                 left -= 1;
-                let former = last.replace(std::thread::current().id());
+                let former = last.replace(thread::current().id());
                 moves.fetch_add(usize::from(former.is_some() && former != last), SeqCst);
                 match number % 2 {
                     _ if left == 0 => return Poll::Ready(()),
