@@ -234,10 +234,20 @@ pub fn of_executor(model: &LockModel) -> Option<String> {
     let mut workers = model.present().filter_map(|(_, thread)| findings::executor(thread));
     let name = workers.next()?;
     let workers = agreeing(1 + workers.count() as u64, "thread", "runs", "run");
+    let now = match model.is_final {
+        true => String::new(),
+        false => format!(" `read-rip stacks {}` shows where its threads stand now.", model.pid),
+    };
+    let record = match name {
+        "tokio" => {
+            "librip_tokio::watch records all tasks of a runtime in programs that are built with --cfg \
+             tokio_unstable, and librip_tokio::spawn those that it spawns"
+        }
+        _ => "librip::task::traced records the futures that it wraps",
+    };
     Some(format!(
         "{workers} async tasks ({name}), and nothing has recorded which: tasks that wait for one another are not \
-         seen. Call librip::init at the start of the program, and spawn them with librip_tokio::spawn, or wrap their \
-         futures in librip::task::traced."
+         seen.{now} For the next time, call librip::init at the start of the program; {record}."
     ))
 }
 
