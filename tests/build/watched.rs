@@ -69,8 +69,12 @@ fn a_watched_task_starves_if_all_workers_of_its_runtime_are_busy() {
         "{alive:?}"
     );
     assert!(Regex::new(&third).unwrap().is_match(&alive.stdout), "{alive:?}");
-    let judged = "\nnot judged: all workers of an executor were in polls when the process died";
-    assert!(dead.stdout.contains(judged), "{dead:?}");
+    // On a busy machine the record has that a poll lasted for longer than the threshold.
+    let says = [
+        "\nnot judged: all workers of an executor were in polls when the process died",
+        "\nsuspected starved-runtime: ",
+    ];
+    assert!(says.iter().any(|said| dead.stdout.contains(said)), "{dead:?}");
 }
 
 #[test]

@@ -247,7 +247,7 @@ pub struct SeenNames<'a> {
 impl<'a> SeenNames<'a> {
     /// The threads of the process that has this one.
     pub fn of(&self, seen: &Seen) -> &'a Standings {
-        seen.process.checked_sub(1).and_then(|at| self.others.get(at)).unwrap_or(self.standings)
+        (seen.process as usize).checked_sub(1).and_then(|at| self.others.get(at)).unwrap_or(self.standings)
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn may_end(view: &View<'_>, group: &Group) -> bool {
 
 /// Whether a thread sleeps, and the time is short after which it goes on.
 pub(super) fn sleeps_shortly(seen: &Seen) -> bool {
-    seen.limit_ns.is_some_and(|limit_ns| limit_ns <= SHORT_NS)
+    seen.limit_ns.is_some_and(|limit_ns| limit_ns.get() <= SHORT_NS)
 }
 
 /// Whether a thread goes on without anything that another one has to do.
@@ -64,6 +64,8 @@ pub(super) fn waiting_in_core(view: &View<'_>) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
     use crate::findings::long_wait::LongWait;
     use crate::findings::stall::Stalled;
@@ -121,7 +123,7 @@ mod tests {
         for is_holder_known in [false, true] {
             let mut scene = core(Doing::WaitsOutside, is_holder_known);
             let limit = |scene: &mut Scene, limit_ns| {
-                scene.model.threads[0].seen.as_mut().unwrap().limit_ns = Some(limit_ns);
+                scene.model.threads[0].seen.as_mut().unwrap().limit_ns = NonZeroU64::new(limit_ns);
             };
             limit(&mut scene, SHORT_NS / 2);
             assert_eq!(kinds(&scene), [], "{is_holder_known}");

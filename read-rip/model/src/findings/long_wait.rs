@@ -51,6 +51,8 @@
 //!     worker[90] waits for it at get cache.rs:91, for 13 s
 //! ```
 
+use std::num::NonZeroU64;
+
 use foldhash::HashSet;
 use read_rip_ring::TaskKind;
 use serde::Serialize;
@@ -255,9 +257,12 @@ impl Judge<'_, '_> {
         // Nothing records whether it released the lock since it fell asleep last.
         let has_run_lately = |holder: &ThreadLocks| {
             let seen = holder.seen.filter(|seen| holder.slot.is_none() && seen.is_still == Some(true));
-            seen.and_then(|seen| seen.asleep_ns).is_some_and(|asleep_ns| asleep_ns < silence_ns)
+            seen.and_then(|seen| seen.asleep_ns).is_some_and(|asleep_ns| asleep_ns.get() < silence_ns)
         };
+        // After a death, nothing shows that the holder has kept the lock since.
+        let may_have_moved = || self.pasts.get(group.lock).is_some_and(|past| past.has_undated_release);
         let is_silent = keeps
+            && !(view.now.is_end_unknown && may_have_moved())
             && holder.is_some_and(|holder| {
                 holder.advanced.is_none_or(|words| words == 0) && !has_run_lately(holder)
             });
@@ -417,10 +422,9 @@ impl Judge<'_, '_> {
             is_steady: (view.now.window_ns.is_some() && !view.now.is_final).then_some(hold.is_steady),
             words_recorded: thread.advanced,
             window_ns: view.now.window_ns,
-            silent_ns: thread
-                .advanced
-                .filter(|&words| words == 0)
-                .and(thread.seen.and_then(|seen| seen.asleep_ns).max(view.now.window_ns)),
+            silent_ns: thread.advanced.filter(|&words| words == 0).and(
+                thread.seen.and_then(|seen| seen.asleep_ns).map(NonZeroU64::get).max(view.now.window_ns),
+            ),
             last: thread.last,
             passages: self.passages.get(hold.lock).filter(|of| of.ended > 0),
             suspended: task_waits::suspended(view, hold.thread)

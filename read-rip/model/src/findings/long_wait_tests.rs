@@ -210,6 +210,23 @@ fn after_a_death_a_lock_that_many_have_held_may_just_have_been_released() {
 }
 
 #[test]
+fn after_a_death_a_lock_that_was_released_at_an_unknown_time_may_have_moved_since() {
+    let mut scene = pile(Scene::killed(), 1, 2 * SECOND);
+    kinds(&scene, &[Kind::LongWait]);
+    let place = scene.location("backend.rs", 1);
+    scene.snap(0, place);
+    for _ in 0..FAMILIAR_MIN {
+        scene.step(1, StepKind::AcquireBegin, 0);
+        scene.snap(1, place);
+        scene.step(1, StepKind::Released, 0);
+    }
+    kinds(&scene, &[Kind::LongWait]);
+    let other = scene.thread("other");
+    scene.step(other, StepKind::Released, 0).time_ns = None;
+    kinds(&scene, &[]);
+}
+
+#[test]
 fn after_a_death_a_wait_counts_from_the_last_change_of_hands_on() {
     // The first thread has waited for 13 s. The lock has changed hands meanwhile.
     let moved = |waiters| {
@@ -297,12 +314,12 @@ fn a_holder_that_gets_no_processor_is_reported_however_short_the_wait() {
 
 #[test]
 fn a_holder_without_a_record_that_ran_lately_may_have_released_the_lock_meanwhile() {
-    let holder_asleep = |asleep_ns| {
+    let holder_asleep = |asleep_ns: Option<u64>| {
         let mut scene = seen(pile(Scene::new(), 1, 2 * SECOND), Doing::WaitsOutside);
         let holder = &mut scene.model.threads[0];
         (holder.slot, holder.advanced) = (None, None);
         let seen = holder.seen.as_mut().unwrap();
-        (seen.is_still, seen.asleep_ns) = (Some(true), asleep_ns);
+        (seen.is_still, seen.asleep_ns) = (Some(true), asleep_ns.and_then(NonZeroU64::new));
         scene
     };
     kinds(&holder_asleep(Some(SECOND - 1)), &[]);

@@ -32,6 +32,8 @@
 //!     janitor[13] waits for what comes from outside, at Sessions::expire server.rs:77
 //! ```
 
+use std::num::NonZeroU64;
+
 use foldhash::HashMap;
 use serde::Serialize;
 
@@ -117,7 +119,7 @@ type Threads = [(ThreadId, Seen)];
 /// For how long none of these threads moved, at least.
 fn still_ns(view: &View<'_>, threads: &Threads) -> Option<u64> {
     let asleep_ns = threads.iter().map(|(_, seen)| seen.asleep_ns).min().flatten();
-    asleep_ns.max(view.now.window_ns)
+    asleep_ns.map(NonZeroU64::get).max(view.now.window_ns)
 }
 
 /// All threads of the process that exist. `None` if one of them moved, or if the kernel was not asked about one. A
@@ -125,7 +127,8 @@ fn still_ns(view: &View<'_>, threads: &Threads) -> Option<u64> {
 /// ran a moment ago.
 fn all_still(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
     let ran_lately = |seen: &Seen| {
-        seen.doing == Doing::WaitsOutside && seen.asleep_ns.is_some_and(|asleep_ns| asleep_ns < LATELY_NS)
+        seen.doing == Doing::WaitsOutside
+            && seen.asleep_ns.is_some_and(|asleep_ns| asleep_ns.get() < LATELY_NS)
     };
     // In a core file, nobody has looked whether the sleep ended.
     let is_short = |seen: &Seen| going_on::is_core(view) && going_on::sleeps_shortly(seen);

@@ -15,6 +15,8 @@
 //! A wait that is added here began when its thread ran last, if the kernel says when that was. A hold that is added here
 //! has no beginning and no place.
 
+use std::num::NonZeroU64;
+
 use foldhash::{HashMap, HashSet};
 use read_rip_evidence::standing::{Activity, Standings};
 use read_rip_evidence::target::{CallKind, RunState, Task};
@@ -72,13 +74,13 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         });
         let own = &mut observer.model.threads[id];
         own.seen = Some(Seen {
-            process,
+            process: process as u32,
             index: at,
             place: recorded.or(places[standing.stack]),
             doing: doing(seen, at),
             is_still: standing.is_still,
-            asleep_ns: standing.asleep_ns,
-            limit_ns: standing.limit_ns,
+            asleep_ns: standing.asleep_ns.and_then(NonZeroU64::new),
+            limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             worker: standing.worker,
         });
     }

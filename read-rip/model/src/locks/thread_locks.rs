@@ -1,5 +1,7 @@
 //! A thread as values: what it holds, what it waits for, what it did.
 
+use std::num::NonZeroU64;
+
 use read_rip_evidence::waits::Worker;
 use read_rip_ring::Position;
 use serde::Serialize;
@@ -12,7 +14,7 @@ use crate::threads::ThreadState;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Which of the processes that were seen has it.
-    pub process: usize,
+    pub process: u32,
     /// Its index among the threads of that process.
     pub index: usize,
     /// Where it stands in the program.
@@ -22,9 +24,9 @@ pub struct Seen {
     /// Whether it stood still between two readings; `None` if there was one.
     pub is_still: Option<bool>,
     /// For how long it has not run, ns, at least, if it stood still; `None` if that is not known.
-    pub asleep_ns: Option<u64>,
+    pub asleep_ns: Option<NonZeroU64>,
     /// For how long it sleeps at most, ns, if its call has a time limit that is known.
-    pub limit_ns: Option<u64>,
+    pub limit_ns: Option<NonZeroU64>,
     /// What it is for an executor of async tasks, as far as its stack says so.
     pub worker: Option<Worker>,
 }

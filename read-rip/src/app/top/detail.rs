@@ -24,7 +24,7 @@ pub(super) fn thread(subject: &Subject, key: ThreadKey, options: &Options) -> Re
     });
     let model = &case.model;
     let seen = model.seen.get(&key.tid).and_then(|&id| model.threads[id].seen);
-    let stack = seen.and_then(|seen| Some(reading.standings().nth(seen.process)?.stack(seen.index)));
+    let stack = seen.and_then(|seen| Some(reading.standings().nth(seen.process as usize)?.stack(seen.index)));
     case.find_frames(stack);
     let texts = case.texts(false);
     let names = case.names(&texts);
