@@ -335,10 +335,8 @@ impl<'a> LockNames<'a> {
         let called = called.map_or_else(String::new, |called| format!("{called}, called from "));
         let function = if is_users { users.at.function } else { &location.function };
         // A line or `module+0xADDRESS` says enough, and more than `{closure#0}` alone, as debug information has it.
-        let is_nameless = match is_users {
-            true => function.is_empty() || function.starts_with('{'),
-            false => location.has_no_function(),
-        };
+        let is_unknown = if is_users { function.is_empty() } else { location.has_no_function() };
+        let is_nameless = is_unknown || function.starts_with('{');
         if is_nameless && (users.at.source.is_some() || location.module_name.is_some()) {
             return format!("{called}{line}{caller}");
         }
