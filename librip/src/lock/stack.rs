@@ -184,14 +184,15 @@ impl<const FLAGS: Flags> Origin for WaitingAt<FLAGS> {
     }
 }
 
-/// The first different words in this part of the stack that point into code, but for one. Those that are missing are 0.
-#[cfg(feature = "interpose")]
-fn code_words(begin: u64, end: u64, but: u64) -> [u64; WORDS] {
+/// The first different words in this part of the stack that are wanted. Those that are missing are 0. `is_wanted` gets a
+/// word, and those before it.
+#[inline(always)]
+fn first_words(begin: u64, end: u64, is_wanted: impl Fn(u64, &[u64; WORDS]) -> bool) -> [u64; WORDS] {
     let (mut words, mut found) = ([0; WORDS], 0);
     for at in (begin..end).step_by(WORD_BYTES as usize) {
         let word = read(at);
         // A word may stand there several times.
-        if word == but || !present::is_code(word) || words.contains(&word) {
+        if !is_wanted(word, &words) || words.contains(&word) {
             continue;
         }
         words[found] = word;
@@ -203,8 +204,14 @@ fn code_words(begin: u64, end: u64, but: u64) -> [u64; WORDS] {
     words
 }
 
+/// The first different words in this part of the stack that point into code, but for one.
+#[cfg(feature = "interpose")]
+fn code_words(begin: u64, end: u64, but: u64) -> [u64; WORDS] {
+    first_words(begin, end, |word, _| word != but && present::is_code(word))
+}
+
 /// The first words of the stack that may lead to the code at `pc`: the return addresses of calls of functions that begin
-/// a little before it, or before another of these words. Those that are missing are 0.
+/// a little before it, or before another of these words.
 ///
 /// The frame of a function that was not optimised has many old return addresses, and code is full of addresses of
 /// functions. So this looks at the calls themselves, in this module, which stays mapped. Only the reader knows where
@@ -212,27 +219,16 @@ fn code_words(begin: u64, end: u64, but: u64) -> [u64; WORDS] {
 #[inline(never)]
 fn callers(from: StackPointer, pc: u64) -> [u64; WORDS] {
     let begin = from.0.next_multiple_of(WORD_BYTES);
-    let (mut words, mut found) = ([0; WORDS], 0);
     let code = image::code_range();
-    for at in (begin..readable_until(begin)).step_by(WORD_BYTES as usize) {
-        let word = read(at);
+    first_words(begin, readable_until(begin), |word, words| {
         // Most words are no addresses of code.
         if !code.contains(&word) {
-            continue;
+            return false;
         }
-        let Some(target) = call_target(word) else { continue };
-        let mut callees = [pc].into_iter().chain(words);
+        let Some(target) = call_target(word) else { return false };
         let is_a_little_before = |callee: u64| target <= callee && callee - target < FUNCTION_MAX_BYTES;
-        if words.contains(&word) || !callees.any(is_a_little_before) {
-            continue;
-        }
-        words[found] = word;
-        found += 1;
-        if found == WORDS {
-            break;
-        }
-    }
-    words
+        is_a_little_before(pc) || words.iter().copied().any(is_a_little_before)
+    })
 }
 
 /// The function that the call before a return address in this module calls, if it names one: CALL rel32, or CALL
