@@ -15,7 +15,7 @@ use read_rip_evidence::standing::{Load, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{Hidden, Sleep};
 use read_rip_evidence::waits::{Owner, WaitKind};
 use read_rip_files::Module;
-use read_rip_model::findings::{ManagedRuntime, Outcome};
+use read_rip_model::findings::{LATELY_NS, ManagedRuntime, Outcome};
 use read_rip_model::locations::Locations;
 use read_rip_model::locks::{Doing, doing};
 use read_rip_model::threads::Losses;
@@ -30,8 +30,8 @@ use crate::{Error, Options, Subject};
 /// The time between two looks where no finding depends on it: a shorter one would not tell a thread that gets no
 /// processor from one that had no turn.
 const WINDOW: Duration = Duration::from_nanos(WINDOW_MIN_NS);
-/// Whoever has not run for so long is not about to go on. `check` takes such a wait for long if the holder is silent.
-const SETTLED: Duration = Duration::from_secs(1);
+/// Whoever has not run for so long is not about to go on.
+const SETTLED: Duration = Duration::from_nanos(LATELY_NS);
 /// What is known of the time for which a thread has not run is too little by at most this, mostly.
 const MARGIN: Duration = Duration::from_millis(20);
 /// Of more threads it is not asked for how long they have not run.
@@ -165,7 +165,8 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
     Some(SETTLED.saturating_sub(asleep(&counts)?) + MARGIN)
 }
 
-/// Adds for how long threads have not run, what is behind the descriptors that threads wait for, who traces them, and how busy the machine is.
+/// Adds for how long threads have not run, what is behind the descriptors that they wait for, who traces them, and how
+/// busy the machine is.
 pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings) {
     let called = seen.target.tasks.iter().filter_map(|task| match task.sleep {
         Some(Sleep::Call(call)) => call.descriptor(),
@@ -176,10 +177,8 @@ pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings) {
     seen.descriptors = descriptors.into_iter().map(|descriptor| (descriptor.number, descriptor)).collect();
     let tracers: BTreeSet<u32> = seen.target.tasks.iter().filter_map(|task| task.tracer).collect();
     seen.tracers = tracers.into_iter().filter_map(|pid| Some((pid, thread_name(pid, pid)?))).collect();
-    let still = seen.still_threads(ASLEEP_MAX);
-    let tids: Vec<u32> = still.iter().map(|&task| seen.target.tasks[task].tid).collect();
-    for (task, asleep_ns) in still.into_iter().zip(live.not_run_for(&tids)) {
-        seen.threads[task].asleep_ns = asleep_ns;
+    for task in seen.still_threads(ASLEEP_MAX) {
+        seen.threads[task].asleep_ns = live.not_run_for(&seen.target.tasks[task]);
     }
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     seen.load = ready_threads().map(|ready| Load { ready, processors });

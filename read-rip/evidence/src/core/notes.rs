@@ -166,6 +166,7 @@ impl Notes {
             // A thread that was in no call executed its program, or was ready to.
             state: if sleep.is_some() { RunState::Unknown('?') } else { RunState::Running },
             start_ticks: 0,
+            processor: None,
             sleep,
             registers: Some(status.registers),
             schedule: None,

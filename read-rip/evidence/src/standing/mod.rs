@@ -143,18 +143,19 @@ impl Standings {
             clues,
         };
         let waits = standings.waits(memory);
-        for ((thread, wait), task) in standings.threads.iter_mut().zip(waits).zip(&standings.target.tasks) {
-            (thread.wait, thread.limit_ns) = (wait, task.limit_ns(memory));
+        for (thread, wait) in standings.threads.iter_mut().zip(waits) {
+            thread.wait = wait;
         }
         standings
     }
 
     /// The target is a core file: nothing moves any more. But it is one moment: a thread that runs in it would have
-    /// gone on.
-    pub fn finish(&mut self) {
+    /// gone on, and one that sleeps for a time would have soon.
+    pub fn finish(&mut self, memory: &dyn Memory) {
         self.is_final = true;
         for (thread, task) in self.threads.iter_mut().zip(&self.target.tasks) {
             (thread.is_still, thread.is_steady) = (Some(task.state != RunState::Running), true);
+            thread.limit_ns = task.limit_ns(memory);
         }
     }
 
@@ -169,11 +170,10 @@ impl Standings {
             let Some(now) = same else {
                 task.state = RunState::Dead;
                 (task.sleep, task.registers) = (None, None);
-                (thread.is_still, thread.wait) = (Some(false), None);
+                (thread.is_still, thread.asleep_ns, thread.wait) = (Some(false), None, None);
                 continue;
             };
-            thread.is_still = Some(stood_still(task, &now));
-            thread.limit_ns = now.limit_ns(memory);
+            (thread.is_still, thread.asleep_ns) = (Some(stood_still(task, &now)), None);
             thread.scheduled = Scheduled::between(task, &now, window_ns);
             *task = now;
         }

@@ -74,6 +74,7 @@ mod tests {
             name: "one".into(),
             state,
             start_ticks: 0,
+            processor: None,
             sleep: None,
             registers: None,
             schedule: Some(Schedule { ran_ns, delayed_ns, turns }),

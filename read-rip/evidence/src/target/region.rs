@@ -92,6 +92,7 @@ mod tests {
             name: String::new(),
             state: RunState::Sleeping,
             start_ticks: 0,
+            processor: None,
             sleep: None,
             registers: Some(Registers { sp: 0x4800, ..Registers::default() }),
             schedule: None,

@@ -19,6 +19,9 @@ pub struct Task {
     pub state: RunState,
     /// When it started, clock ticks since boot. With `tid` this identifies it. 0: only the second reading says it.
     pub start_ticks: u64,
+    /// The processor on which it ran last; `None` if only the second reading says it.
+    #[serde(skip)]
+    pub processor: Option<usize>,
     /// What it sleeps in; `None` if it runs, or if that is not known.
     pub sleep: Option<Sleep>,
     /// Its registers; `None` if it runs, or if they are not known.

@@ -55,6 +55,7 @@ pub(super) fn target(tids: &[u32], arguments: [u64; 4]) -> Target {
         name: String::new(),
         state: RunState::Sleeping,
         start_ticks: 1,
+        processor: None,
         sleep: Some(Sleep::Call(Call::new(Architecture::X86_64, 202, arguments))),
         registers: None,
         schedule: None,

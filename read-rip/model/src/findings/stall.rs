@@ -52,7 +52,7 @@ use crate::units::agree;
 pub(super) struct Stalled;
 
 /// A thread that waits for input or for a time, and has done so for less than this, counts as one that moves.
-const LATELY_NS: u64 = 1_000_000_000;
+pub const LATELY_NS: u64 = 1_000_000_000;
 /// At most this many groups of threads are listed.
 const LISTED_MAX: usize = 6;
 

@@ -31,18 +31,11 @@ const PAUSE: Duration = Duration::from_micros(200);
 const PROCESSORS_MAX: usize = 64;
 /// The line with the time is among the first ones.
 const BEGIN_BYTES: usize = 512;
-/// More of `stat` is not needed.
-const STAT_BYTES: usize = 1024;
 
-/// For how long each of these threads has not run, ns, at least; `None` if that is not known. They sleep.
-pub(super) fn not_run_for(folder: &Folder, tids: &[u32]) -> Vec<Option<u64>> {
-    tids.iter().map(|&tid| thread_not_run_for(folder, tid)).collect()
-}
-
-fn thread_not_run_for(folder: &Folder, tid: u32) -> Option<u64> {
-    let mut buffer = [0; STAT_BYTES];
-    let stat = text::stat(folder.read_into(&format!("{tid}/stat"), &mut buffer).ok()?)?;
-    let ahead_ns = ahead_ns(stat.processor?)?;
+/// For how long a thread that sleeps has not run, ns, at least; `None` if that is not known. It ran last on this
+/// processor.
+pub(super) fn not_run_for(folder: &Folder, tid: u32, processor: usize) -> Option<u64> {
+    let ahead_ns = ahead_ns(processor)?;
     let last_ns = exec_start_ns(folder, &tid.to_string())?.checked_add(ahead_ns)?;
     let now_ns = i64::try_from(boottime_ns()?).ok()?;
     u64::try_from(now_ns.checked_sub(last_ns)?).ok()
@@ -123,7 +116,8 @@ mod tests {
         // It may take a while until it has fallen asleep.
         let deadline = fell_asleep + Duration::from_secs(20);
         loop {
-            let known = not_run_for(&folder, &[tid])[0].map(Duration::from_nanos);
+            let stat = text::stat(&folder.read(&format!("{tid}/stat")).unwrap()).unwrap();
+            let known = not_run_for(&folder, tid, stat.processor.unwrap()).map(Duration::from_nanos);
             let at_most = fell_asleep.elapsed();
             assert!(known.is_none_or(|known| known <= at_most), "{known:?} of {at_most:?}");
             if known.is_some_and(|known| known > Duration::from_millis(300)) {

@@ -312,9 +312,9 @@ impl LiveTarget {
         Descriptors::of(&self.thread)
     }
 
-    /// For how long each of these threads has not run, ns, at least; `None` if the kernel does not show it. They sleep.
-    pub fn not_run_for(&self, tids: &[u32]) -> Vec<Option<u64>> {
-        last_ran::not_run_for(&self.tasks, tids)
+    /// For how long a thread that sleeps has not run, ns, at least; `None` if the kernel does not show it.
+    pub fn not_run_for(&self, task: &Task) -> Option<u64> {
+        last_ran::not_run_for(&self.tasks, task.tid, task.processor?)
     }
 
     /// The children of one of its threads, by their pids. A thread that waits in `vfork` has one that still runs on its

@@ -105,6 +105,7 @@ impl Reader<'_> {
             name: stat.name,
             state,
             start_ticks: stat.start_ticks,
+            processor: stat.processor,
             sleep,
             registers,
             schedule,
@@ -133,6 +134,7 @@ impl Reader<'_> {
             name: String::new(),
             state,
             start_ticks: 0,
+            processor: None,
             sleep,
             registers,
             schedule,
@@ -163,6 +165,7 @@ impl Reader<'_> {
         (RunState::from(stat.state) == before.state).then(|| Task {
             name: stat.name,
             start_ticks: stat.start_ticks,
+            processor: stat.processor,
             nice: Some(stat.nice),
             ..before.clone()
         })
