@@ -1,5 +1,5 @@
-//! More evidence never makes an answer worse: programs that nothing prepared, interposed, with marks by hand, as copies,
-//! as core files and after their death are compared.
+//! More evidence never makes an answer worse: programs that nothing prepared, interposed, with marks by hand, as
+//! copies, as core files and after their death are compared.
 //!
 //! A program is judged with less and with more evidence. What is found with less must be found with more: of the same
 //! kind or of one that explains more, as surely, and about the same threads. Nothing that is found, or that cannot be

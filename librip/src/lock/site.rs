@@ -149,9 +149,9 @@ pub(crate) trait Sites: Copy {
     fn origin(self) -> Self::Origin;
     fn waiter(self) -> Self::Waiter;
     fn acquire_begin_timed(self) -> u64;
-    /// Of a future, whose stack is that of whoever polls it.
+    /// A future waits. The stack is that of the thread that polls it.
     fn wait(self) -> u64;
-    /// Of a thread: the events are those of a [`waiter`](Sites::waiter), as those of a condition's wait are.
+    /// A thread waits. Its events are those of a [`waiter`](Sites::waiter), as those of a condition's wait are.
     fn wait_of_thread(self) -> u64;
     fn try_failed(self) -> u64;
     fn acquired(self) -> u64;

@@ -1,15 +1,16 @@
 //! Words of the waiting thread's stack that may be return addresses: who called the function that called us.
 //!
 //! Programs wrap their locks. Then the return address of an interposed call is in the wrapper, and says nothing about
-//! who waits. Libraries have locks too, and the caller of a recorded one is in the library then. To unwind takes tables,
-//! and the C library's unwinder takes locks. So the first words above the return address, or in and above the frame that
-//! a recorded lock is inlined into, go into the event of the wait if they look like return addresses. The reader finds out
-//! which of them are: it has the program's file, and time.
+//! who waits. Libraries have locks too, and the caller of a recorded one is in the library then. To unwind takes
+//! tables, and the C library's unwinder takes locks. So the first words above the return address, or in and above the
+//! frame that a recorded lock is inlined into, go into the event of the wait if they look like return addresses. The
+//! reader finds out which of them are: it has the program's file, and time.
 //!
 //! # Invariants
 //!
 //! * Only a thread that is about to wait comes here.
-//! * Nothing outside of the thread's stack is read, but for code and data of this module: see [`end_of_stack`], `image`.
+//! * Nothing outside of the thread's stack is read, but for code and data of this module: see [`end_of_stack`],
+//!   `image`.
 //! * No system call is made. To ask the kernel whether a page can be read takes a wait's time: an asking `futex` call
 //!   slept for the 50 microseconds of the timer's slack where the word happened to be 0, and held the program's mutex
 //!   meanwhile.
@@ -184,8 +185,8 @@ impl<const FLAGS: Flags> Origin for WaitingAt<FLAGS> {
     }
 }
 
-/// The first different words in this part of the stack that are wanted. Those that are missing are 0. `is_wanted` gets a
-/// word, and those before it.
+/// The first different words in this part of the stack that are wanted. Those that are missing are 0. `is_wanted` gets
+/// a word, and those before it.
 #[inline(always)]
 fn first_words(begin: u64, end: u64, is_wanted: impl Fn(u64, &[u64; WORDS]) -> bool) -> [u64; WORDS] {
     let (mut words, mut found) = ([0; WORDS], 0);
@@ -210,8 +211,8 @@ fn code_words(begin: u64, end: u64, but: u64) -> [u64; WORDS] {
     first_words(begin, end, |word, _| word != but && present::is_code(word))
 }
 
-/// The first words of the stack that may lead to the code at `pc`: the return addresses of calls of functions that begin
-/// a little before it, or before another of these words.
+/// The first words of the stack that may lead to the code at `pc`: the return addresses of calls of functions that
+/// begin a little before it, or before another of these words.
 ///
 /// The frame of a function that was not optimised has many old return addresses, and code is full of addresses of
 /// functions. So this looks at the calls themselves, in this module, which stays mapped. Only the reader knows where

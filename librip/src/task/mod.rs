@@ -33,8 +33,8 @@
 //!
 //! # What is not known
 //!
-//! A task that is neither [`traced`] nor [`Watched`] has no slot: what it does is recorded for the thread that polls it,
-//! and a lock that it holds over an await seems to be held by that thread.
+//! A task that is neither [`traced`] nor [`Watched`] has no slot: what it does is recorded for the thread that polls
+//! it, and a lock that it holds over an await seems to be held by that thread.
 
 #![allow(unsafe_code, reason = "futures are pinned by hand, and sites are assembly")]
 

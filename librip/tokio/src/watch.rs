@@ -1,4 +1,4 @@
-//! [`watch`]: a runtime tells of its tasks, whoever spawns them, and of when its threads sleep.
+//! [`watch`] records the tasks of a runtime, whoever spawns them, and when the threads of the runtime sleep.
 //!
 //! It translates tokio's hooks into the calls of [`librip::task::Watched`], which has the tasks.
 

@@ -34,7 +34,7 @@ const WINDOW: Duration = Duration::from_nanos(WINDOW_MIN_NS);
 const SETTLED: Duration = Duration::from_nanos(LATELY_NS);
 /// What is known of the time for which a thread has not run is too little by at most this, mostly.
 const MARGIN: Duration = Duration::from_millis(20);
-/// Of more threads it is not asked for how long they have not run.
+/// The reader asks for at most so many threads how long they have not run.
 const ASLEEP_MAX: usize = 4096;
 /// No more forked children of a process are inspected.
 const CHILDREN_MAX: usize = 32;
@@ -96,8 +96,8 @@ impl Inspection {
         pids.iter().filter_map(|&pid| Inspection::begin(pid, options).ok()).collect()
     }
 
-    /// Reads it again, and compares; a third time, if that may change what is known: see [`Options::settles`]. `None` if
-    /// it does not answer any more.
+    /// Reads it again, and compares. It reads a third time if that may change what is known: see [`Options::settles`].
+    /// `None` if the process does not answer any more.
     pub fn end(self) -> Option<Standings> {
         let second = self.again()?;
         match unsettled(&second.seen).filter(|_| second.settles) {
@@ -255,7 +255,7 @@ impl Reading {
         self.process().into_iter().chain(living.take(CHILDREN_MAX)).collect()
     }
 
-    /// What the kernel and the memory say of the processes that were asked about.
+    /// What the kernel and the memory say of the process, and of its forked children.
     pub fn standings(&self) -> impl Iterator<Item = &Standings> {
         self.seen.iter().chain(&self.children)
     }

@@ -27,8 +27,8 @@ use crate::options::files_of;
 pub enum Second {
     /// It may be stuck, or it is recorded: its threads.
     Seen(Box<Standings>),
-    /// Nothing is wrong as far as this reader sees, and it does not see all: the process's name, its pid here and in its
-    /// own namespace, and what is not seen.
+    /// Nothing is wrong as far as this reader sees, and it does not see all: the process's name, its pid here and in
+    /// its own namespace, and what is not seen.
     Unseen(String, u32, u32, Unseen),
 }
 

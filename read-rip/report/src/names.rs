@@ -112,8 +112,8 @@ impl LocationTexts {
         }
     }
 
-    /// The user's function that a mark was inlined into, and his calls further out, each as ` from file:line`. With `-v`
-    /// all functions.
+    /// The user's function that a mark was inlined into, and his calls further out, each as ` from file:line`. With
+    /// `-v` all functions.
     pub(super) fn caller(&self, location: &Location) -> String {
         let all = location.spots().skip(1).filter(|_| self.is_verbose);
         let users = location.users_line();

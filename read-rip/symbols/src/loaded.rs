@@ -109,7 +109,8 @@ impl Loaded {
         self.unwinds.get_or_insert_with(|| Unwinds::read(own)).begin(address)
     }
 
-    /// The target of the direct call that returns to an address, or of one through a word that only the loader fills in.
+    /// The target of the direct call that returns to an address, or of one through a word that only the loader fills
+    /// in.
     pub(super) fn call_target(&mut self, return_address: u64) -> Option<u64> {
         let own = self.files.own.as_ref()?;
         if let Some(target) = direct_call::target(own, return_address) {

@@ -8,8 +8,8 @@
 //! 1. All code of a system library, or of a language's library, is that of the object.
 //! 2. The source file is in a place where package managers and compilers put files: Cargo's registry and its checkouts
 //!    of git, a vendored directory, the source of a standard library, the headers of a system.
-//! 3. There is no absolute path of a source file: the crate, or the name of a function of the C library. Which crates are
-//!    packages of a registry, the program's constants tell (`packages`).
+//! 3. There is no absolute path of a source file: the crate, or the name of a function of the C library. The program's
+//!    constants say which crates are packages of a registry (`packages`).
 //! 4. The program's own code is the user's. In doubt, code is not known to be a library's: it is shown as the user's.
 
 use std::path::Path;
@@ -241,8 +241,8 @@ fn of_package_manager(directories: &[&str], is_absolute: bool) -> Option<Whose> 
                 let repository = repository.rsplit_once('-').map_or(*repository, |(name, _)| name);
                 return Some(Whose::Library(of_crate.map_or(repository, |src| within[src - 1]).into()));
             }
-            // `/usr/local/go/src/runtime/proc.go`, `/usr/lib/go-1.19/src/sync/mutex.go`. A user's own packages may be in
-            // `~/go/src`.
+            // `/usr/local/go/src/runtime/proc.go`, `/usr/lib/go-1.19/src/sync/mutex.go`. A user's own packages may be
+            // in `~/go/src`.
             [go, "src", ..]
                 if is_absolute && (*go == "go" && directories[0] == "usr" || go.starts_with("go-1")) =>
             {

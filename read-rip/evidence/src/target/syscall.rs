@@ -1,7 +1,7 @@
 //! The system call that a thread sleeps in: its name, what it is for, and what its arguments say.
 //!
 //! Numbers differ between processors; names and kinds do not. Arguments of the C type `int` are the lower half of
-//! their register. Of what pointers lead to, only time limits are read.
+//! their register. It follows a pointer only to read a time limit.
 
 use serde::{Deserialize, Serialize};
 

@@ -26,8 +26,8 @@ named! {
         NothingFound = "nothing-found",
         /// No lock and no task is in the record, and no mark of progress is in the program.
         NothingRecorded = "nothing-recorded",
-        /// All threads wait by the record and by the kernel, or of a dead process all that are recorded. No finding says
-        /// why, and nobody who could wake them is known.
+        /// All threads wait by the record and by the kernel, or of a dead process all that are recorded. No finding
+        /// says why, and nobody who could wake them is known.
         AllWait = "all-wait",
         /// All tasks wait without a time limit, and have done so for the threshold if the process lives; no finding
         /// says why, and nobody who could wake one is known. No thread runs, or waits with a time limit.
@@ -78,8 +78,8 @@ pub struct HeldAtEnd {
 }
 
 impl HeldAtEnd {
-    /// The lock for which most threads waited, of those that are in no idle pool. What looks like an idle pool is one if
-    /// the thread whose turn it is waits for what is recorded, such as a message.
+    /// The lock for which most threads waited, of those that are in no idle pool. What looks like an idle pool is one
+    /// if the thread whose turn it is waits for what is recorded, such as a message.
     fn of(view: &View<'_>, pools: &[IdlePool]) -> Option<HeldAtEnd> {
         if !view.now.is_final || !view.now.is_end_unknown {
             return None;

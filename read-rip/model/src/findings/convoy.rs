@@ -13,8 +13,8 @@
 //! has waited for 100 ms or from one reading to the next.
 //!
 //! A lock whose ownership stands still is a case for `long_wait`. So is a lock that a thread held when its process died
-//! at an unknown moment: nothing shows that it changed hands after that thread had acquired it. Threads that wait on a condition variable (an idle
-//! pool) do not wait for a lock.
+//! at an unknown moment: nothing shows that it changed hands after that thread had acquired it. Threads that wait on a
+//! condition variable (an idle pool) do not wait for a lock.
 //!
 //! # Blind spots
 //!

@@ -1,7 +1,8 @@
 //! Which waits may end in a moment, because whoever can end them goes on by itself. It makes no findings.
 //!
-//! A core file is one moment. If it has a thread that runs, that thread may be about to release a lock: the threads that
-//! wait for it need not be stuck. The same holds for a thread that sleeps for a short time. Where the record has the time at which a wait began, that time decides instead.
+//! A core file is one moment. If it has a thread that runs, that thread may be about to release a lock: the threads
+//! that wait for it need not be stuck. The same holds for a thread that sleeps for a short time. Where the record has
+//! the time at which a wait began, that time decides instead.
 //!
 //! If the holder of a lock is known, it is the one that has to go on. Otherwise each thread that waits for no lock may
 //! be the holder.

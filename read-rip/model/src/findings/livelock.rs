@@ -49,7 +49,7 @@ pub(super) struct Livelock;
 
 /// Minimum number of failures.
 const FAILURES_MIN: usize = 5;
-/// Of a history that does not reach back to its beginning, and that may be short.
+/// The same for a history whose beginning is overwritten: what is left may be short.
 const FAILURES_OF_CUT_MIN: usize = 3;
 /// A thread in a busy loop has at least this many steps, at no more than this many locations.
 const STEPS_MIN: usize = 16;

@@ -29,9 +29,9 @@
 //! before and after, and there is no finding. A reader that queues after a waiting writer adds no edge: `deadlock`
 //! reports such a cycle if it happens. A lock at the address of an earlier lock has the earlier one's history, if
 //! nothing shows where that one ended: so the finding is suspected if a lock is in memory that the program may use for
-//! others, and neither its beginning nor a name is known. A semaphore with several units of which no history shows two at once looks like
-//! a gate. What was overwritten has no edges. If there are too many orders, or too many ways to combine them, only a
-//! part is searched, and the analysis says so.
+//! others, and neither its beginning nor a name is known. A semaphore with several units of which no history shows two
+//! at once looks like a gate. What was overwritten has no edges. If there are too many orders, or too many ways to
+//! combine them, only a part is searched, and the analysis says so.
 //!
 //! # Example output
 //!

@@ -160,8 +160,8 @@ pub struct StandingHolder {
     /// It is a task that is suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<Box<SuspendedFact>>,
-    /// Of a process that died at an unknown moment: the known holds that have ended, and how many of them passed the
-    /// place where the holder was last.
+    /// The known holds that have ended, and how many of them passed the place where the holder was last. Absent unless
+    /// the process died at an unknown moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passages: Option<Passages>,
 }
@@ -200,7 +200,7 @@ impl Analysis for LongWait {
         let judged = standstill::groups(view).iter().zip(idle_pool::which_are_pools(view));
         let judged = judged.filter(|&(group, &is_pool)| !is_pool && is_new(group) && !may_end(view, group));
         let (idle, is_stalled) = (IdlePlaces::of(view), stall::stalled(view).is_some());
-        // Of waits without a record it is only known where the threads stand, and since when.
+        // Without a record, it is only known where threads wait, and since when.
         let is_recorded =
             |group: &Group| group.first_wait_ns(view).is_some() && !view.now.locks[group.lock].is_from_memory;
         let is_unexplained = |group: &&Group| {
@@ -316,8 +316,8 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// Since when threads wait and the ownership stands still, as far as is known. A process that died at an unknown
-    /// moment may have waited from the last change of hands on.
+    /// The moment from which threads have waited and the lock has not changed hands, as far as is known, ns since boot.
+    /// Before a death at an unknown moment, that is the last known change of hands, if it came after the first wait.
     fn still_since_ns(&self) -> Option<u64> {
         let first_ns = self.group.first_wait_ns(self.view)?;
         let moved_ns = self.pasts.get(self.group.lock).and_then(|past| past.moved_ns);

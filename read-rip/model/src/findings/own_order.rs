@@ -8,16 +8,18 @@
 //! # Method
 //!
 //! A thread cannot wait for itself in this way. But the threads of a pool run the same code. So each pair of locks that
-//! a thread acquired in both orders is suspected, if another thread with the same name, apart from digits, has used both
-//! locks too; or another task that the program made at the same place. The main thread is the only one of its kind. It
-//! is no finding if the thread held a common gate lock both times, the modes let both in, one of the acquisitions was a
-//! try, or a finding about two threads names the same locks. The return from a wait on a condition variable acquires its lock again: a thread that
-//! keeps another lock meanwhile takes part in both orders. Pairs of locks with the same names are one finding.
+//! a thread acquired in both orders is suspected, if another thread with the same name, apart from digits, has used
+//! both locks too; or another task that the program made at the same place. The main thread is the only one of its
+//! kind. It is no finding if the thread held a common gate lock both times, the modes let both in, one of the
+//! acquisitions was a try, or a finding about two threads names the same locks. The return from a wait on a condition
+//! variable acquires its lock again: a thread that keeps another lock meanwhile takes part in both orders. Pairs of
+//! locks with the same names are one finding.
 //!
 //! # Blind spots
 //!
-//! A test with one worker sees both orders in that one, and no other thread of the kind. Cycles of three and more locks are left to `lock_order`, which needs a thread for each. Of a thread that holds very
-//! many locks, only the innermost ones are compared.
+//! A test with one worker sees both orders in that one, and no other thread of the kind. Cycles of three and more locks
+//! are left to `lock_order`, which needs a thread for each. If a thread holds very many locks, only the innermost ones
+//! are compared.
 //!
 //! # Example output
 //!

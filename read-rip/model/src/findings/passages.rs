@@ -1,9 +1,9 @@
 //! Whether threads have gone on from where a holder was last, and have released its lock. It makes no findings.
 //!
-//! Of a process that died at an unknown moment, the record does not tell for how long a holder had kept its lock. It
-//! tells what threads did with that lock before. If some of them passed the same place and released the lock later, the
+//! If a process died at an unknown moment, the record does not say for how long a holder had kept its lock. It says
+//! what threads did with that lock before. If some of them passed the same place and released the lock later, the
 //! holder was on its usual way when the process died. If threads released the lock, and none of them came from that
-//! place, the holder was on a way that nobody is known to have left.
+//! place, nobody is known to have left that way.
 
 use foldhash::HashMap;
 use serde::Serialize;

@@ -8,10 +8,10 @@
 //!
 //! A task that gives way at once, as with `yield_now`, is polled tens of thousands of times a second. A task that works
 //! a little in each poll is not polled as often, and one that others wake, as the end of a busy channel, is not alone.
-//! So it is suspected if one task was polled at least 40,000 times a second, recorded hardly anything meanwhile and waits for
-//! nothing that is recorded, and if no other task of the process was polled often. In a living process the time is that
-//! between the readings. In a dead one it is the life of the task up to its last poll, and the others were not polled
-//! for a tenth of a second before.
+//! So it is suspected if one task was polled at least 40,000 times a second, recorded hardly anything meanwhile and
+//! waits for nothing that is recorded, and if no other task of the process was polled often. In a living process the
+//! time is that between the readings. In a dead one it is the life of the task up to its last poll, and the others were
+//! not polled for a tenth of a second before.
 //!
 //! # Blind spots
 //!

@@ -245,7 +245,7 @@ fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Task
     let advice = match () {
         // They return when they get the lock.
         () if do_all(|view, id| view.wait(id).is_some()) => Advice::ShortenHold,
-        // Nobody knows who has it. A suspended task that no worker can poll is the usual holder.
+        // It is not known who holds the lock. A suspended task that no worker can poll is the usual holder.
         () if do_all(waits_for_lock) => Advice::NoThreadLocksOverAwait,
         () => Advice::MoveBlockingWork,
     };

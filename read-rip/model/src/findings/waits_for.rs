@@ -281,7 +281,7 @@ impl<'a> WaitsFor<'a> {
         let nature = &lock.nature;
         let is_enforced = lock.ownership() == Ownership::Enforced;
         let is_of_task = self.view.now.threads[hold.thread].task.is_some();
-        // The memory says who has the lock now. A record by wrappers says besides whether its owner gives it away.
+        // The memory says who owns the lock. A record by wrappers also says whether the owner gives it away.
         let is_in_memory = lock.is_owner_in_memory(hold);
         let is_given_away = !is_enforced && self.handed_over.includes(hold);
         if hold.is_of_future && !is_of_task {
@@ -297,8 +297,8 @@ impl<'a> WaitsFor<'a> {
         } else if !nature.is_wrapped {
             (Confidence::Potential, Some(Doubt::MarkedByHand))
         } else if nature.ownership == Ownership::Anyone {
-            // Whoever takes a permit and waits for one more can get stuck, wherever the first one is now. But if a guard
-            // was sent on, the thread holds nothing.
+            // Whoever takes a permit and waits for one more can get stuck, wherever the first one is now. But if a
+            // guard was sent on, the thread holds nothing.
             let confidence = if hold.is_shared { Confidence::Potential } else { Confidence::Suspected };
             (confidence, Some(Doubt::MaybeSent))
         } else {
@@ -307,8 +307,8 @@ impl<'a> WaitsFor<'a> {
     }
 
     /// Whether a future that holds a lock may go on, and release it, while another future of its task waits for that
-    /// lock, as with `buffer_unordered`: the one that waits is polled by a combinator, which may poll the other one too.
-    /// The two are not known to be one, and the wait is not long.
+    /// lock, as with `buffer_unordered`: the one that waits is polled by a combinator, which may poll the other one
+    /// too. The two are not known to be one, and the wait is not long.
     fn may_release_beside(&self, hold: &Hold) -> bool {
         let thread = &self.view.now.threads[hold.thread];
         let Some(task) = task_waits::task_of(thread).filter(|_| hold.is_of_future) else { return false };

@@ -18,8 +18,8 @@ impl FileNames {
         FileNames::choose_with(locations, std::iter::empty())
     }
 
-    /// Chooses names for the files of these locations, and for those of these other frames. Those of a package are told
-    /// from one another: its name stands before them.
+    /// Chooses names for the files of these locations and of these other frames. The name of a package stands before the
+    /// names of its files.
     pub fn choose_with<'p>(
         locations: impl Iterator<Item = &'p Location>,
         others: impl Iterator<Item = &'p Frame>,

@@ -89,8 +89,8 @@ impl Locations<'_> {
         self.resolver_mut().resolve(module, address).iter().any(is_there)
     }
 
-    /// A location with the calls further out, up to the user's own code, and beyond a function of the user that is named
-    /// like a lock's.
+    /// A location with the calls further out, up to the user's own code, and beyond a function of the user that is
+    /// named like a lock's.
     fn up_to_user(&mut self, pid: u32, id: LocationId, further: &[Frame]) -> LocationId {
         let location = self.get(id);
         if location.tells_users_line() {

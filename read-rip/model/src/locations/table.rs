@@ -143,8 +143,8 @@ impl<'a> Locations<'a> {
         id
     }
 
-    /// A location, with the calls further out that the words of a stack prove. `callee` is an address in the function of
-    /// which callers are wanted: in that of a mark, or the call that an interposer recorded.
+    /// A location, with the calls further out that the words of a stack prove. `callee` is an address in the function
+    /// of which callers are wanted: in that of a mark, or the call that an interposer recorded.
     fn called_from(
         &mut self,
         pid: u32,
@@ -166,8 +166,8 @@ impl<'a> Locations<'a> {
         self.with_calls(pid, at, proven, is_of_wrapper)
     }
 
-    /// A location with calls further out, by their return addresses. `is_own_among`: whether the location's own line may
-    /// be among them.
+    /// A location with calls further out, by their return addresses. `is_own_among`: whether the location's own line
+    /// may be among them.
     pub(super) fn with_calls(
         &mut self,
         pid: u32,

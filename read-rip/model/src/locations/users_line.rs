@@ -12,7 +12,7 @@ use super::Location;
 use super::function_name::without_arguments;
 use super::location::is_no_function;
 
-/// At most this many calls further out are told.
+/// At most this many calls further out are shown.
 const CALLERS_MAX: usize = 2;
 
 /// A function of a location, with its line.

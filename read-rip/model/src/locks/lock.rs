@@ -81,7 +81,7 @@ impl Lock {
         is_exclusive && self.owner.is_some_and(|owner| owner.is_steady && owner.thread == hold.thread)
     }
 
-    /// Whether nothing but its memory makes it certain who holds the lock.
+    /// Whether only the memory of the lock makes certain who holds it.
     pub fn rests_on_memory(&self) -> bool {
         let is_certain = self.nature.is_wrapped && self.nature.ownership != Ownership::Anyone;
         let is_recorded = |hold: &Hold| {

@@ -3,8 +3,8 @@
 //! Threads that recorded nothing are added. Each thread's waits by the record and by the kernel are joined:
 //!
 //! * A thread that is not known to wait, and sleeps at a lock or at the end of another thread, waits from now on.
-//! * A thread that waits for a lock by the record, and sleeps in that lock, has one wait: the record says since when and
-//!   where, and the kernel that it sleeps. It is steady if either says so.
+//! * A thread that waits for a lock by the record, and sleeps in that lock, has one wait: the record says since when
+//!   and where, and the kernel that it sleeps. It is steady if the record or the kernel says so.
 //! * A recorded lock may be a wrapper with a mutex inside, at another address. If all threads that wait for the wrapper
 //!   sleep in one mutex, and nobody waits there for anything else, then the owner of the mutex has the wrapper.
 //!
@@ -12,8 +12,8 @@
 //! becomes a holder if it is none yet. If another thread is recorded as the holder, both are in the model, and analyses
 //! choose the more certain one.
 //!
-//! A wait that is added here began when its thread ran last, if the kernel says when that was. A hold that is added here
-//! has no beginning and no place.
+//! A wait that is added here began when its thread ran last, if the kernel says when that was. A hold that is added
+//! here has no beginning and no place.
 
 use std::num::NonZeroU64;
 
@@ -266,8 +266,8 @@ impl Observer<'_> {
         })
     }
 
-    /// The mutexes inside of recorded locks that are wrappers, by their addresses: all threads that wait for the wrapper
-    /// sleep in that mutex, which its owner keeps, and nobody waits for anything else there.
+    /// The mutexes inside of recorded locks that are wrappers, by their addresses: all threads that wait for the
+    /// wrapper sleep in that mutex, which its owner keeps, and nobody waits for anything else there.
     fn wrapped_mutexes(&self) -> HashMap<u64, LockId> {
         let mut inside: HashMap<u64, Option<LockId>> = HashMap::default();
         let mut mutexes: HashMap<LockId, Option<u64>> = HashMap::default();
@@ -351,8 +351,8 @@ impl Observer<'_> {
         self.model.threads[thread].holds.push(hold);
     }
 
-    /// Finds the holders that have returned from the functions that acquired their locks, of locks that others want. The
-    /// stack may be of another moment than the last reading, but the lock was held throughout.
+    /// Finds the holders that have returned from the functions that acquired their locks, of locks that others want.
+    /// The stack may be of another moment than the last reading, but the lock was held throughout.
     fn left_functions(&mut self, locations: &mut Locations<'_>) {
         let wanted = self.model.locks.iter().filter(|lock| lock.pid == self.pid && !lock.waiters.is_empty());
         let holds = wanted.flat_map(|lock| &lock.holders);
