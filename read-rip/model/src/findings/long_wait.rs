@@ -32,7 +32,7 @@
 //!   known of them.
 //! * They are a long wait all the same if holds of the lock have ended, and none of them passed the place where the
 //!   holder was last: it was on a way that nobody is known to have left (see `passages`). So they are if the first wait
-//!   has lasted for at least 100 ms, and ten times as long as nine in ten of the known waits.
+//!   has lasted for at least 100 ms, and ten times as long as nine in ten of at least ten known waits.
 //!
 //! The kernel knows more of the holder of a living process: if it was ready to run in most of the time between the two
 //! readings, and hardly ran, while it kept the lock and a thread waited for it, that is measured, however short the
@@ -88,6 +88,8 @@ const CROWD_MANY: usize = 16;
 const CROWD_WAIT_NS: u64 = 100_000_000;
 /// A wait that has lasted for this many times as long as nine in ten others is out of the ordinary.
 const UNUSUAL_FACTOR: u64 = 10;
+/// Fewer known waits do not say how long nine in ten are.
+const WAITS_MIN: usize = 10;
 /// If so many known holds went on from where the holder was last, it may have been about to go on too. If there were so
 /// many and nobody holds the lock, it may have been released a moment before.
 const FAMILIAR_MIN: usize = 8;
@@ -376,7 +378,8 @@ impl Judge<'_, '_> {
 
     /// Whether the first wait has lasted for long, and far longer than the known waits for the lock.
     fn is_out_of_the_ordinary(&self) -> bool {
-        let waits = Quantiles::of(&self.view.now.locks[self.group.lock].record.waits_ns);
+        let known_ns = &self.view.now.locks[self.group.lock].record.waits_ns;
+        let waits = Quantiles::of(known_ns).filter(|_| known_ns.len() >= WAITS_MIN);
         let waited_ns = self.view.ago_ns(self.still_since_ns());
         waits.zip(waited_ns).is_some_and(|(waits, waited_ns)| {
             waited_ns >= CROWD_WAIT_NS.max(waits.p90_ns.saturating_mul(UNUSUAL_FACTOR))

@@ -255,6 +255,9 @@ fn after_a_death_a_wait_for_a_busy_lock_may_be_out_of_the_ordinary() {
     let mut slow = busy(1, 100 * MILLISECOND);
     slow.model.locks[0].record.waits_ns = vec![11 * MILLISECOND; 12];
     kinds(&slow, &[]);
+    let mut few = busy(1, 100 * MILLISECOND);
+    few.model.locks[0].record.waits_ns.truncate(WAITS_MIN - 1);
+    kinds(&few, &[]);
 }
 
 #[test]
