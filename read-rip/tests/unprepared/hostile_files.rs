@@ -4,10 +4,13 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use librip_test_kit::Random;
 use librip_test_kit::tool::copy_program;
-use librip_test_kit::victim::Plan;
+use librip_test_kit::victim::{DEADLINE, Plan};
+use read_rip_evidence::process::live::LiveTarget;
+use read_rip_evidence::target::Sleep;
 
 use crate::support::fixture::QUICK;
 use crate::support::run::{Outcome, clean, finish};
@@ -28,7 +31,15 @@ fn stuck() -> (Stuck, PathBuf) {
     let program = plan.dir().join("program");
     copy_program(deadlocks(), &program);
     let plan = plan.argument(&program).argument("normal");
-    (Stuck::start_plan(plan, 2), program)
+    let stuck = Stuck::start_plan(plan, 2);
+    // A thread that still runs would die of a file that was cut.
+    let live = LiveTarget::open(stuck.0.pid()).unwrap();
+    let deadline = Instant::now() + DEADLINE;
+    while !live.tasks().unwrap().iter().all(|task| matches!(task.sleep, Some(Sleep::Call(_)))) {
+        assert!(Instant::now() < deadline, "not all threads sleep");
+        std::thread::yield_now();
+    }
+    (stuck, program)
 }
 
 /// `read-rip COMMAND... PID` in bounded memory.
