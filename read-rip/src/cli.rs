@@ -79,8 +79,7 @@ read, 3 if no process recorded anything.";
     subcommand_precedence_over_arg = true,
     before_help = EXAMPLES,
     after_help = EXIT_STATUS,
-    help_template = TEMPLATE,
-    disable_help_subcommand = true
+    help_template = TEMPLATE
 )]
 pub struct Cli {
     /// What to do instead of showing threads.
@@ -104,8 +103,14 @@ pub struct RingArgs {
     /// program, or - for a ring on standard input; not needed if there is one ring, or one of a living process
     #[arg(value_name = "RING")]
     pub ring: Option<OsString>,
-    /// The ring, as an option instead of an argument
-    #[arg(short = 'r', value_name = "RING", conflicts_with = "ring")]
+    /// The same as an option: a pid, or whatever RING may be
+    #[arg(
+        short = 'p',
+        long = "pid",
+        visible_short_alias = 'r',
+        value_name = "RING",
+        conflicts_with = "ring"
+    )]
     pub ring_option: Option<OsString>,
 }
 
@@ -263,6 +268,7 @@ pub enum Command {
     #[command(after_help = RUN_EXIT_STATUS)]
     Run(RunArgs),
     /// Lists all rings: program, pid, age, and how the process ended
+    #[command(visible_alias = "ps")]
     List,
     /// Removes the rings of dead processes, and unfinished rings
     Gc(GcArgs),
@@ -273,17 +279,17 @@ pub enum Command {
         ring: RingArgs,
     },
     /// Writes completions for a shell to standard output
-    #[command(hide = true)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Writes a manual page to standard output
-    #[command(hide = true)]
     Man {
         /// The command that the page describes, instead of read-rip itself
         command: Option<String>,
     },
+    /// Prints the version
+    Version,
 }
 
 /// What `locks` shows.

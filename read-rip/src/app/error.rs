@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use read_rip_case as case;
 use read_rip_evidence::process::live;
@@ -23,6 +23,8 @@ pub(super) enum AppError {
     Directory { path: PathBuf, source: io::Error },
     /// No process that this user can see is in this control group.
     NoProcessIn { group: String },
+    /// Nothing is called so: no ring, no living process, no file.
+    Nothing { name: OsString },
     /// Several living processes have this name, and no ring. They have been listed.
     ManyProcesses { name: String, count: usize },
     /// Stacks of a process that has ended, or that this user may not look at.
@@ -115,9 +117,14 @@ impl From<live::Error> for AppError {
     }
 }
 
-const NO_RING_HINT: &str = "\
-    a program makes a ring with librip::init() or rip_start(), or under `read-rip run --preload`, normally in \
+pub(super) const NO_RING_HINT: &str = "\
+    no ring is needed: `read-rip check --all` finds the processes that are stuck, and `read-rip PID` shows one; to \
+    record, a program makes a ring with librip::init() or rip_start(), or under `read-rip run --preload`, normally in \
     /dev/shm, and removes it when it exits with status 0; if RIP_RING names another directory, give it with --dir";
+
+const NOTHING_HINT: &str = "\
+    `read-rip list` shows the rings, `read-rip check --all` looks at all processes, and `read-rip help` shows all \
+    commands";
 
 impl AppError {
     /// Writes what happened, why, and what to do about it.
@@ -143,14 +150,10 @@ impl AppError {
     /// What happened, why, and what to do about it.
     fn parts(&self) -> (String, Option<String>, Option<String>) {
         let cause = |error: &dyn std::error::Error| error.source().map(ToString::to_string);
-        let mut suggestion = String::new();
+        let suggestion;
         let (what, cause, hint) = match self {
             AppError::Read(error) => {
-                if let Some(command) = absent(error).and_then(|path| similar_command(path.as_os_str())) {
-                    suggestion = format!("did you mean `read-rip {command}`?");
-                }
-                let hint = if suggestion.is_empty() { error.hint() } else { &suggestion };
-                (error.to_string(), cause(error), Some(hint).filter(|hint| !hint.is_empty()))
+                (error.to_string(), cause(error), Some(error.hint()).filter(|hint| !hint.is_empty()))
             }
             AppError::Directory { path, source } => (
                 format!("could not search {} for rings", path.display()),
@@ -177,10 +180,21 @@ impl AppError {
                 None,
                 Some("/proc/PID/cgroup names the control groups of a process"),
             ),
+            AppError::Nothing { name } => {
+                suggestion = match similar_command(name) {
+                    Some(command) => format!("did you mean `read-rip {command}`?"),
+                    None => NOTHING_HINT.to_owned(),
+                };
+                let what = format!("no process, program or file is called {}", name.display());
+                (what, None, Some(&*suggestion))
+            }
             AppError::ManyProcesses { name, count } => (
                 format!("{count} living processes are called {name}; name one"),
                 None,
-                Some("give one of the pids above"),
+                Some(
+                    "`read-rip PID` shows one of those above, `read-rip check PID` judges it, and `read-rip check \
+                     --all` judges all",
+                ),
             ),
             AppError::NoStacks { path } => (
                 format!(
@@ -211,7 +225,9 @@ impl AppError {
             AppError::ManyRings { count } => (
                 format!("{count} rings found; name one"),
                 None,
-                Some("name one of those above, by path or pid"),
+                Some(
+                    "name one of those above, by path or pid; `read-rip check --all` looks at all rings and processes",
+                ),
             ),
             AppError::Suppressions { path, why, hint } => {
                 let what = format!("could not use the suppression file {}", path.display());
@@ -325,15 +341,5 @@ impl AppError {
             AppError::Output(error) => ("could not write the output".into(), Some(error.to_string()), None),
         };
         (what, cause, hint.map(str::to_owned))
-    }
-}
-
-/// The path of a ring that does not exist.
-fn absent(error: &case::Error) -> Option<&Path> {
-    match error {
-        case::Error::Ring(ring::Error::Open { path, source }) if source.kind() == io::ErrorKind::NotFound => {
-            Some(path)
-        }
-        _ => None,
     }
 }

@@ -1,6 +1,6 @@
-//! `read-rip completions` and `read-rip man`: what packages install beside the program.
+//! `read-rip completions` and `read-rip man`: what packages install beside the program. And `read-rip version`.
 //!
-//! Both are made from the command line's definition. Nothing is installed here.
+//! All are made from the command line's definition. Nothing is installed here.
 
 use std::io::Write;
 
@@ -36,6 +36,11 @@ pub(super) fn man(name: Option<&str>) -> Result<u8, AppError> {
     let mut text = Vec::new();
     clap_mangen::Man::new(page).render(&mut text)?;
     write(&text)
+}
+
+/// `read-rip version`.
+pub(super) fn version() -> Result<u8, AppError> {
+    write(Cli::command().render_version().as_bytes())
 }
 
 fn write(text: &[u8]) -> Result<u8, AppError> {

@@ -95,6 +95,7 @@ pub fn run_command(cli: Cli) -> ExitCode {
         Some(Command::Run(args)) => run::run(&args, &cli.common),
         Some(Command::Completions { shell }) => install::completions(shell),
         Some(Command::Man { command }) => install::man(command.as_deref()),
+        Some(Command::Version) => install::version(),
     };
     for what in unanswered() {
         remark(format_args!("Warning: {what}"));

@@ -14,7 +14,7 @@ use read_rip_evidence::process::{
 use read_rip_report::{self as report, Json, printable};
 use read_rip_ring::Header;
 
-use super::error::AppError;
+use super::error::{AppError, NO_RING_HINT};
 use super::output::{SOUND, output, remark, width};
 use super::processes_by;
 use crate::cli::{Common, RingArgs};
@@ -36,7 +36,7 @@ pub(super) fn list(common: &Common) -> Result<u8, AppError> {
             json.unreadable(ring)?;
         }
     } else if rings.is_empty() && unreadable.is_empty() {
-        remark(format_args!("No rings in {}", printable(&names(common))));
+        remark(format_args!("No rings in {}\nHint: {NO_RING_HINT}", printable(&names(common))));
     } else {
         report::list(&mut out, &rings, &unreadable, now_ns(), width(std::io::stdout()))?;
     }
@@ -75,7 +75,13 @@ pub(super) fn choose(args: &RingArgs, common: &Common) -> Result<Subject, AppErr
     }
     let chosen = match args.process() {
         Some(pid) => of_process(pid, common)?,
-        None => of_program(name, common)?.unwrap_or(Chosen::File(name.into())),
+        None => match of_program(name, common)? {
+            Some(chosen) => chosen,
+            None if may_be_name(name) && Path::new(name).symlink_metadata().is_err() => {
+                return Err(AppError::Nothing { name: name.to_owned() });
+            }
+            None => Chosen::File(name.into()),
+        },
     };
     match chosen {
         Chosen::Process(pid) => Ok(Subject::Process(pid)),
@@ -141,8 +147,7 @@ fn newest_of(newest: &Found, count: usize) -> PathBuf {
 
 /// The ring of a program with this name: that of a living process, or else the newest.
 fn of_program(name: &OsStr, common: &Common) -> Result<Option<Chosen>, AppError> {
-    // The name of a ring whose program is unknown is empty: an empty argument does not ask for it.
-    if name.is_empty() || name.as_encoded_bytes().contains(&b'/') {
+    if !may_be_name(name) {
         return Ok(None);
     }
     let mut rings = search_everywhere(common)?;
@@ -160,6 +165,12 @@ fn of_program(name: &OsStr, common: &Common) -> Result<Option<Chosen>, AppError>
         return Ok(Some(Chosen::File(only)));
     }
     Ok(Some(Chosen::File(newest_of(newest, rings.len()))))
+}
+
+/// Whether a program may have this name. That of a ring whose program is unknown is empty: an empty argument does not
+/// ask for it.
+fn may_be_name(name: &OsStr) -> bool {
+    !name.is_empty() && name != "-" && !name.as_encoded_bytes().contains(&b'/')
 }
 
 /// Whether the program that made a ring has this name, or was started by it.

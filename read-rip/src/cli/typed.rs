@@ -21,40 +21,71 @@ const WRONG_LETTERS_MAX: usize = 2;
 ///
 /// If the arguments contradict one another, or something in them is not known. Help and version are errors too.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let parse = |arguments: &[OsString]| {
-        Cli::try_parse_from(arguments).map_err(|error| with_suggestion(error, arguments))
-    };
-    let cli = parse(&arguments)?;
-    let is_run = matches!(cli.command, Some(Command::Run(_)));
-    if let Some(ring) = cli.ring.name().filter(|_| is_run) {
-        // After the command, it would be the program.
-        return Err(conflict(format!("`run` takes no RING, but {} is one", ring.to_string_lossy())));
-    }
-    let cli = match cli.command.is_some().then(|| command_first(&arguments)).flatten() {
-        Some(arguments) => parse(&arguments)?,
-        None => cli,
-    };
+    let arguments = command_first(arguments.into_iter().collect())?;
+    let cli = Cli::try_parse_from(&arguments).map_err(|error| with_suggestion(error, &arguments))?;
     match &cli.command {
         Some(Command::Check(args)) if args.time.is_given() => Err(conflict(CHECK_OF_TIME.to_owned())),
         _ => Ok(cli),
     }
 }
 
-/// The arguments with the command before all others; `None` if it is there already. So what stands before the command
-/// means the same as after it, or is the same error.
-fn command_first(arguments: &[OsString]) -> Option<Vec<OsString>> {
-    let command = Cli::command();
-    let is_command = |word: &OsStr| command.get_subcommands().any(|of| of.get_name() == word);
-    // A command comes before the value of an option that has its name.
-    let at = (1..arguments.len()).find(|&at| is_command(&arguments[at]))?;
-    let (before, rest) = arguments.split_at(at);
-    let (name, after) = rest.split_first()?;
-    let (program, before) = before.split_first()?;
-    if before.is_empty() {
-        return None;
+/// The arguments with the command before all others. So what stands before the command means the same as after it, or
+/// is the same error.
+fn command_first(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
+    let cli = Cli::command();
+    let mut is_value = false;
+    let mut ring = None;
+    let mut found = None;
+    for (at, word) in arguments.iter().enumerate().skip(1) {
+        if std::mem::take(&mut is_value) {
+            continue;
+        }
+        let text = word.to_string_lossy();
+        if text == "--" || text == HELP {
+            break;
+        } else if is_command(&cli, &text) {
+            found = Some((at, text == RUN));
+            break;
+        } else if text.len() > 1 && text.starts_with('-') {
+            is_value = awaits_value(&cli, &text);
+        } else {
+            ring.get_or_insert(text);
+        }
     }
-    Some([program, name].into_iter().chain(before).chain(after).cloned().collect())
+    let Some((at, is_run)) = found else { return Ok(arguments) };
+    if let Some(ring) = ring.filter(|_| is_run) {
+        // After the command, it would be the program.
+        return Err(conflict(format!("`run` takes no RING, but {ring} is one")));
+    }
+    arguments[1..=at].rotate_right(1);
+    Ok(arguments)
+}
+
+/// The command before which nothing is moved: its argument is a command too.
+const HELP: &str = "help";
+/// The command that takes no ring.
+const RUN: &str = "run";
+
+fn is_command(cli: &clap::Command, word: &str) -> bool {
+    cli.get_subcommands().any(|of| of.get_name() == word || of.get_all_aliases().any(|alias| alias == word))
+}
+
+/// Whether the word after this option is its value.
+fn awaits_value(cli: &clap::Command, option: &str) -> bool {
+    let all = || cli.get_arguments().chain(cli.get_subcommands().flat_map(clap::Command::get_arguments));
+    let takes_value = |arg: &clap::Arg| arg.get_action().takes_values();
+    if let Some(name) = option.strip_prefix("--") {
+        let is_named =
+            |arg: &clap::Arg| arg.get_long_and_visible_aliases().is_some_and(|all| all.contains(&name));
+        return all().any(|arg| is_named(arg) && takes_value(arg));
+    }
+    // Of letters in one word, the first one that takes a value takes the rest of the word.
+    let is_named = |arg: &clap::Arg, letter| {
+        arg.get_short_and_visible_aliases().is_some_and(|all| all.contains(&letter))
+    };
+    let mut letters = option.chars().skip(1);
+    let taker = letters.find(|&letter| all().any(|arg| is_named(arg, letter) && takes_value(arg)));
+    taker.is_some() && letters.next().is_none()
 }
 
 /// The command that a word resembles.
@@ -152,10 +183,53 @@ mod tests {
     fn an_option_before_a_command_belongs_to_it_or_is_an_error() {
         let Some(Command::Locks(args)) = parsed("-v -m main locks").unwrap().command else { panic!() };
         assert!(args.verbose && args.r#match.is_some_and(|pattern| pattern.as_str() == "main"));
+        let Some(Command::Check(args)) = parsed("--all --window 1s -v check").unwrap().command else {
+            panic!()
+        };
+        assert!(args.all && args.verbose && args.window == std::time::Duration::from_secs(1));
         assert!(parsed("-t check").unwrap_err().starts_with("error: unexpected argument '-t' found\n"));
         assert!(parsed("-m a gc").unwrap_err().starts_with("error: unexpected argument '-m' found\n"));
         let twice = "error: the argument '--match <REGEX>' cannot be used multiple times\n";
         assert!(parsed("-m a check -m b").unwrap_err().starts_with(twice));
+    }
+
+    #[test]
+    fn the_value_of_an_option_is_no_command() {
+        for line in ["-m check locks", "-vm check locks", "--match check locks", "locks -m check"] {
+            let Some(Command::Locks(args)) = parsed(line).unwrap().command else { panic!("{line}") };
+            assert_eq!(args.r#match.unwrap().as_str(), "check", "{line}");
+        }
+        for line in ["--match=check locks", "-mcheck locks", "-v locks"] {
+            assert!(matches!(parsed(line).unwrap().command, Some(Command::Locks(_))), "{line}");
+        }
+        let Some(Command::Save(args)) = parsed("-o check save").unwrap().command else { panic!() };
+        assert_eq!(args.output.as_deref(), Some(Path::new("check")));
+    }
+
+    #[test]
+    fn a_process_may_be_named_as_other_programs_take_it() {
+        for line in ["-p 7 check", "check -p 7", "check --pid 7", "--pid=7 check", "-p7 check", "-r 7 check"]
+        {
+            let Some(Command::Check(args)) = parsed(line).unwrap().command else { panic!("{line}") };
+            assert_eq!(args.ring.process(), Some(7), "{line}");
+        }
+        assert_eq!(parsed("-p 7").unwrap().ring.process(), Some(7));
+        assert!(matches!(parsed("-v ps").unwrap_err(), error if error.contains("'-v'")));
+        assert!(matches!(parsed("ps").unwrap().command, Some(Command::List)));
+    }
+
+    #[test]
+    fn help_and_version_may_be_words() {
+        let of = |line: &str| {
+            let words = ["read-rip"].into_iter().chain(line.split_whitespace()).map(OsString::from);
+            parse(words).map_err(|error| (error.kind(), error.to_string()))
+        };
+        for line in ["help", "help check", "-v help check", "help help"] {
+            let (kind, _) = of(line).unwrap_err();
+            assert_eq!(kind, ErrorKind::DisplayHelp, "{line}");
+        }
+        assert!(of("help check").unwrap_err().1.contains("--min-confidence"));
+        assert!(matches!(of("version").unwrap().command, Some(Command::Version)));
     }
 
     #[test]

@@ -26,13 +26,45 @@ fn a_ring_before_the_command_is_the_ring_that_is_read() {
 
 #[test]
 fn a_misspelt_command_is_no_missing_ring() {
-    let outcome = read_rip(["chek"]).fails_with("Error: could not open chek\n");
+    let outcome = read_rip(["chek"]).fails_with("Error: no process, program or file is called chek\n");
     assert!(outcome.stderr.ends_with("Hint: did you mean `read-rip check`?\n"), "{outcome:#?}");
     let outcome = read_rip(["chek", "4711"]);
     assert_eq!(outcome.status, 2);
     assert!(outcome.stderr.contains("tip: a similar subcommand exists: 'check'"), "{outcome:#?}");
     let outcome = read_rip(["/nowhere/ring"]).fails_with("Error: could not open /nowhere/ring\n");
     assert!(outcome.stderr.ends_with("Hint: `read-rip list` shows the rings\n"), "{outcome:#?}");
+}
+
+#[test]
+fn a_name_that_nothing_has_is_no_missing_file() {
+    let outcome = read_rip(["check", "no-such-server"]);
+    let outcome = outcome.fails_with("Error: no process, program or file is called no-such-server\n");
+    assert!(outcome.stderr.contains("`read-rip check --all` looks at all processes"), "{outcome:#?}");
+}
+
+#[test]
+fn what_people_type_first_works() {
+    let help = read_rip(["--help"]).sound().stdout;
+    assert_eq!(read_rip(["help"]).sound().stdout, help);
+    for command in ["completions", "man", "version"] {
+        assert!(help.contains(&format!("\n  {command} ")), "{command} is in\n{help}");
+    }
+    assert_eq!(read_rip(["help", "check"]).sound().stdout, read_rip(["check", "--help"]).sound().stdout);
+    assert_eq!(read_rip(["version"]).sound().stdout, read_rip(["--version"]).sound().stdout);
+    let fixture = Fixture::of(&pile_up());
+    let directory = fixture.directory.path().to_str().unwrap();
+    let list = read_rip(["list", "--dir", directory]).sound().stdout;
+    assert_eq!(read_rip(["ps", "--dir", directory]).sound().stdout, list);
+    let by_pid = read_rip(["--dir", directory, "-p", "4321"]).sound().stdout;
+    assert_eq!(by_pid, read_rip(["--dir", directory, "4321"]).sound().stdout);
+    // Where nothing has recorded, a newcomer learns that nothing has to.
+    let empty = tempfile::tempdir().unwrap();
+    for command in [&[][..], &["list"], &["check"]] {
+        let arguments = command.iter().copied().chain(["--dir", empty.path().to_str().unwrap()]);
+        let said = read_rip(arguments).stderr;
+        let hint = "Hint: no ring is needed: `read-rip check --all` finds the processes that are stuck, and `read-rip PID`";
+        assert!(said.contains(hint), "{command:?}: {said}");
+    }
 }
 
 #[test]
