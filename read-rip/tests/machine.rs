@@ -378,6 +378,18 @@ fn of_a_process_that_may_not_be_looked_into_states_and_names_are_shown_and_nothi
     let outcome = as_nobody(&program, &["check", &pid]);
     assert_eq!((outcome.result(), &*outcome.stderr), (&*why, ""), "nothing else is claimed: {outcome:#?}");
     assert_eq!(outcome.status, 3, "{outcome:#?}");
+    for view in ["stacks", "locks"] {
+        let outcome = as_nobody(&program, &[view, &pid]);
+        let warning = "Warning: memory, stacks and system calls are not shown: the process belongs to another user (0)\n\
+                       Hint: run read-rip as that user or as root\n";
+        assert!(outcome.stderr.contains(warning), "{outcome:#?}");
+        assert!(!outcome.stdout.contains("cut: "), "nothing is known of its stacks: {outcome:#?}");
+        assert!(!outcome.stdout.contains("records nothing"), "that is not known: {outcome:#?}");
+    }
+    let worker = program.start(&["executor"]);
+    let outcome = as_nobody(&program, &["check", &worker.pid().to_string()]);
+    assert!(outcome.stderr.contains(" runs async tasks (tokio), "), "{outcome:#?}");
+    assert!(!outcome.stderr.contains("read-rip stacks"), "it would refuse too: {outcome:#?}");
     let outcome = as_nobody(&program, &["check", "--all"]);
     assert_eq!(lines_of(&outcome, stuck.pid()), [""; 0], "{outcome:#?}");
     assert!(outcome.stdout.contains(" that this user may not read"), "{outcome:#?}");

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use read_rip_evidence::process::{Child, Liveness};
-use read_rip_model::findings::{self, Balance};
+use read_rip_model::findings::{self, Balance, Outcome};
 use read_rip_model::locations::{FileNames, Location, Locations};
 use read_rip_model::locks::{LockModel, Overview, Summary};
 use read_rip_model::threads::{Losses, Thread, ThreadState};
@@ -24,6 +24,22 @@ use crate::printable;
 /// What is wrong with a module's file. Its path may come from a hostile ring.
 pub fn of_module(problem: &ModuleProblem) -> String {
     format!("{}: {}", printable(&problem.path.to_string_lossy()), problem.what)
+}
+
+/// That files have no debug information: one line for all of them. `None` if there is no such problem.
+pub fn of_debug_info(problems: &[ModuleProblem]) -> Option<String> {
+    let mut paths =
+        problems.iter().filter(|problem| problem.is_about_debug_info()).map(|problem| &problem.path);
+    let first = paths.next()?.to_string_lossy();
+    let others = match paths.count() {
+        0 => String::new(),
+        others => format!(" and {}", counted(others as u64, "more file")),
+    };
+    Some(format!(
+        "Warning: {}{others}: no debug information, so lines may be missing; build with -g, or name the directory of \
+         debug files with --debug-dir",
+        printable(&first)
+    ))
 }
 
 /// What `check` looked at, and what came of it.
@@ -226,17 +242,17 @@ pub fn of_refused(snapshot: &Snapshot) -> Vec<String> {
     remarks
 }
 
-/// That threads run tasks of which nothing is known.
-pub fn of_executor(model: &LockModel) -> Option<String> {
+/// That threads run tasks of which nothing is known. `has_stacks`: `stacks` would show more.
+pub fn of_executor(model: &LockModel, has_stacks: bool) -> Option<String> {
     if model.has_tasks() {
         return None;
     }
     let mut workers = model.present().filter_map(|(_, thread)| findings::executor(thread));
     let name = workers.next()?;
     let workers = agreeing(1 + workers.count() as u64, "thread", "runs", "run");
-    let now = match model.is_final {
-        true => String::new(),
-        false => format!(" `read-rip stacks {}` shows where its threads stand now.", model.pid),
+    let now = match has_stacks && !model.is_final {
+        false => String::new(),
+        true => format!(" `read-rip stacks {}` shows where its threads stand now.", model.pid),
     };
     let record = match name {
         "tokio" => {
@@ -368,7 +384,7 @@ pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
     }
     remarks.extend(of_overflowed(model));
     remarks.extend(of_unmatched(model));
-    remarks.extend(of_executor(model));
+    remarks.extend(of_executor(model, checked.balance.outcome != Outcome::Hidden));
     if checked.is_order_search_cut {
         let why = "Only a part of the orders in which threads acquired locks was compared: there are too many. There \
                    may be more inversions.";

@@ -66,7 +66,10 @@ impl StackLines<'_> {
                 self.line(out, called, &file, &more)?;
             }
         }
-        if let End::Cut(cut) = stack.end {
+        // Of a process that may not be looked into, a warning says why.
+        if let End::Cut(cut) = stack.end
+            && self.seen.target.hidden.is_none()
+        {
             writeln!(out, "    cut: {}", why(cut))?;
         }
         Ok(())

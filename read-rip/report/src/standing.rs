@@ -215,9 +215,18 @@ pub fn standing_heading(seen: &Standings, has_ring: bool) -> String {
         );
     }
     let frozen = if target.is_frozen == Some(true) { ", frozen by its control group" } else { "" };
-    format!(
-        "{}, alive{frozen}, records nothing: {}, as the kernel and its memory show them",
-        printable(&process_name(&target.name, target.pid, target.own_pid)),
-        counted(target.tasks.len() as u64, "thread")
-    )
+    let (process, threads) = (
+        process_name(&target.name, target.pid, target.own_pid),
+        counted(target.tasks.len() as u64, "thread"),
+    );
+    let process = printable(&process);
+    match target.hidden {
+        // It may have a ring that this user may not read.
+        Some(_) => format!("{process}, alive{frozen}: {threads}, as the kernel shows them"),
+        None => {
+            format!(
+                "{process}, alive{frozen}, records nothing: {threads}, as the kernel and its memory show them"
+            )
+        }
+    }
 }

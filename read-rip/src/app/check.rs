@@ -102,7 +102,7 @@ impl Verdict {
     /// Writes the remarks, and returns the exit status.
     pub(super) fn finish(&self, case: &Case<'_>, common: &Common) -> Result<u8, AppError> {
         let of_check = report::remarks::of_check(&case.model, &self.checked);
-        Ok(self.status(remarks::write(case.reading, common, &case.locations, &of_check)?))
+        Ok(self.status(remarks::write_after_verdict(case.reading, common, &case.locations, &of_check)?))
     }
 
     /// Shows the findings, with the source lines that the user may see.

@@ -173,7 +173,7 @@ impl Parts<'_> {
             lines.push(report::remarks::of_undated(undated));
         }
         lines.extend_from_slice(&record.remarks);
-        lines.extend(remarks::besides(self.case.reading, common, &self.case.locations));
+        lines.extend(remarks::besides(self.case.reading, common, &self.case.locations, false));
         for (what, hint) in remarks::damage(self.case.reading) {
             lines.push(format!("Damaged: {what}. Hint: {hint}"));
         }

@@ -58,7 +58,7 @@ pub(super) fn tasks(args: &TasksArgs, common: &Common) -> Result<u8, AppError> {
         report::task_groups(&mut out, &locks::task_groups(model, is_wanted), &names, args.verbose)?;
         out.flush()?;
     }
-    let no_tasks = || report::remarks::of_executor(model).unwrap_or_else(|| NO_TASKS.to_owned());
+    let no_tasks = || report::remarks::of_executor(model, true).unwrap_or_else(|| NO_TASKS.to_owned());
     let remarks = if has_tasks { Vec::new() } else { vec![no_tasks()] };
     remarks::write(reading, common, &case.locations, &remarks)
 }

@@ -66,7 +66,12 @@ pub(super) fn show(
         }
     }
     out.flush()?;
-    finish(&case, common)
+    let is_hidden = seen.target.hidden.is_some();
+    let unseen = report::remarks::of_executor(&case.model, !is_hidden);
+    match is_judged {
+        true => remarks::write_after_verdict(reading, common, &case.locations, unseen.as_slice()),
+        false => remarks::write(reading, common, &case.locations, unseen.as_slice()),
+    }
 }
 
 /// `read-rip stacks`.
@@ -95,13 +100,8 @@ pub(super) fn stacks(args: &StacksArgs, common: &Common) -> Result<u8, AppError>
         report::stacks(&mut out, &words, is_wanted, |path| texts.file(path).to_owned(), &case.frames)?;
     }
     out.flush()?;
-    finish(&case, common)
-}
-
-/// Writes the remarks, and returns the exit status.
-fn finish(case: &Case<'_>, common: &Common) -> Result<u8, AppError> {
-    let unseen: Vec<String> = report::remarks::of_executor(&case.model).into_iter().collect();
-    remarks::write(case.reading, common, &case.locations, &unseen)
+    let unseen = report::remarks::of_executor(&case.model, false);
+    remarks::write(reading, common, &case.locations, unseen.as_slice())
 }
 
 /// Where each thread that was seen stands.

@@ -78,6 +78,11 @@ pub enum Problem {
 }
 
 impl ModuleProblem {
+    /// Whether the file is the right one, and was only built without debug information, or separated from it.
+    pub fn is_about_debug_info(&self) -> bool {
+        matches!(self.what, Problem::NoDebugInfo { .. } | Problem::MissingSplit)
+    }
+
     /// What to do about it, as one lowercase sentence without a full stop.
     pub fn hint(&self) -> &'static str {
         match &self.what {
