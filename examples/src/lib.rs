@@ -10,6 +10,19 @@ pub mod sessions;
 
 use std::io::Write;
 
+/// The Rust code of README.md and of the guide compiles.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../docs/guide/src/rust.md")]
+    struct Rust;
+    #[doc = include_str!("../../docs/guide/src/dependencies.md")]
+    struct Dependencies;
+    #[doc = include_str!("../../docs/guide/src/events.md")]
+    struct Events;
+}
+
 /// Starts recording, and returns the path of the ring. If recording fails, says so and returns "none": the program
 /// runs without a ring.
 pub fn start() -> String {

@@ -155,7 +155,7 @@ fn a_mark_is_the_instructions_of_the_golden_listing() {
         }
         let body =
             listing.lines().filter(|line| !["push", "pop", "ret"].iter().any(|around| line.contains(around)));
-        assert_eq!(body.count(), instructions, "what README says of a mark\n{listing}");
+        assert_eq!(body.count(), instructions, "what the guide says of a mark\n{listing}");
     }
 }
 

@@ -15,6 +15,7 @@ mod export;
 mod flips;
 mod folded;
 mod golden;
+mod guide;
 mod hostile;
 mod interrupted;
 mod legacy;
