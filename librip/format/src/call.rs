@@ -30,8 +30,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::{
     LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE, LOCK_TYPE_RWLOCK,
-    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, LOCK_TYPE_WAKE, SITE_LOCK_TYPE_SHIFT, SITE_OWNED,
-    SITE_OWNED_BY_RULE, SITE_READERS_FIRST, SITE_SHARED, SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
+    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, LOCK_TYPE_WAKE, SITE_LOCK_TYPE, SITE_LOCK_TYPE_SHIFT,
+    SITE_OF_FUTURE, SITE_OWNED, SITE_OWNED_BY_RULE, SITE_READERS_FIRST, SITE_SHARED, SITE_TRY,
+    SITE_UPGRADABLE, SITE_WRAPPER,
 };
 
 /// The bits of a call that are not the location's address.
@@ -59,29 +60,34 @@ pub const CALL_LOCK_SHARED: u64 = 1;
 /// In the operand: as [`SITE_OWNED`] or [`SITE_OWNED_BY_RULE`]. [`CALL_HOW`] says which.
 pub const CALL_LOCK_OWNED: u64 = 2;
 
+/// Returns the `LOCK_TYPE_*` of these `SITE_*` flags.
+pub const fn lock_type(site_flags: u16) -> u16 {
+    (site_flags & SITE_LOCK_TYPE) >> SITE_LOCK_TYPE_SHIFT
+}
+
 /// Returns whether nobody can hold what has these `SITE_*` flags: a thread only blocks on it.
 pub const fn is_unowned(site_flags: u16) -> bool {
-    let lock_type = site_flags >> SITE_LOCK_TYPE_SHIFT;
     matches!(
-        lock_type,
+        lock_type(site_flags),
         LOCK_TYPE_SEMAPHORE | LOCK_TYPE_THREAD | LOCK_TYPE_BARRIER | LOCK_TYPE_MESSAGE | LOCK_TYPE_WAKE
     )
 }
 
 /// Returns the bits that a call has beside its location's address, for an acquisition with these `SITE_*` flags. Of a
-/// wait for what nobody holds, a call says only whether it is a try.
+/// wait for what nobody holds, a call says only whether it is a try. It never says [`SITE_OF_FUTURE`].
 ///
 /// # Panics
 ///
 /// If a call cannot express the flags. They are constants, so that is an error of the compilation.
 pub const fn call_bits(site_flags: u16) -> u64 {
+    let site_flags = site_flags & !SITE_OF_FUTURE;
     let tries = if site_flags & SITE_TRY != 0 { CALL_TRY } else { 0 };
     if is_unowned(site_flags) {
         return tries;
     }
     let is_shared = site_flags & SITE_SHARED != 0;
     let is_by_rule = site_flags & SITE_OWNED_BY_RULE != 0;
-    let is_rwlock = site_flags >> SITE_LOCK_TYPE_SHIFT == LOCK_TYPE_RWLOCK;
+    let is_rwlock = lock_type(site_flags) == LOCK_TYPE_RWLOCK;
     let how = if site_flags & SITE_READERS_FIRST != 0 {
         CALL_READERS_FIRST
     } else if site_flags & SITE_UPGRADABLE != 0 {
@@ -137,7 +143,7 @@ pub const fn call_flags(call: u64, is_shared: bool, is_owned: bool) -> u16 {
 }
 
 const fn is_once(site_flags: u16) -> bool {
-    site_flags >> SITE_LOCK_TYPE_SHIFT == LOCK_TYPE_ONCE
+    lock_type(site_flags) == LOCK_TYPE_ONCE
 }
 
 /// Returns the `SITE_*` flags of a call that waits for what nobody holds.

@@ -166,6 +166,12 @@ pub const SITE_OWNED: u16 = 64;
 pub const SITE_OWNED_BY_RULE: u16 = 128;
 /// [`Site::flags`]: the first bit of a `LOCK_TYPE_*`.
 pub const SITE_LOCK_TYPE_SHIFT: u32 = 8;
+/// [`Site::flags`]: the bits of a `LOCK_TYPE_*`.
+pub const SITE_LOCK_TYPE: u16 = 0x7f << SITE_LOCK_TYPE_SHIFT;
+/// [`Site::flags`]: a future does it. In the slot of a thread, the future belongs to no recorded task, and the thread
+/// only polled it: what comes next may be in the slot of another thread. A [`call`](crate::call) does not say it, so no
+/// future of this kind records one.
+pub const SITE_OF_FUTURE: u16 = 1 << 15;
 /// The lock is marked by hand, so its type is not known.
 pub const LOCK_TYPE_UNKNOWN: u16 = 0;
 /// A mutex.

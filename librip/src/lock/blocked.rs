@@ -13,7 +13,7 @@ use crate::lock::table::{Entry, Slot};
 use librip_format::{
     HELD_FOR, HELD_FOR_BARRIER, HELD_FOR_MESSAGE, HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_OF_FUTURE,
     HELD_RECURSION_MAX, HELD_SEM_WAIT, LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_THREAD,
-    LOCK_TYPE_WAKE, SITE_LOCK_TYPE_SHIFT,
+    LOCK_TYPE_WAKE, lock_type,
 };
 
 /// The entry of a thread that blocks. Empty if the thread does not record, or its table has no room.
@@ -78,7 +78,7 @@ impl Blocked {
 
 /// What a site with these flags waits for: one of `HELD_FOR_*`.
 const fn held_for(flags: Flags) -> u64 {
-    match flags >> SITE_LOCK_TYPE_SHIFT {
+    match lock_type(flags) {
         LOCK_TYPE_THREAD => HELD_FOR_THREAD,
         LOCK_TYPE_BARRIER => HELD_FOR_BARRIER,
         LOCK_TYPE_MESSAGE | LOCK_TYPE_WAKE => HELD_FOR_MESSAGE,

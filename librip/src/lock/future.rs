@@ -11,22 +11,29 @@
 //! present slot is changed by an exchange, and only if it is still the same: its lock word has the sequence of its
 //! event, and its meta word has the place. The owner of the other slot does not change it meanwhile, because it is in
 //! use; if the slot gets another owner, the claim clears the entry, and the exchange fails.
+//!
+//! If no task is polled, the future belongs to no recorded task: another thread may poll it next, and its guard goes
+//! with it. So a release by another thread is nothing special then. In a task it hands the lock over.
+//!
+//! A future that finds no room in the table is not counted while it waits. A hold without an entry is counted in the
+//! slot, and the guard remembers that.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
 use core::future::Future;
 use core::panic::Location;
 use core::pin::Pin;
+use core::sync::atomic::Ordering::Relaxed;
 use core::task::{Context, Poll, Waker, ready};
 
 use crate::lock::blocked::{self, Blocked, Ends};
 use crate::lock::protocol::Acquisition;
 use crate::lock::record;
 use crate::lock::site::{Flags, Origin, Sites, define_sites, wrapper_site};
-use crate::lock::table::{Entry, Slot};
+use crate::lock::table::{Entry, Slot, Unlisted};
 use crate::process::instance::{self, Request};
 use crate::process::task_waker::is_of_task;
-use librip_format::{HELD_HELD, HELD_OF_FUTURE, HELD_RELEASING, HELD_SHARED, HELD_SINCE};
+use librip_format::{HELD_HELD, HELD_OF_FUTURE, HELD_RELEASING, HELD_SHARED, HELD_SINCE, TASK_ID};
 
 define_sites!(AsyncSites);
 
@@ -82,6 +89,21 @@ fn of_future(mut entry: Entry) -> Entry {
     entry
 }
 
+/// A future found no room in the table. While it waits it holds nothing, so that does not count.
+#[cold]
+fn uncounted() {
+    if let Some(slot) = Slot::existing() {
+        slot.forget_overflowed();
+    }
+}
+
+/// Whether the calling thread polls a task, which this slot is then.
+#[inline]
+fn is_task(slot: Slot) -> bool {
+    // ORDERING: relaxed: the owner of a slot has written it before its first mark.
+    slot.header().tid.load(Relaxed) & TASK_ID != 0
+}
+
 /// An acquisition by a future.
 #[derive(Debug)]
 pub(crate) struct FutureAcquisition<const USE: Flags> {
@@ -119,8 +141,26 @@ impl<const USE: Flags> FutureAcquisition<USE> {
         let sites = AsyncSites::<USE>(self.target.at);
         let flags = <AsyncSites<USE> as Sites>::Origin::entry_flags(USE);
         let begin = || sites.acquire_begin_timed();
-        let begun = Acquisition::begin(sites.origin(), self.target.lock, flags, 0, begin);
-        begun.entry().map(Kept::of)
+        let entry = match Slot::current() {
+            Some(slot) if !is_task(slot) => self.enter_beside(slot, flags, begin()),
+            _ => Acquisition::begin(sites.origin(), self.target.lock, flags, 0, begin).entry(),
+        };
+        if entry.is_none() {
+            uncounted();
+        }
+        entry.map(Kept::of)
+    }
+
+    /// The thread polls no recorded task. The event says that it is a future's, which a call could not say.
+    fn enter_beside(&self, slot: Slot, flags: u64, pc_timed: u64) -> Option<Entry> {
+        let (origin, lock) = (AsyncSites::<USE>(self.target.at).origin(), self.target.lock);
+        let time = if slot.times_all() { slot.time() } else { 0 };
+        let sequence = origin.event(slot, [time], [lock], pc_timed);
+        let mut entry = slot.enter_lock(lock, sequence, origin.entry_pc(pc_timed), flags)?;
+        if time != 0 {
+            entry.set_since(time, 0);
+        }
+        Some(entry)
     }
 
     /// The poll with this waker has returned without the lock.
@@ -178,7 +218,11 @@ impl<const USE: Flags> FutureAcquisition<USE> {
             }
             instance::poll_entry(entry.held(), false);
         }
-        Some(FutureHold { lock: self.target.lock, kept: entry.map(Kept::of) })
+        let (kept, unlisted) = match (entry, Slot::existing()) {
+            (Some(entry), Some(slot)) => (Some((Kept::of(entry), is_task(slot))), None),
+            (_, slot) => (None, slot.map(Slot::count_unlisted)),
+        };
+        Some(FutureHold { lock: self.target.lock, kept, unlisted })
     }
 
     /// The lock was acquired, or the future has failed.
@@ -202,8 +246,12 @@ impl<const USE: Flags> FutureAcquisition<USE> {
         match self.kept.take() {
             Some(kept) if !kept.is_here() => drop(kept.free_elsewhere()),
             kept => {
-                let begun = Acquisition::of_entry(kept.map(|kept| kept.entry));
-                begun.failed(sites.origin(), self.target.lock, sites.try_failed());
+                if let Some(kept) = kept {
+                    kept.entry.clear();
+                }
+                if let Some(slot) = Slot::existing() {
+                    sites.origin().event(slot, [], [self.target.lock], sites.try_failed());
+                }
             }
         }
     }
@@ -222,8 +270,11 @@ impl<const USE: Flags> Drop for FutureAcquisition<USE> {
 #[derive(Debug)]
 pub(crate) struct FutureHold<const USE: Flags> {
     lock: u64,
-    /// `None` if there was no slot, or no room in it, or the release has begun.
-    kept: Option<Kept>,
+    /// The entry, and whether it is in the slot of a task. `None` if there was no slot, or no room in it, or the release
+    /// has begun.
+    kept: Option<(Kept, bool)>,
+    /// There was no room: where that is counted.
+    unlisted: Option<Unlisted>,
 }
 
 impl<const USE: Flags> FutureHold<USE> {
@@ -231,11 +282,16 @@ impl<const USE: Flags> FutureHold<USE> {
     #[inline]
     pub(crate) fn begin_release(&mut self) -> FutureRelease<USE> {
         let lock = self.lock;
-        let Some(mut kept) = self.kept.take() else { return FutureRelease { lock, kept: None } };
+        if let Some(unlisted) = self.unlisted.take() {
+            unlisted.forget();
+        }
+        let Some((mut kept, is_of_task)) = self.kept.take() else {
+            return FutureRelease { lock, kept: None };
+        };
         let is_here = kept.is_here();
         if is_here {
             kept.entry.set_state(HELD_RELEASING);
-        } else if kept.free_elsewhere() {
+        } else if kept.free_elsewhere() && is_of_task {
             // Whoever has the guard may release the lock: from now on nobody is taken for its holder for certain.
             instance::request(Request::LOCK_WITHOUT_GUARD, lock);
         }
@@ -244,14 +300,14 @@ impl<const USE: Flags> FutureHold<USE> {
 
     /// It is held in shared mode from now on. It was not released.
     pub(crate) fn downgraded(&mut self) {
-        if let Some(kept) = self.kept.as_mut().filter(|kept| kept.is_here()) {
+        if let Some((kept, _)) = self.kept.as_mut().filter(|(kept, _)| kept.is_here()) {
             kept.entry.set_flag(HELD_SHARED, true);
         }
     }
 
     /// The same hold, of another use of the lock.
     fn used_as<const TO: Flags>(mut self) -> FutureHold<TO> {
-        FutureHold { lock: self.lock, kept: self.kept.take() }
+        FutureHold { lock: self.lock, kept: self.kept.take(), unlisted: self.unlisted.take() }
     }
 
     /// Nobody will release it: its permits are given away.
@@ -262,7 +318,7 @@ impl<const USE: Flags> FutureHold<USE> {
 
 impl<const USE: Flags> Drop for FutureHold<USE> {
     fn drop(&mut self) {
-        if self.kept.is_some() {
+        if self.kept.is_some() || self.unlisted.is_some() {
             self.begin_release().done();
         }
     }

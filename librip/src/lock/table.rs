@@ -27,6 +27,7 @@
     reason = "a slot is reached through the thread's cursor, a raw pointer into the mapping"
 )]
 
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::arch;
@@ -276,7 +277,7 @@ impl Slot {
 
     /// Whether the thread holds a lock that has no entry.
     pub(crate) fn has_overflowed(self) -> bool {
-        // ORDERING: relaxed: only this thread writes it.
+        // ORDERING: relaxed: a number for the reader.
         self.header().held_overflowed.load(Relaxed) > 0
     }
 
@@ -293,12 +294,47 @@ impl Slot {
 
     /// Counts one overflowed lock less. Returns whether there was one: a lock that has no entry may be that one.
     pub(crate) fn forget_overflowed(self) -> bool {
-        let overflowed = &self.header().held_overflowed;
-        // ORDERING: relaxed: only this thread writes it.
-        let count = overflowed.load(Relaxed);
-        overflowed.store(count.saturating_sub(1), Relaxed);
-        count > 0
+        one_less(&self.header().held_overflowed)
     }
+
+    /// Counts a lock that a future holds and that has no entry, until [`Unlisted::forget`].
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn count_unlisted(self) -> Unlisted {
+        let header = self.header();
+        // ORDERING: relaxed, as for all numbers of this kind.
+        header.held_overflowed.fetch_add(1, Relaxed);
+        Unlisted { header, generation: header.generation.load(Relaxed) }
+    }
+}
+
+/// A lock without an entry that is counted in a slot. The guard remembers it, because any thread may release the lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unlisted {
+    header: &'static SlotHeader,
+    /// Which of its owners the slot had.
+    generation: u32,
+}
+
+impl Unlisted {
+    /// It is not held any more. Nothing happens if the slot has another owner: a claim begins to count anew.
+    ///
+    /// A claim between the look and the change is not noticed. Then the new owner may have counted one lock less, if
+    /// its table was full that soon.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn forget(self) {
+        // ORDERING: relaxed: whoever has the guard was synchronised with the thread that acquired the lock.
+        if self.header.generation.load(Relaxed) == self.generation {
+            one_less(&self.header.held_overflowed);
+        }
+    }
+}
+
+/// Counts one less. Returns whether there was one. Other threads count too: those that release a lock of a future.
+fn one_less(count: &AtomicU32) -> bool {
+    // ORDERING: relaxed: a number for the reader.
+    count.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1)).is_ok()
 }
 
 /// An entry of the calling thread's table that is found without a search: nearly all locks have such a one.

@@ -50,8 +50,8 @@ use crate::lock::table::Slot;
 use crate::process;
 use librip_format::{
     LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE, LOCK_TYPE_RWLOCK,
-    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE, SITE_SHARED,
-    TASK_ID, THREAD_ID_MAX,
+    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OF_FUTURE, SITE_OWNED,
+    SITE_OWNED_BY_RULE, SITE_SHARED, TASK_ID, THREAD_ID_MAX,
 };
 
 pub use crate::lock::future::{Acquire, AcquireFree, FutureHolding as Holding, Waits, Ways};
@@ -60,7 +60,7 @@ pub use crate::lock::future::{Acquire, AcquireFree, FutureHolding as Holding, Wa
 pub type Use = u16;
 
 const fn of_type(lock_type: u16) -> Use {
-    lock_type << SITE_LOCK_TYPE_SHIFT
+    lock_type << SITE_LOCK_TYPE_SHIFT | SITE_OF_FUTURE
 }
 
 /// A mutex whose guard stays in its task: it borrows the mutex.

@@ -291,7 +291,10 @@ impl SiteFlags {
     /// See [`SiteFlags::is_owned_by_rule`].
     pub const OWNED_BY_RULE: SiteFlags = SiteFlags(librip_format::SITE_OWNED_BY_RULE);
 
-    const LOCK_TYPE: SiteFlags = SiteFlags(u16::MAX << librip_format::SITE_LOCK_TYPE_SHIFT);
+    /// See [`SiteFlags::is_of_future`].
+    pub const OF_FUTURE: SiteFlags = SiteFlags(librip_format::SITE_OF_FUTURE);
+
+    const LOCK_TYPE: SiteFlags = SiteFlags(librip_format::SITE_LOCK_TYPE);
 
     /// Decodes the flags of the format.
     pub const fn from_bits(bits: u16) -> SiteFlags {
@@ -348,6 +351,11 @@ impl SiteFlags {
         self.contains(Self::OWNED_BY_RULE)
     }
 
+    /// A future does it, and in the slot of a thread one that belongs to no recorded task.
+    pub const fn is_of_future(self) -> bool {
+        self.contains(Self::OF_FUTURE)
+    }
+
     /// The level of an event.
     pub fn level(self) -> Level {
         Level::from_raw(self.0 & librip_format::SITE_LEVEL).unwrap_or(Level::Info)
@@ -360,7 +368,7 @@ impl SiteFlags {
 
     /// The type of the lock.
     pub const fn lock_type(self) -> LockType {
-        let raw = self.0 >> librip_format::SITE_LOCK_TYPE_SHIFT;
+        let raw = librip_format::lock_type(self.0);
         match raw {
             librip_format::LOCK_TYPE_UNKNOWN => LockType::Unknown,
             librip_format::LOCK_TYPE_MUTEX => LockType::Mutex,

@@ -348,10 +348,13 @@ pub mod operand {
     pub const PEER: u8 = 11;
 }
 
-/// Types of locks, and of what else threads wait for: the upper byte of a site's flags.
+/// Types of locks, and of what else threads wait for: the upper byte of a site's flags, but for its first bit.
 pub mod lock_type {
     #![allow(missing_docs, reason = "the description of the format documents the types")]
     pub const SHIFT: u32 = 8;
+    pub const BITS: u16 = 0x7f00;
+    /// The first bit: a future does it.
+    pub const OF_FUTURE: u16 = 0x8000;
     pub const UNKNOWN: u16 = 0;
     pub const MUTEX: u16 = 1;
     pub const RWLOCK: u16 = 2;

@@ -331,7 +331,7 @@ pub struct LockEvent {
 impl LockEvent {
     /// The type of the lock: one of `format::lock_type`.
     pub fn lock_type(&self) -> u16 {
-        self.flags >> lock_type::SHIFT
+        (self.flags & lock_type::BITS) >> lock_type::SHIFT
     }
 }
 

@@ -228,6 +228,7 @@ fn the_types_of_locks_are_as_in_the_format_crate() {
         ]
     );
     assert_eq!(lock_type::SHIFT, theirs::SITE_LOCK_TYPE_SHIFT);
+    assert_eq!((lock_type::BITS, lock_type::OF_FUTURE), (theirs::SITE_LOCK_TYPE, theirs::SITE_OF_FUTURE));
 }
 
 #[test]

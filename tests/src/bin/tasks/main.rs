@@ -16,6 +16,7 @@ mod locks;
 mod misuse;
 mod published;
 mod truth;
+mod unspawned;
 
 use std::io::Write;
 use std::pin::Pin;
@@ -81,6 +82,10 @@ const SCENARIOS: &[Scenario] = &[
     ("moved", || Box::pin(misuse::moves_between_runtimes())),
     ("misused", || Box::pin(misuse::misused())),
     ("truth", || Box::pin(truth::tells_the_truth())),
+    ("unspawned-healthy", || Box::pin(unspawned::healthy())),
+    ("unspawned-busy", || Box::pin(unspawned::busy())),
+    ("unspawned-opposite-orders", || Box::pin(unspawned::opposite_orders())),
+    ("unspawned-keeps-what-a-task-needs", || Box::pin(unspawned::keeps_what_a_task_needs())),
     ("crowd", || Box::pin(crowds::crowd())),
 ];
 
