@@ -221,6 +221,7 @@ fn outcome_of(sentence: &str) -> Option<&'static str> {
         ("not judged: all recorded threads wait", "all-wait"),
         ("not judged: all threads wait", "all-wait"),
         ("not judged: the async tasks of ", "unseen-tasks"),
+        ("not judged: futures hold or wait for locks, and ", "unrecorded-futures"),
     ];
     if sentence.starts_with("not judged: ") && sentence.contains(" when the process died, and ") {
         return Some("held-at-end");

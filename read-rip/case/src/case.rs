@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use read_rip_evidence::stacks::Stack;
 use read_rip_evidence::standing::Standings;
-use read_rip_model::findings::{self, Balance, Finding, Limit, Memo, Suppression, View};
+use read_rip_model::findings::{self, Balance, Finding, Framework, Limit, Memo, Outcome, Suppression, View};
 use read_rip_model::locations::{FileNames, Limits, Location, Locations};
 use read_rip_model::locks::LockModel;
 use read_rip_report::{LocationTexts, LockNames, ObjectName, OneReading, StackFrames, location_texts};
@@ -91,13 +91,16 @@ impl<'a> Case<'a> {
     /// Finds what is wrong. A wait is long from `threshold` on. The threads that findings name get the names that they
     /// have now.
     pub fn judge(&mut self, threshold: Duration) -> Judgement {
-        let judgement = self.with_view(threshold, |view| {
+        let mut judgement = self.with_view(threshold, |view| {
             let (mut findings, limits) = findings::run_bounded(view);
             self.reading.doubt(&mut findings);
             let mut balance = Balance::of(view, &findings);
             balance.outcome = self.reading.outcome(balance.outcome);
             Judgement { findings, balance, limits }
         });
+        if judgement.balance.outcome == Outcome::UnrecordedFutures {
+            judgement.balance.framework = Framework::of(&self.locations.packages());
+        }
         let holders: Vec<_> = judgement.balance.pools.iter().map(|pool| pool.holder).collect();
         self.reading.name_threads(&mut self.model, &judgement.findings, &holders);
         judgement

@@ -14,7 +14,7 @@ use read_rip_model::locks::{LockModel, LockName};
 
 use super::locks::round;
 use super::names::LockNames;
-use super::outcome::{Reason, reason};
+use super::outcome::{Reason, reason, recipe};
 use super::remarks::{Checked, looked_at};
 use super::units::{agree, counted, lasted};
 
@@ -69,6 +69,9 @@ pub(super) fn balance(
                     _ => format!("{all}, {locks}"),
                 };
                 writeln!(out, "{sentence}{more} ({of})")?;
+                if balance.outcome == Outcome::UnrecordedFutures {
+                    recipe(balance.framework).iter().try_for_each(|line| writeln!(out, "    {line}"))?;
+                }
                 let polls = polls.iter().filter(|_| balance.outcome == Outcome::AllWorkersBusy);
                 polls.into_iter().try_for_each(|poll| writeln!(out, "    {poll}"))?;
             }

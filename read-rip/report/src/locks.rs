@@ -15,7 +15,7 @@ use std::io::{self, Write};
 
 use read_rip_model::findings::Verbs;
 use read_rip_model::locks::{
-    HoldState, Holders, Lock, LockName, Ownership, Quantiles, Rate, Summary, Waiters,
+    HoldState, Holders, Lock, LockName, Ownership, Quantiles, Rate, Summary, ThreadId, Waiters,
 };
 use read_rip_model::threads::ThreadState;
 use read_rip_ring::LockType;
@@ -110,7 +110,11 @@ impl LockWriter<'_> {
         for group in &summary.condition_waiters {
             self.waiters(group, "on a condition variable ", " (the lock is released meanwhile)")?;
         }
-        if lock.holders.is_empty() && !lock.waiters.is_empty() {
+        for group in &summary.futures_waiting {
+            self.future_waits(group)?;
+        }
+        let is_of_future = lock.possible_holders.iter().any(|hold| hold.state == HoldState::OfFuture);
+        if lock.holders.is_empty() && !lock.waiters.is_empty() && !is_of_future {
             let what = if !lock.possible_holders.is_empty() {
                 "no thread certainly holds it"
             } else if self.names.model.full.contains(&lock.pid) {
@@ -154,7 +158,32 @@ impl LockWriter<'_> {
             HoldState::Destroyed => {
                 writeln!(self.out, "  destroyed while held{shared} by {who}{fate}{acquired}")
             }
+            HoldState::OfFuture => {
+                let who = self.futures(&group.threads);
+                writeln!(self.out, "  {held}{shared} by {who}{at}{lasting}")
+            }
         }
+    }
+
+    /// Futures that belong to no recorded task, each of which one of these threads polled.
+    fn futures(&self, polled_by: &[ThreadId]) -> String {
+        let mut threads = polled_by.to_vec();
+        threads.sort_unstable();
+        threads.dedup();
+        let threads = self.names.threads(&threads, self.is_verbose);
+        match polled_by.len() {
+            1 => format!("a future polled by {threads}"),
+            count => format!("{count} futures polled by {threads}"),
+        }
+    }
+
+    /// Futures that belong to no recorded task wait.
+    fn future_waits(&mut self, group: &Waiters) -> io::Result<()> {
+        let (who, location) = (self.futures(&group.threads), self.names.location(group.location));
+        let waits = if group.threads.len() == 1 { "waits" } else { "wait" };
+        let shared = if group.is_shared { "(shared) " } else { "" };
+        let lasting = self.lasting(group.threads.len(), group.longest_ns);
+        writeln!(self.out, "  {who} {waits} {shared}at {location}{lasting}")
     }
 
     /// `what` they wait for, and what has to be said besides.

@@ -1,7 +1,9 @@
 //! Why a process was not judged: one sentence for each outcome, which all views have.
 
 use read_rip_evidence::target::Hidden;
-use read_rip_model::findings::{Balance, Finding, HeldAtEnd, ManagedRuntime, Outcome, Unseen, executor};
+use read_rip_model::findings::{
+    Balance, Finding, Framework, HeldAtEnd, ManagedRuntime, Outcome, Unseen, executor,
+};
 
 use super::machine::brief;
 use super::names::LockNames;
@@ -41,6 +43,10 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             let executor = model.present().find_map(|(_, thread)| executor(thread)).unwrap_or("an executor");
             reason(&unseen(Unseen::Tasks(executor)), "")
         }
+        Outcome::UnrecordedFutures => reason(
+            "not judged: futures hold or wait for locks, and belong to no recorded task",
+            ": any thread may poll them, so who waits for whom is not known",
+        ),
         Outcome::Unreadable => {
             let waiting = names.seen.map_or(0, |seen| seen.standings.unreadable());
             let what = if names.seen.is_some_and(|seen| seen.standings.is_final) {
@@ -78,6 +84,35 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             reason("not judged: all threads wait, and read-rip does not know who could wake them", "")
         }
     })
+}
+
+/// How to make recorded tasks of the futures that a framework spawns, or any library, as lines.
+pub(super) fn recipe(framework: Option<Framework>) -> &'static [&'static str] {
+    match framework {
+        Some(Framework::Axum) => &[
+            "next: make a task of each request: Router::route_layer(axum::middleware::from_fn(traced)), with",
+            "    async fn traced(path: MatchedPath, request: Request, next: Next) -> Response {",
+            "        let name = format!(\"{} {}\", request.method(), path.as_str());",
+            "        librip_tokio::Task::new().name(&name).traced(next.run(request)).await",
+            "    }",
+        ],
+        Some(Framework::Tonic) => &[
+            "next: make a task of each call, in the methods of the services:",
+            "    librip_tokio::traced(async move { ... }).await",
+        ],
+        Some(Framework::Actix) => &[
+            "next: make a task of each request:",
+            "    App::new().wrap_fn(|request, service| librip_tokio::traced(service.call(request)))",
+        ],
+        Some(Framework::Hyper) => &[
+            "next: make a task of each request:",
+            "    service_fn(|request| librip_tokio::traced(handle(request)))",
+        ],
+        None => &[
+            "next: spawn futures with `librip_tokio::spawn` or `librip::task`, and those that a library spawns with",
+            "    librip_tokio::traced(future) within",
+        ],
+    }
 }
 
 /// That a process is not judged, because it has something that this reader does not see.

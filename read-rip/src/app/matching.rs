@@ -86,7 +86,7 @@ impl<'a> Matching<'a> {
         };
         self.has_lock(lock.lock)
             || lock.holders.iter().any(|group| of(&group.threads, group.location))
-            || [&lock.waiters, &lock.condition_waiters, &lock.semaphore_waiters]
+            || [&lock.waiters, &lock.condition_waiters, &lock.semaphore_waiters, &lock.futures_waiting]
                 .into_iter()
                 .flatten()
                 .any(|group| of(&group.threads, Some(group.location)))

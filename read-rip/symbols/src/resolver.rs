@@ -6,6 +6,7 @@ use std::cell::{Ref, RefCell, RefMut};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use read_rip_files::Module;
 
@@ -96,12 +97,15 @@ impl Resolver {
     pub fn whose(&mut self, module: usize, function: Option<&str>, file: Option<&str>) -> Whose {
         let whose = Whose::of(function, file, &self.object(module));
         match (function, file) {
-            (Some(function), None) => whose.or_of_package(function, || {
-                let find = || self.files.load(module).map(|loaded| loaded.packages()).unwrap_or_default();
-                self.answers.packages(module, find)
-            }),
+            (Some(function), None) => whose.or_of_package(function, || self.packages(module)),
             _ => whose,
         }
+    }
+
+    /// The crates of the packages that a module is made of, sorted, as far as its constants tell.
+    pub fn packages(&mut self, module: usize) -> Arc<[String]> {
+        let find = || self.files.load(module).map(|loaded| loaded.packages()).unwrap_or_default();
+        self.answers.packages(module, find)
     }
 
     /// Whose a module is.

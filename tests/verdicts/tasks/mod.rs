@@ -4,6 +4,7 @@ mod channels;
 mod crowds;
 mod locks;
 mod published;
+mod unspawned;
 mod workers;
 
 use librip_test_kit::victim::{Plan, Victim};

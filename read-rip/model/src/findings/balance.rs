@@ -10,11 +10,13 @@ use super::going_on;
 use super::idle_pool::{self, IdlePool};
 use super::named::named;
 use super::nobody_left::asleep;
-use super::runtimes::executor;
+use super::runtimes::{Framework, executor};
 use super::task_balance::TaskBalance;
 use super::{Asleep, Finding, HoldFact, Kind, View};
 use crate::locations::LocationId;
-use crate::locks::{Awaited, Doing, Hold, HoldState, LockId, Seen, StepKind, ThreadLocks};
+use crate::locks::{
+    Awaited, Doing, Hold, HoldState, Lock, LockId, LockModel, Seen, StepKind, ThreadLocks,
+};
 use crate::threads::ThreadState;
 
 named! {
@@ -45,6 +47,9 @@ named! {
         OtherLocks = "other-locks",
         /// No task is recorded, no finding is there, and the program has async tasks.
         UnseenTasks = "unseen-tasks",
+        /// No finding is there, and futures wait for locks or hold them that belong to no recorded task: those that a
+        /// worker of an executor has polled, or others whose wait or hold lasted.
+        UnrecordedFutures = "unrecorded-futures",
         /// No finding is there, and what a thread waits for is in memory that cannot be read.
         Unreadable = "unreadable",
     }
@@ -144,6 +149,10 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::HeldAtEnd`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_at_end: Option<HeldAtEnd>,
+    /// Which library spawns the futures that belong to no recorded task, if the outcome is
+    /// [`Outcome::UnrecordedFutures`], as far as the program's packages tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub framework: Option<Framework>,
     /// How many threads of a core file waited for locks, if there is no finding: why the outcome is
     /// [`Outcome::OneMoment`].
     #[serde(skip)]
@@ -217,6 +226,7 @@ impl Balance {
             () if waiting_in_core > 0 => Outcome::OneMoment,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
+            () if has_unrecorded_futures(model) => Outcome::UnrecordedFutures,
             () if !model.has_tasks() && present().any(|thread| executor(thread).is_some()) => {
                 Outcome::UnseenTasks
             }
@@ -241,10 +251,23 @@ impl Balance {
             doing,
             pools,
             held_at_end,
+            framework: None,
             waiting_in_core,
             tasks,
         }
     }
+}
+
+/// See [`Outcome::UnrecordedFutures`]. A main future may use a lock for a moment, and waits for messages or for the ends
+/// of tasks: that alone is no reason to judge nothing.
+fn has_unrecorded_futures(model: &LockModel) -> bool {
+    let is_polled_by_worker = |thread: &ThreadLocks| thread.polls_unrecorded && executor(thread).is_some();
+    let is_stuck = |lock: &Lock| {
+        let holds = || lock.possible_holders.iter().filter(|hold| hold.state == HoldState::OfFuture);
+        let waits = || lock.futures_waiting.iter().filter(|_| !lock.nature.lock_type.is_unowned());
+        holds().any(|hold| hold.is_steady) || waits().any(|wait| wait.is_steady)
+    };
+    model.threads.iter().any(is_polled_by_worker) || model.locks.iter().any(is_stuck)
 }
 
 /// Whether a thread is counted by what the record says it waits for. What the kernel says of a join is counted already.

@@ -71,7 +71,7 @@ use super::{
     LockHistory, Paragraph, Passages, SuspendedFact, View, Waiters, Words, idle_pool, stall, task_waits,
 };
 use crate::locations::LocationId;
-use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
+use crate::locks::{Doing, Hold, HoldState, LockId, Quantiles, ThreadLocks};
 use crate::threads::ThreadState;
 use crate::units::{agree, counted, lasted};
 
@@ -118,6 +118,9 @@ pub struct Standstill {
     /// The holder; `None`: no recorded thread is known to hold the lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<StandingHolder>,
+    /// The future that holds the lock, if it belongs to no recorded task: the hold has the thread that polled it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub future: Option<HoldFact>,
     /// The known acquisitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<LockHistory>,
@@ -405,9 +408,17 @@ impl Judge<'_, '_> {
             on_conditions: self.on_conditions(),
             longest_ns: view.ago_ns(first_ns),
             holder: hold.map(|hold| self.holder(hold)),
+            future: self.future().filter(|_| hold.is_none()),
             history: view.lock_history(group.lock),
             unlisted: 0,
         }
+    }
+
+    /// A future that holds the lock throughout, and belongs to no recorded task.
+    fn future(&self) -> Option<HoldFact> {
+        let mut holds = self.view.now.locks[self.group.lock].possible_holders.iter();
+        let hold = holds.find(|hold| hold.state == HoldState::OfFuture && hold.is_steady)?;
+        Some(self.view.hold_fact(hold))
     }
 
     fn holder(&self, hold: &Hold) -> StandingHolder {
@@ -565,8 +576,11 @@ impl Basis for Standstill {
                 let does = if words.is_once(self.lock) { "runs" } else { holder.keeps() };
                 format!(", which {} {does}", words.thread(holder.hold.thread))
             }
-            None if words.lock_of(self.lock).is_from_memory => ", whose holder is not known".to_owned(),
-            None => ", which no recorded thread is known to hold".to_owned(),
+            None => match &self.future {
+                Some(hold) => format!(", which a future polled by {} keeps", words.thread(hold.thread)),
+                None if words.lock_of(self.lock).is_from_memory => ", whose holder is not known".to_owned(),
+                None => ", which no recorded thread is known to hold".to_owned(),
+            },
         };
         // How long the first of the threads has waited.
         let first = if direct == 1 { "" } else { "the longest " };
@@ -582,6 +596,10 @@ impl Basis for Standstill {
             let passages = holder.passages.zip(holder.last);
             evidence.extend(passages.map(|(passages, last)| passed(passages, &words.location(last))));
         }
+        evidence.extend(self.future.as_ref().map(|hold| {
+            let (acquired, lasting) = (words.acquired(hold), words.lasting(" for ", hold.for_ns));
+            format!("the future has held it{lasting}{acquired}, and belongs to no recorded task")
+        }));
         evidence.extend(words.waiters(&self.waiters));
         if behind > 0 {
             let locks = self.locks.saturating_sub(1).max(1);

@@ -365,6 +365,16 @@ impl<'a> Locations<'a> {
         Some(if offset == 0 { symbol } else { format!("{symbol}+{offset:#x}") })
     }
 
+    /// The crates of the packages of which the program is made, sorted, as far as its constants tell.
+    pub fn packages(&mut self) -> Vec<String> {
+        let resolver = &mut self.resolver;
+        let modules = 0..self.snapshot.modules.len();
+        let mut crates: Vec<String> = modules.flat_map(|module| resolver.packages(module).to_vec()).collect();
+        crates.sort_unstable();
+        crates.dedup();
+        crates
+    }
+
     /// The resolver, which knows why symbols are missing.
     pub fn resolver(&self) -> &Resolver {
         &self.resolver

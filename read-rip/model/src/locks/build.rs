@@ -22,7 +22,8 @@ use super::peer::find_peers;
 use super::replay::{Scratch, replay};
 use super::task_facts::{find_pollers, main_wait, main_wait_for, task_facts};
 use super::{
-    Hold, HoldState, Join, LockIncident, LockModel, Peer, StepKind, TaskFacts, ThreadId, ThreadLocks, Wait,
+    Hold, HoldState, Join, Lock, LockIncident, LockModel, Peer, StepKind, TaskFacts, ThreadId, ThreadLocks,
+    Wait,
 };
 use crate::locations::{Horizon, Limits, LocationId, Locations};
 use crate::threads::{self, Thread, ThreadState};
@@ -213,10 +214,12 @@ fn one_thread<'a>(
             is_steady,
             is_inherited,
             is_being_polled,
+            is_unrecorded: is_unrecorded(slot, held),
         }
     };
-    let (joins, of_locks): (Vec<&HeldLock>, Vec<&HeldLock>) =
+    let (mut joins, of_locks): (Vec<&HeldLock>, Vec<&HeldLock>) =
         slot.held.iter().partition(|held| held.state == HeldState::ThreadWait);
+    joins.retain(|held| !is_unrecorded(slot, held));
     let mut entries: Vec<Entry<'_>> = of_locks.into_iter().map(entry).collect();
     entries.sort_by_key(|entry| entry.sort_key(slot));
     for entry in &entries {
@@ -259,6 +262,7 @@ fn one_thread<'a>(
     own.last = history.last;
     own.overwritten = slot.overwritten().saturating_add(history.discarded_words);
     own.steps = history.steps;
+    own.polls_unrecorded = history.has_unrecorded || slot.held.iter().any(|held| is_unrecorded(slot, held));
     own.condition = history.condition.filter(|_| own.condition_wait.is_some());
     own.signals = history.signals;
     own.ended_conditions = history.ended;
@@ -275,6 +279,11 @@ fn one_thread<'a>(
         sleep.is_timed |= last.is_some_and(|last| last.kind == StepKind::ConditionWait && last.is_try);
     }
     own
+}
+
+/// Whether an entry is of a future that belongs to no recorded task.
+fn is_unrecorded(slot: &Slot, held: &HeldLock) -> bool {
+    held.is_of_future && slot.task.is_none()
 }
 
 /// Whether a thread has an entry since its process was forked. Such an entry has the sequence of the slot's first word.
@@ -400,6 +409,9 @@ fn incidents(
 fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mut Ledger<'_>) {
     let lock = &mut ledger.locks[entry.lock];
     lock.nature.is_process_shared |= entry.held.is_process_shared;
+    if entry.is_unrecorded && add_unrecorded(entry, id, lock) {
+        return;
+    }
     match entry.held.state {
         HeldState::Acquiring => lock.possible_holders.push(entry.hold(id, HoldState::Acquiring)),
         HeldState::Releasing => lock.possible_holders.push(entry.hold(id, HoldState::Releasing)),
@@ -432,15 +444,7 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
         // A thread is no lock: see `PendingJoin`.
         HeldState::ThreadWait => {}
         HeldState::SemaphoreWait | HeldState::BarrierWait | HeldState::MessageWait => {
-            lock.nature.lock_type = match entry.held.state {
-                HeldState::BarrierWait => LockType::Barrier,
-                // No object has an address as low as the id of a thread, and none that of a task.
-                HeldState::MessageWait if entry.held.lock == u64::from(own.tid) => LockType::Wake,
-                HeldState::MessageWait => LockType::Message,
-                // A future waits for a semaphore's units as for a lock.
-                _ if entry.held.is_of_future => LockType::Notification,
-                _ => LockType::Semaphore,
-            };
+            lock.nature.lock_type = type_of_awaited(entry.held, own.tid);
             if lock.nature.lock_type == LockType::Barrier {
                 lock.threads_of_round =
                     lock.threads_of_round.max(Some(entry.held.recursion).filter(|&of| of > 0));
@@ -454,6 +458,37 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
             lock.waiters.push(wait);
             own.wait = Some(wait);
         }
+    }
+}
+
+/// Adds an entry of a future that belongs to no recorded task to the lock alone: the thread `id` polled the future, and
+/// whatever the thread does next, the future does something else. Returns whether it did: the thread itself may be in
+/// the middle of a release.
+fn add_unrecorded(entry: &Entry<'_>, id: ThreadId, lock: &mut Lock) -> bool {
+    match entry.held.state {
+        HeldState::Held => lock.possible_holders.push(entry.hold(id, HoldState::OfFuture)),
+        HeldState::Waiting => lock.futures_waiting.push(entry.wait(id)),
+        state if state.is_blocked() => {
+            lock.nature.lock_type = type_of_awaited(entry.held, 0);
+            lock.futures_waiting.push(entry.wait(id));
+        }
+        // A guard outlives no lock.
+        HeldState::Destroyed => {}
+        _ => return false,
+    }
+    true
+}
+
+/// What an entry waits for that nobody holds, in the table of a thread with this id.
+fn type_of_awaited(held: &HeldLock, tid: u32) -> LockType {
+    match held.state {
+        HeldState::BarrierWait => LockType::Barrier,
+        // No object has an address as low as the id of a thread, and none that of a task.
+        HeldState::MessageWait if held.lock == u64::from(tid) => LockType::Wake,
+        HeldState::MessageWait => LockType::Message,
+        // A future waits for a semaphore's units as for a lock.
+        _ if held.is_of_future => LockType::Notification,
+        _ => LockType::Semaphore,
     }
 }
 

@@ -33,6 +33,8 @@ pub(super) struct Entry<'a> {
     pub(super) is_inherited: bool,
     /// A future of a task has it, and the task is polled at this moment.
     pub(super) is_being_polled: bool,
+    /// A future has it that belongs to no recorded task.
+    pub(super) is_unrecorded: bool,
 }
 
 impl Entry<'_> {

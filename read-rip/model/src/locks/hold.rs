@@ -28,7 +28,7 @@ pub struct Hold {
     pub is_steady: bool,
     /// Whether the thread has it since its process was forked: the thread that forked held the lock.
     pub is_inherited: bool,
-    /// Whether a future holds it. In a thread that is no task, nobody knows which thread polls that future.
+    /// Whether a future holds it.
     pub is_of_future: bool,
     /// Whether the thread has returned from the function that acquired the lock: its stack does not have it. False if
     /// that is not known.
@@ -45,6 +45,9 @@ pub enum HoldState {
     Releasing,
     /// The thread held the lock when the lock was destroyed.
     Destroyed,
+    /// A future that belongs to no recorded task holds the lock. The thread polled it then, and any thread may poll it
+    /// now.
+    OfFuture,
 }
 /// A thread that waits for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,7 +20,8 @@ pub struct Lock {
     pub nature: Nature,
     /// The threads that hold the lock for certain.
     pub holders: Vec<Hold>,
-    /// The threads that may hold the lock: they are acquiring or releasing it, or held it when it was destroyed.
+    /// The threads that may hold the lock: they are acquiring or releasing it, or held it when it was destroyed. And
+    /// the futures that hold it and belong to no recorded task, each with the thread that polled it.
     pub possible_holders: Vec<Hold>,
     /// The threads that wait for the lock.
     pub waiters: Vec<Wait>,
@@ -28,6 +29,9 @@ pub struct Lock {
     pub condition_waiters: Vec<Wait>,
     /// The threads that wait for a unit of this semaphore, at this barrier, or for a message of this channel.
     pub semaphore_waiters: Vec<Wait>,
+    /// The waits of all these kinds by futures that belong to no recorded task. Each has the thread that polled the
+    /// future.
+    pub futures_waiting: Vec<Wait>,
     /// How many threads a round of this barrier takes, as far as known.
     pub threads_of_round: Option<u16>,
     /// Where the lock was initialised, as far as known.
@@ -55,6 +59,7 @@ impl Lock {
             waiters: Vec::new(),
             condition_waiters: Vec::new(),
             semaphore_waiters: Vec::new(),
+            futures_waiting: Vec::new(),
             threads_of_round: None,
             initialised_at: None,
             is_handed_over: false,
@@ -95,6 +100,7 @@ impl Lock {
     /// Whether no holder is recorded, and only futures of tasks wait for it.
     pub(super) fn has_only_futures_in_line(&self) -> bool {
         self.holders.is_empty()
+            && self.futures_waiting.is_empty()
             && self.possible_holders.iter().all(|hold| hold.state == HoldState::Destroyed)
             && !self.waiters.is_empty()
             && self.waiters.iter().all(|wait| wait.is_of_future)

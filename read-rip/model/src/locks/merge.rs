@@ -57,6 +57,7 @@ fn join(known: &mut Lock, other: Lock) {
     known.waiters.extend(other.waiters);
     known.condition_waiters.extend(other.condition_waiters);
     known.semaphore_waiters.extend(other.semaphore_waiters);
+    known.futures_waiting.extend(other.futures_waiting);
     known.initialised_at = known.initialised_at.or(other.initialised_at);
     known.is_handed_over |= other.is_handed_over;
     known.threads_of_round = known.threads_of_round.or(other.threads_of_round);
@@ -87,6 +88,7 @@ fn rename(model: &mut LockModel, ids: &[LockId]) {
     for (id, lock) in model.locks.iter_mut().enumerate() {
         lock.holders.iter_mut().chain(&mut lock.possible_holders).for_each(|hold| hold.lock = id);
         let on_objects = lock.condition_waiters.iter_mut().chain(&mut lock.semaphore_waiters);
+        let on_objects = on_objects.chain(&mut lock.futures_waiting);
         lock.waiters.iter_mut().chain(on_objects).for_each(|wait| wait.lock = id);
     }
     for thread in &mut model.threads {

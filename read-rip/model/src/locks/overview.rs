@@ -49,6 +49,8 @@ pub struct Summary {
     pub condition_waiters: Vec<Waiters>,
     /// The threads that wait for a unit of this semaphore, likewise.
     pub semaphore_waiters: Vec<Waiters>,
+    /// The threads that polled futures which wait and belong to no recorded task, likewise.
+    pub futures_waiting: Vec<Waiters>,
     /// Whether one thread holds the lock exclusively and another holds it too, so that some record is wrong.
     pub is_contradictory: bool,
     /// Like `is_contradictory`, but in a living process, where the lock may have changed hands while it was read.
@@ -133,7 +135,9 @@ pub fn keep_within(model: &mut LockModel, limits: &Limits, end_ns: Option<u64>) 
         for holds in [&mut lock.holders, &mut lock.possible_holders] {
             holds.retain(|hold| is_within(hold.thread, hold.since_ns));
         }
-        for waits in [&mut lock.waiters, &mut lock.condition_waiters, &mut lock.semaphore_waiters] {
+        let of_futures = &mut lock.futures_waiting;
+        for waits in [&mut lock.waiters, &mut lock.condition_waiters, &mut lock.semaphore_waiters, of_futures]
+        {
             waits.retain(|wait| is_within(wait.thread, wait.since_ns));
         }
     }
@@ -172,6 +176,7 @@ fn is_idle(lock: &Lock) -> bool {
         && lock.waiters.is_empty()
         && lock.condition_waiters.is_empty()
         && lock.semaphore_waiters.is_empty()
+        && lock.futures_waiting.is_empty()
         && lock.record.contended == 0
         && lock.record.failed_tries == 0
 }
@@ -210,6 +215,7 @@ fn summary(model: &LockModel, id: LockId) -> Summary {
         waiters: grouped(&lock.waiters, ago),
         condition_waiters: grouped(&lock.condition_waiters, ago),
         semaphore_waiters: grouped(&lock.semaphore_waiters, ago),
+        futures_waiting: grouped(&lock.futures_waiting, ago),
         is_contradictory: is_impossible && is_steady,
         has_moved: is_impossible && !is_steady,
         waits: Quantiles::of(&lock.record.waits_ns),

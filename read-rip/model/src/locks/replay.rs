@@ -8,6 +8,8 @@
 //! * A release whose acquisition was overwritten counts as no acquisition. The times in its event count.
 //! * If words in the middle are not known, the steps before them are discarded, because a release may be among the
 //!   missing words. The same holds for an event whose meaning is not known.
+//! * What a thread records for a future that belongs to no recorded task counts for the lock and is no step of the
+//!   thread: what the future did before, and does next, may be in the slots of others.
 
 use foldhash::HashMap;
 use read_rip_ring::events::{self, Event};
@@ -36,6 +38,8 @@ pub(super) struct History {
     pub(super) signals: Vec<Signal>,
     /// The condition variables that it destroyed while a thread waited.
     pub(super) ended: Vec<EndOfCondition>,
+    /// Whether an event is of a future that belongs to no recorded task.
+    pub(super) has_unrecorded: bool,
     /// The sequence of its last wait at a channel before which it noted who uses the other side, and what it noted.
     pub(super) peer: Option<(u64, u64)>,
 }
@@ -98,7 +102,8 @@ pub(super) fn replay(
         ledger,
         when: When::default(),
         steps: std::mem::take(&mut scratch.steps),
-        failed: Vec::new(),
+        dropped: Vec::new(),
+        has_unrecorded: false,
         open: std::mem::take(&mut scratch.open),
         condition: None,
         signals: HashMap::default(),
@@ -137,6 +142,7 @@ pub(super) fn replay(
     history.signals = replay.signals.into_values().collect();
     history.ended = replay.ended;
     history.peer = replay.peer;
+    history.has_unrecorded = replay.has_unrecorded;
     history.steps = scratch.packed.packed_anew(&replay.steps);
     (scratch.steps, scratch.open) = (replay.steps, replay.open);
     scratch.steps.clear();
@@ -151,8 +157,10 @@ struct Replay<'r, 'l> {
     /// When the present event was.
     when: When,
     steps: Vec<Step>,
-    /// Indices of `ACQUIRE_BEGIN` steps whose acquisition failed.
-    failed: Vec<usize>,
+    /// Indices of `ACQUIRE_BEGIN` steps whose acquisition failed, and of steps of futures that belong to no recorded
+    /// task.
+    dropped: Vec<usize>,
+    has_unrecorded: bool,
     open: Vec<Open>,
     condition: Option<u64>,
     signals: HashMap<u64, Signal>,
@@ -211,6 +219,10 @@ impl Replay<'_, '_> {
             time_ns,
             since_ns,
         };
+        if self.slot.task.is_none() && mark.flags.is_of_future() {
+            self.has_unrecorded = true;
+            self.dropped.extend(lock.map(|_| self.steps.len()));
+        }
         self.steps.push(step);
         match kind {
             StepKind::ConditionWait => self.condition = operand(of.condition),
@@ -255,7 +267,7 @@ impl Replay<'_, '_> {
                 if self.ledger.limits.overlap(from_ns, self.when.before_ns) {
                     self.ledger.failed(lock);
                 }
-                self.failed.extend(open.and_then(|open| open.begin));
+                self.dropped.extend(open.and_then(|open| open.begin));
             }
             StepKind::Released | StepKind::Destroyed => self.release(lock, step.time_ns, step.since_ns),
             StepKind::Initialised => {
@@ -347,7 +359,7 @@ impl Replay<'_, '_> {
         }
         self.open = left;
         self.steps.clear();
-        self.failed.clear();
+        self.dropped.clear();
     }
 
     fn end(&mut self) {
@@ -359,15 +371,15 @@ impl Replay<'_, '_> {
             if open.is_acquired || is_over || self.holds_now(&open) {
                 self.count(&open, None);
             } else {
-                self.failed.extend(open.begin);
+                self.dropped.extend(open.begin);
             }
         }
         self.open = left;
-        if !self.failed.is_empty() {
-            self.failed.sort_unstable();
+        if !self.dropped.is_empty() {
+            self.dropped.sort_unstable();
             let mut index = 0..;
-            let failed = &self.failed;
-            self.steps.retain(|_| index.next().is_none_or(|index| failed.binary_search(&index).is_err()));
+            let dropped = &self.dropped;
+            self.steps.retain(|_| index.next().is_none_or(|index| dropped.binary_search(&index).is_err()));
         }
     }
 

@@ -67,6 +67,8 @@ pub(super) struct Lock<'a> {
     /// The threads that wait for a unit of this semaphore, at this barrier, or for a message of this channel, in
     /// groups.
     semaphore_waiters: Vec<Waiters<'a>>,
+    /// Futures that wait for it and belong to no recorded task, in groups: the threads that polled them.
+    futures_waiting: Vec<Waiters<'a>>,
     /// How many threads a round of this barrier takes, as far as known.
     #[serde(skip_serializing_if = "Option::is_none")]
     threads_of_round: Option<u16>,
@@ -97,8 +99,9 @@ struct Holder<'a> {
     /// present: it exists, or did when its process ended; abandoned: it disappeared without exiting.
     #[cfg_attr(test, schemars(extend("enum" = thread_states())))]
     thread_state: &'static str,
-    /// acquiring, releasing: may hold the lock; destroyed: held it when it was destroyed.
-    #[cfg_attr(test, schemars(extend("enum" = ["held", "acquiring", "releasing", "destroyed"])))]
+    /// acquiring, releasing: may hold the lock; destroyed: held it when it was destroyed; future: a future holds it that
+    /// belongs to no recorded task, and this thread polled that.
+    #[cfg_attr(test, schemars(extend("enum" = ["held", "acquiring", "releasing", "destroyed", "future"])))]
     state: &'static str,
     /// In shared mode.
     shared: bool,
@@ -176,6 +179,7 @@ impl<W: Write> Json<W> {
                 HoldState::Acquiring => "acquiring",
                 HoldState::Releasing => "releasing",
                 HoldState::Destroyed => "destroyed",
+                HoldState::OfFuture => "future",
             },
             shared: hold.is_shared,
             recursion: hold.recursion,
@@ -204,6 +208,7 @@ impl<W: Write> Json<W> {
             waiters: all(&summary.waiters),
             condition_waiters: all(&summary.condition_waiters),
             semaphore_waiters: all(&summary.semaphore_waiters),
+            futures_waiting: all(&summary.futures_waiting),
             threads_of_round: lock.threads_of_round,
             acquisitions: lock.record.acquisitions,
             contended: lock.record.contended,
