@@ -14,9 +14,7 @@ use super::runtimes::{Framework, executor};
 use super::task_balance::TaskBalance;
 use super::{Asleep, Finding, HoldFact, Kind, View};
 use crate::locations::LocationId;
-use crate::locks::{
-    Awaited, Doing, Hold, HoldState, Lock, LockId, LockModel, Seen, StepKind, ThreadLocks,
-};
+use crate::locks::{Awaited, Doing, Hold, HoldState, Lock, LockId, LockModel, Seen, StepKind, ThreadLocks};
 use crate::threads::ThreadState;
 
 named! {

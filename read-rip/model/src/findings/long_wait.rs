@@ -120,7 +120,7 @@ pub struct Standstill {
     pub holder: Option<StandingHolder>,
     /// The future that holds the lock, if it belongs to no recorded task: the hold has the thread that polled it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub future: Option<HoldFact>,
+    pub future: Option<Box<HoldFact>>,
     /// The known acquisitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<LockHistory>,
@@ -408,7 +408,7 @@ impl Judge<'_, '_> {
             on_conditions: self.on_conditions(),
             longest_ns: view.ago_ns(first_ns),
             holder: hold.map(|hold| self.holder(hold)),
-            future: self.future().filter(|_| hold.is_none()),
+            future: self.future().filter(|_| hold.is_none()).map(Box::new),
             history: view.lock_history(group.lock),
             unlisted: 0,
         }

@@ -78,9 +78,6 @@ worded! {
             "plain marks do not identify a lock: several locks may be acquired at this line",
         OtherBranch = "other-branch":
             "something else may wake a task: a time limit, or another branch of a `select!` or a `join!`",
-        UntracedFuture = "untraced-future":
-            "a future waits or holds a lock that belongs to no recorded task, so any thread may poll it: spawn \
-             it with `librip::task::traced`",
         UnrecordedWorker = "unrecorded-worker": "a thread that records nothing may poll these tasks",
         WorkerHandedOver = "worker-handed-over":
             "more threads have polled tasks of the executor than it has workers: one may have taken over a \

@@ -119,21 +119,6 @@ fn a_task_that_waits_for_its_own_lock_is_a_proof_unless_the_guard_can_be_sent() 
     assert_eq!(one(owned.run(&Deadlock)).confidence, Confidence::Suspected);
 }
 
-#[test]
-fn futures_of_no_known_task_are_only_suspected() {
-    let mut scene = Scene::new();
-    for name in ["A", "B"] {
-        scene.thread("worker");
-        scene.lock(name);
-    }
-    for at in 0..2 {
-        scene.holds_with(at, at, |hold| hold.is_of_future = true);
-        scene.waits_with(at, 1 - at, |wait| wait.is_of_future = true);
-    }
-    let found = one(scene.run(&Deadlock));
-    assert_eq!((found.confidence, &found.doubts[..]), (Confidence::Suspected, &[Doubt::UntracedFuture][..]));
-}
-
 /// The program of RFD 609: a future of the task is first in line for a lock, another one awaits the same lock, and only
 /// the latter is polled.
 fn futurelock() -> (Scene, ThreadId) {

@@ -76,27 +76,9 @@ pub(super) fn left_out(view: &View<'_>, lock: LockId) -> Option<Wait> {
     (facts.is_asleep() && is_left && wait.wait.is_steady).then_some(wait.wait)
 }
 
-/// Whether something else than locks may let a task go on, or the code that runs on a thread is not what waits.
-pub(super) enum Wakers {
-    /// Only what it waits for.
-    None,
-    /// Something else too, or that is not known.
-    Others,
-    /// A future of no known task waits.
-    Untraced,
-}
-
-/// Who can end the wait of a thread or a task.
-pub(super) fn wakers(thread: &ThreadLocks, is_of_future: bool) -> Wakers {
-    match (&thread.task, is_of_future) {
-        (_, false) => Wakers::None,
-        (None, true) => Wakers::Untraced,
-        (Some(task), true) => {
-            if task.has_no_other_wakers() && task.polled_waits() == 1 {
-                Wakers::None
-            } else {
-                Wakers::Others
-            }
-        }
-    }
+/// Whether something else than the end of its wait may let a task go on, or that is not known. `is_of_future`: it waits
+/// in a future.
+pub(super) fn has_other_wakers(thread: &ThreadLocks, is_of_future: bool) -> bool {
+    let is_alone = |task: &TaskFacts| task.has_no_other_wakers() && task.polled_waits() == 1;
+    is_of_future && !thread.task.as_deref().is_some_and(is_alone)
 }

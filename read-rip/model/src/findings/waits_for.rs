@@ -8,7 +8,7 @@ use super::deadlock::ChannelFact;
 use super::graph::{Edge, Graph};
 use super::history::HandedOver;
 use super::pollers::{self, Blocked, Pollers};
-use super::task_waits::{self, Wakers};
+use super::task_waits;
 use super::view::Length;
 use super::{Confidence, Doubt, View};
 use crate::locks::{Hold, HoldState, Join, Lock, LockId, LockName, Ownership, TaskWait, ThreadId, Wait};
@@ -262,10 +262,9 @@ impl<'a> WaitsFor<'a> {
 
     /// Whether nothing but the end of its wait can let a thread or task go on.
     fn grade_wakers(&self, thread: ThreadId, is_of_future: bool) -> Grade {
-        match task_waits::wakers(&self.view.now.threads[thread], is_of_future) {
-            Wakers::None => CERTAIN,
-            Wakers::Others => (Confidence::Potential, Some(Doubt::OtherBranch)),
-            Wakers::Untraced => (Confidence::Suspected, Some(Doubt::UntracedFuture)),
+        match task_waits::has_other_wakers(&self.view.now.threads[thread], is_of_future) {
+            false => CERTAIN,
+            true => (Confidence::Potential, Some(Doubt::OtherBranch)),
         }
     }
 
@@ -280,13 +279,10 @@ impl<'a> WaitsFor<'a> {
         let lock = &self.view.now.locks[hold.lock];
         let nature = &lock.nature;
         let is_enforced = lock.ownership() == Ownership::Enforced;
-        let is_of_task = self.view.now.threads[hold.thread].task.is_some();
         // The memory says who owns the lock. A record by wrappers also says whether the owner gives it away.
         let is_in_memory = lock.is_owner_in_memory(hold);
         let is_given_away = !is_enforced && self.handed_over.includes(hold);
-        if hold.is_of_future && !is_of_task {
-            (Confidence::Suspected, Some(Doubt::UntracedFuture))
-        } else if self.locks[hold.lock].is_contradictory && !is_in_memory {
+        if self.locks[hold.lock].is_contradictory && !is_in_memory {
             (Confidence::Suspected, Some(Doubt::TwoHolders))
         } else if is_given_away && (nature.is_wrapped || !is_in_memory) {
             (Confidence::Suspected, Some(Doubt::HandedOver))
