@@ -2,8 +2,10 @@
 //!
 //! They write code that a program could write itself, and decide nothing.
 
+mod tokio;
+
 use proc_macro::{TokenStream, TokenTree};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, ItemFn, ReturnType, Type, parse_macro_input};
 
@@ -186,30 +188,48 @@ pub fn traced(arguments: TokenStream, item: TokenStream) -> TokenStream {
         let message = "only an async function has awaits: use #[spanned] for others";
         return Error::new(function.sig.ident.span(), message).into_compile_error().into();
     }
-    let (body, place) = (&function.block, function.sig.ident.span());
-    // The compiler cannot infer what an async block returns. A statement that never runs names the type: the function
-    // declares it. A type that contains `impl` stands for no type here.
-    let returned = match &function.sig.output {
-        ReturnType::Type(_, returned) if !has_impl(returned) => quote!(#returned),
-        ReturnType::Type(..) => quote!(_),
-        ReturnType::Default => quote!(()),
-    };
-    let body = quote_spanned!(place=> {
-        ::librip::task::at(async move {
-            #[allow(unreachable_code, unused_variables, clippy::all, clippy::pedantic)]
-            if false {
-                let returned: #returned = loop {};
-                return returned;
-            }
-            #body
-        })
-        .await
-    });
+    let body = async_block(&function);
+    let body = quote_spanned!(function.sig.ident.span()=> { ::librip::task::at(#body).await });
     match syn::parse2(body) {
         Ok(body) => *function.block = body,
         Err(error) => return error.into_compile_error().into(),
     }
     quote!(#function).into()
+}
+
+/// The body of an async function as an async block.
+///
+/// The compiler cannot infer what an async block returns. A statement that never runs names the type: the function
+/// declares it. A type that contains `impl` stands for no type here.
+fn async_block(function: &ItemFn) -> impl ToTokens + use<> {
+    let (body, place) = (&function.block, function.sig.ident.span());
+    let returned = match &function.sig.output {
+        ReturnType::Type(_, returned) if !has_impl(returned) => quote!(#returned),
+        ReturnType::Type(..) => quote!(_),
+        ReturnType::Default => quote!(()),
+    };
+    quote_spanned!(place=> async move {
+        #[allow(unreachable_code, unused_variables, clippy::all, clippy::pedantic)]
+        if false {
+            let returned: #returned = loop {};
+            return returned;
+        }
+        #body
+    })
+}
+
+/// `#[librip_tokio::main]`: see there.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn tokio_main(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    tokio::on_a_runtime(&tokio::MAIN, arguments, item)
+}
+
+/// `#[librip_tokio::test]`: see there.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn tokio_test(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    tokio::on_a_runtime(&tokio::TEST, arguments, item)
 }
 
 /// Whether a type contains `impl Trait`, at any depth.

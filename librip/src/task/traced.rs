@@ -88,8 +88,13 @@ impl<'a> Builder<'a> {
     /// Makes a task of a future: see [`traced`].
     #[track_caller]
     pub fn traced<F: Future>(self, future: F) -> Traced<F> {
+        self.traced_at(Location::caller(), future)
+    }
+
+    /// Like [`traced`](Builder::traced), for those who make tasks on behalf of others: the place of the task is `at`.
+    pub fn traced_at<F: Future>(self, at: &'static Location<'static>, future: F) -> Traced<F> {
         declare();
-        let slot = self.claim(TASK_ASYNC, Location::caller());
+        let slot = self.claim(TASK_ASYNC, at);
         let has_wakers = slot.exists() && self.flags & TASK_COUNTS_WAKES != 0;
         let life = Life::new(slot, has_wakers.then(Wakers::default));
         Traced { future: ManuallyDrop::new(future), life }

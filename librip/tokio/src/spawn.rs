@@ -143,10 +143,22 @@ impl<'a> Task<'a> {
         self.of(Facts::current(Facts::of_local)).traced(future)
     }
 
+    /// Like [`traced`](Task::traced): the place of the task is `at`.
+    #[cfg(feature = "tower")]
+    pub(crate) fn traced_at<F: Future>(self, at: &'static Location<'static>, future: F) -> Traced<F> {
+        self.of(Facts::current(Facts::of_local)).traced_at(at, future)
+    }
+
     /// A task that is spawned onto the runtime that the calling thread has entered.
     #[track_caller]
     pub(crate) fn spawned<F: Future>(self, future: F) -> Traced<F> {
         self.of(Facts::current(Facts::of_spawned)).traced(future)
+    }
+
+    /// Like [`spawned`](Task::spawned): the place of the task is `at`.
+    #[cfg(feature = "hyper")]
+    pub(crate) fn spawned_at<F: Future>(self, at: &'static Location<'static>, future: F) -> Traced<F> {
+        self.of(Facts::current(Facts::of_spawned)).traced_at(at, future)
     }
 
     #[track_caller]
