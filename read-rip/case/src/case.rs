@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use read_rip_evidence::stacks::Stack;
 use read_rip_evidence::standing::Standings;
-use read_rip_model::findings::{self, Balance, Finding, Framework, Limit, Memo, Outcome, Suppression, View};
+use read_rip_model::findings::{self, Balance, Finding, Limit, Memo, Suppression, UnrecordedFutures, View};
 use read_rip_model::locations::{FileNames, Limits, Location, Locations};
 use read_rip_model::locks::LockModel;
 use read_rip_report::{LocationTexts, LockNames, ObjectName, OneReading, StackFrames, location_texts};
@@ -98,12 +98,16 @@ impl<'a> Case<'a> {
             balance.outcome = self.reading.outcome(balance.outcome);
             Judgement { findings, balance, limits }
         });
-        if judgement.balance.outcome == Outcome::UnrecordedFutures {
-            judgement.balance.framework = Framework::of(&self.locations.packages());
-        }
+        let of_futures = &mut judgement.balance.unrecorded_futures;
+        *of_futures = of_futures.take().map(|of| of.with_crates(&self.locations.packages()));
         let holders: Vec<_> = judgement.balance.pools.iter().map(|pool| pool.holder).collect();
         self.reading.name_threads(&mut self.model, &judgement.findings, &holders);
         judgement
+    }
+
+    /// What the record has of futures that belong to no recorded task.
+    pub fn unrecorded_futures(&mut self) -> Option<UnrecordedFutures> {
+        Some(UnrecordedFutures::of(&self.model)?.with_crates(&self.locations.packages()))
     }
 
     /// Removes the findings that a rule applies to. Returns how many.

@@ -26,8 +26,8 @@ struct Sum {
 impl Sum {
     fn add(&mut self, lock: &Lock, now_ns: Option<u64>) {
         let since = lock.waiters.iter().filter_map(|wait| now_ns?.checked_sub(wait.since_ns?)).max();
-        self.waiters += lock.waiters.len() as u64;
-        self.holders += lock.holders.len() as u64;
+        self.waiters += lock.waiting() as u64;
+        self.holders += lock.holding() as u64;
         self.acquisitions = self.acquisitions.saturating_add(lock.record.acquisitions);
         self.contended = self.contended.saturating_add(lock.record.contended);
         self.wait_ns = self.wait_ns.saturating_add(lock.record.waited_ns());

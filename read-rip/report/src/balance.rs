@@ -14,7 +14,7 @@ use read_rip_model::locks::{LockModel, LockName};
 
 use super::locks::round;
 use super::names::LockNames;
-use super::outcome::{Reason, reason, recipe};
+use super::outcome::{Reason, of_futures, reason};
 use super::remarks::{Checked, looked_at};
 use super::units::{agree, counted, lasted};
 
@@ -69,14 +69,13 @@ pub(super) fn balance(
                     _ => format!("{all}, {locks}"),
                 };
                 writeln!(out, "{sentence}{more} ({of})")?;
-                if balance.outcome == Outcome::UnrecordedFutures {
-                    recipe(balance.framework).iter().try_for_each(|line| writeln!(out, "    {line}"))?;
-                }
                 let polls = polls.iter().filter(|_| balance.outcome == Outcome::AllWorkersBusy);
                 polls.into_iter().try_for_each(|poll| writeln!(out, "    {poll}"))?;
             }
         }
     }
+    let of_futures = balance.unrecorded_futures.as_ref().map(of_futures);
+    of_futures.into_iter().flatten().try_for_each(|line| writeln!(out, "    {line}"))?;
     let unrecorded = is_recorded.then(|| unrecorded(balance, names.locations.modules())).flatten();
     let is_said = is_without_findings && balance.outcome == Outcome::AllWorkersBusy;
     let of_tasks = tasks(&balance.tasks, names.model.is_end_unknown, is_said);

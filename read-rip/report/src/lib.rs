@@ -69,7 +69,7 @@ pub use machine::{Examined, Unjudged, brief, examined, stuck, unjudged};
 pub use names::{
     LocationTexts, LockNames, ObjectName, SeenNames, awaited_words, location_texts, lock_type, who,
 };
-pub use outcome::{not_judged, unseen, verdict};
+pub use outcome::{not_judged, of_futures, unseen, verdict};
 pub use picture::{
     LockKey, LockRow, Picture, ProcessRow, ProcessTable, Severity, Texts, ThreadKey, ThreadRow,
 };

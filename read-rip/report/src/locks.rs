@@ -113,7 +113,7 @@ impl LockWriter<'_> {
         for group in &summary.futures_waiting {
             self.future_waits(group)?;
         }
-        let is_of_future = lock.possible_holders.iter().any(|hold| hold.state == HoldState::OfFuture);
+        let is_of_future = lock.holds_of_futures().next().is_some();
         if lock.holders.is_empty() && !lock.waiters.is_empty() && !is_of_future {
             let what = if !lock.possible_holders.is_empty() {
                 "no thread certainly holds it"

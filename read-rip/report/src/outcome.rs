@@ -2,7 +2,7 @@
 
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
-    Balance, Finding, Framework, HeldAtEnd, ManagedRuntime, Outcome, Unseen, executor,
+    Balance, Finding, Framework, HeldAtEnd, ManagedRuntime, Outcome, UnrecordedFutures, Unseen, executor,
 };
 
 use super::machine::brief;
@@ -86,33 +86,47 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
     })
 }
 
-/// How to make recorded tasks of the futures that a framework spawns, or any library, as lines.
-pub(super) fn recipe(framework: Option<Framework>) -> &'static [&'static str] {
-    match framework {
-        Some(Framework::Axum) => &[
-            "next: make a task of each request: Router::route_layer(axum::middleware::from_fn(traced)), with",
-            "    async fn traced(path: MatchedPath, request: Request, next: Next) -> Response {",
-            "        let name = format!(\"{} {}\", request.method(), path.as_str());",
-            "        librip_tokio::Task::new().name(&name).traced(next.run(request)).await",
-            "    }",
-        ],
-        Some(Framework::Tonic) => &[
-            "next: make a task of each call, in the methods of the services:",
-            "    librip_tokio::traced(async move { ... }).await",
-        ],
-        Some(Framework::Actix) => &[
-            "next: make a task of each request:",
-            "    App::new().wrap_fn(|request, service| librip_tokio::traced(service.call(request)))",
-        ],
-        Some(Framework::Hyper) => &[
-            "next: make a task of each request:",
-            "    service_fn(|request| librip_tokio::traced(handle(request)))",
-        ],
-        None => &[
-            "next: spawn futures with `librip_tokio::spawn` or `librip::task`, and those that a library spawns with",
-            "    librip_tokio::traced(future) within",
-        ],
+/// How to make recorded tasks of the futures that belong to none, as lines: what records most comes first.
+fn recipe(of: &UnrecordedFutures) -> Vec<&'static str> {
+    let is_tokio = of.executor.is_none_or(|executor| executor == "tokio");
+    if !is_tokio && of.frameworks.is_empty() {
+        return vec!["next: wrap futures in librip::task::traced where they are spawned"];
     }
+    let mut lines = Vec::new();
+    if !of.is_watched && !of.frameworks.contains(&Framework::Actix) {
+        lines.push(
+            "next: record all tasks: build the program with --cfg tokio_unstable, and its runtime with \
+             #[librip_tokio::main] (feature macros) or librip_tokio::watch",
+        );
+    }
+    lines.extend(of.frameworks.iter().map(|framework| match framework {
+        Framework::Axum => {
+            "or make a task of each request: Router::layer(librip_tokio::layer()) after the routes (feature axum)"
+        }
+        Framework::Tonic => "or make a task of each call: Server::builder().layer(librip_tokio::layer()) (feature tower)",
+        Framework::Actix => {
+            "next: make a task of each request: \
+             App::new().wrap_fn(|request, service| librip_tokio::traced(service.call(request)))"
+        }
+        Framework::Hyper => {
+            "or make a task of each request: service_fn(|request| librip_tokio::traced(handle(request)))"
+        }
+    }));
+    if of.frameworks.is_empty() {
+        lines.push("or spawn futures with librip_tokio::spawn, and those of a LocalSet with librip_tokio::spawn_local");
+    }
+    lines
+}
+
+/// How much is not judged, because it is of futures that belong to no recorded task, and what to do, as lines.
+pub fn of_futures(of: &UnrecordedFutures) -> Vec<String> {
+    let first = match of.events {
+        1 => "1 acquisition or wait is that of a future which belongs to no recorded task".to_owned(),
+        events => {
+            format!("{events} acquisitions and waits are those of futures which belong to no recorded task")
+        }
+    };
+    [first].into_iter().chain(recipe(of).into_iter().map(|line| format!("    {line}"))).collect()
 }
 
 /// That a process is not judged, because it has something that this reader does not see.

@@ -83,7 +83,7 @@ fn row(summary: &Summary, names: &LockNames<'_>, period_ns: Option<u64>) -> io::
     Ok(LockRow {
         key: LockKey { pid: lock.pid, address: lock.address },
         name: names.lock(lock),
-        waiters: lock.waiters.len(),
+        waiters: lock.waiting(),
         longest_ns: summary.waiters.iter().filter_map(|group| group.longest_ns).max(),
         acquisitions: lock.record.acquisitions,
         contended: lock.record.contended,

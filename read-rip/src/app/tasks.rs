@@ -24,7 +24,8 @@ pub(super) fn tasks(args: &TasksArgs, common: &Common) -> Result<u8, AppError> {
     let subject = super::rings::choose(&args.ring, common)?;
     let options = Options { stops_threads: args.stop.stop, ..common.options() };
     let mut readings = Readings::at_present(&subject, &options)?;
-    let case = Case::of(&mut readings, &options);
+    let mut case = Case::of(&mut readings, &options);
+    let of_futures = case.unrecorded_futures();
     let (reading, model) = (case.reading, &case.model);
     let texts = case.texts(false);
     let names = case.names(&texts);
@@ -59,6 +60,7 @@ pub(super) fn tasks(args: &TasksArgs, common: &Common) -> Result<u8, AppError> {
         out.flush()?;
     }
     let no_tasks = || report::remarks::of_executor(model, true).unwrap_or_else(|| NO_TASKS.to_owned());
-    let remarks = if has_tasks { Vec::new() } else { vec![no_tasks()] };
+    let mut remarks = if has_tasks { Vec::new() } else { vec![no_tasks()] };
+    remarks.extend(of_futures.iter().flat_map(report::of_futures));
     remarks::write(reading, common, &case.locations, &remarks)
 }

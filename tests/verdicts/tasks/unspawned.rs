@@ -50,7 +50,12 @@ fn says_not_judged(ring: &Path) {
     assert_eq!((answer.findings.as_slice(), answer.status), (&[][..], 3), "{answer:#?}");
     let text = printed(&["check"], ring);
     let sentence = "not judged: futures hold or wait for locks, and belong to no recorded task";
-    assert!(text.contains(sentence) && text.contains("librip_tokio::spawn"), "{text}");
+    let next = "next: record all tasks: build the program with --cfg tokio_unstable";
+    assert!(text.contains(sentence) && text.contains(next) && text.contains("librip_tokio::spawn"), "{text}");
+    let count = text.lines().find(|line| line.contains(" of futures which belong to no recorded task"));
+    let events: u64 = count.unwrap().split_whitespace().next().unwrap().parse().unwrap();
+    let of_tasks = String::from_utf8(read_rip(&["tasks"], ring).stderr).unwrap();
+    assert!(events > 0 && of_tasks.contains(next), "{text}{of_tasks}");
 }
 
 #[test]

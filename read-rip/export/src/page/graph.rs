@@ -105,6 +105,9 @@ impl Label {
                 // Nobody holds a barrier or a semaphore.
                 let is_unknown = lock.holders.is_empty() && !lock.waiters.is_empty();
                 let holder = match is_unknown {
+                    true if lock.holds_of_futures().next().is_some() => {
+                        ", held by a future of no recorded task"
+                    }
                     true if names.model.is_for_next_in_line(id) && lock.is_held_where_recorded() => {
                         ", nobody holds it"
                     }

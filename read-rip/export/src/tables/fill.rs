@@ -289,7 +289,7 @@ impl Filler<'_, '_> {
             began: stretch.began,
             for_ns: stretch.for_ns,
             is_open: stretch.is_open,
-            waiters: stretch.is_open.then_some(of.waiters.len()),
+            waiters: stretch.is_open.then_some(of.waiting()),
         })
     }
 
@@ -330,8 +330,8 @@ impl Filler<'_, '_> {
                 lock: self.locks[id].clone(),
                 class: lock.class.as_deref().map(|class| printable(class).into_owned()),
                 r#type: lock_type(lock),
-                holders: lock.holders.len(),
-                waiters: lock.waiters.len(),
+                holders: lock.holding(),
+                waiters: lock.waiting(),
                 owners: lock.record.owners,
                 acquisitions: lock.record.acquisitions,
                 contended: lock.record.contended,

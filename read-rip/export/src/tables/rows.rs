@@ -173,9 +173,9 @@ table! {
         class: Option<String>,
         /// `mutex`, `rwlock`, `semaphore` and so on.
         r#type: &'static str,
-        /// How many threads and tasks hold it.
+        /// How many threads and tasks hold it, and futures that belong to no recorded task.
         holders: usize,
-        /// How many threads and tasks wait for it.
+        /// How many threads and tasks wait for it, and futures that belong to no recorded task.
         waiters: usize,
         /// How many threads and tasks hold it or have held it.
         owners: usize,

@@ -10,11 +10,12 @@ use super::going_on;
 use super::idle_pool::{self, IdlePool};
 use super::named::named;
 use super::nobody_left::asleep;
-use super::runtimes::{Framework, executor};
+use super::runtimes::executor;
 use super::task_balance::TaskBalance;
+use super::unrecorded_futures::UnrecordedFutures;
 use super::{Asleep, Finding, HoldFact, Kind, View};
 use crate::locations::LocationId;
-use crate::locks::{Awaited, Doing, Hold, HoldState, Lock, LockId, LockModel, Seen, StepKind, ThreadLocks};
+use crate::locks::{Awaited, Doing, Hold, HoldState, LockId, Seen, StepKind, ThreadLocks};
 use crate::threads::ThreadState;
 
 named! {
@@ -147,10 +148,9 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::HeldAtEnd`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_at_end: Option<HeldAtEnd>,
-    /// Which library spawns the futures that belong to no recorded task, if the outcome is
-    /// [`Outcome::UnrecordedFutures`], as far as the program's packages tell.
+    /// What is not judged in any case: the locks and waits of futures that belong to no recorded task.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub framework: Option<Framework>,
+    pub unrecorded_futures: Option<UnrecordedFutures>,
     /// How many threads of a core file waited for locks, if there is no finding: why the outcome is
     /// [`Outcome::OneMoment`].
     #[serde(skip)]
@@ -214,6 +214,7 @@ impl Balance {
         let nobody_runs = || doing.keys().all(|what| waits_inside(what) || is_idle(what));
         let held_at_end = HeldAtEnd::of(view, &pools).filter(|_| found.is_empty());
         let waiting_in_core = if found.is_empty() { going_on::waiting_in_core(view) } else { 0 };
+        let unrecorded_futures = UnrecordedFutures::of(model);
         let outcome = match () {
             () if !found.is_empty() => Outcome::Findings,
             () if model.locks.is_empty() && !model.has_progress_sites && is_unknown && tasks.present == 0 => {
@@ -224,7 +225,7 @@ impl Balance {
             () if waiting_in_core > 0 => Outcome::OneMoment,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
-            () if has_unrecorded_futures(model) => Outcome::UnrecordedFutures,
+            () if unrecorded_futures.is_some() => Outcome::UnrecordedFutures,
             () if !model.has_tasks() && present().any(|thread| executor(thread).is_some()) => {
                 Outcome::UnseenTasks
             }
@@ -249,23 +250,11 @@ impl Balance {
             doing,
             pools,
             held_at_end,
-            framework: None,
+            unrecorded_futures,
             waiting_in_core,
             tasks,
         }
     }
-}
-
-/// See [`Outcome::UnrecordedFutures`]. A main future may use a lock for a moment, and waits for messages or for the ends
-/// of tasks: that alone is no reason to judge nothing.
-fn has_unrecorded_futures(model: &LockModel) -> bool {
-    let is_polled_by_worker = |thread: &ThreadLocks| thread.polls_unrecorded && executor(thread).is_some();
-    let is_stuck = |lock: &Lock| {
-        let holds = || lock.possible_holders.iter().filter(|hold| hold.state == HoldState::OfFuture);
-        let waits = || lock.futures_waiting.iter().filter(|_| !lock.nature.lock_type.is_unowned());
-        holds().any(|hold| hold.is_steady) || waits().any(|wait| wait.is_steady)
-    };
-    model.threads.iter().any(is_polled_by_worker) || model.locks.iter().any(is_stuck)
 }
 
 /// Whether a thread is counted by what the record says it waits for. What the kernel says of a join is counted already.

@@ -196,6 +196,15 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_a_future_of_no_task_keeps_stands_still_too() {
+        let mut scene = scene(2);
+        scene.is_held_by_future(0);
+        assert!(scene.run(&Contention).is_empty());
+        scene.model.locks[0].possible_holders[0].is_steady = false;
+        assert_eq!(scene.run(&Contention).len(), 1, "it changes hands");
+    }
+
+    #[test]
     fn a_history_of_long_waits_is_contention() {
         let mut scene = scene(0);
         let record = &mut scene.model.locks[0].record;

@@ -124,6 +124,8 @@ fn is_long(view: &View<'_>, lock: LockId) -> bool {
 
 /// Whether a lock changed hands while threads waited for it; `None`: not known.
 pub(super) fn has_moved(view: &View<'_>, lock: LockId, holder: Option<&Hold>, past: &Past) -> Option<bool> {
+    // A future without a task is no holder that a finding could name. But it may keep the lock.
+    let holder = holder.or_else(|| view.now.locks[lock].holds_of_futures().next());
     if holder.is_none() && view.now.locks[lock].is_from_memory {
         // The record does not have the lock, and the memory does not name a holder.
         return None;

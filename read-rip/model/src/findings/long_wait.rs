@@ -71,7 +71,7 @@ use super::{
     LockHistory, Paragraph, Passages, SuspendedFact, View, Waiters, Words, idle_pool, stall, task_waits,
 };
 use crate::locations::LocationId;
-use crate::locks::{Doing, Hold, HoldState, LockId, Quantiles, ThreadLocks};
+use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
 use crate::threads::ThreadState;
 use crate::units::{agree, counted, lasted};
 
@@ -123,7 +123,7 @@ pub struct Standstill {
     pub future: Option<Box<HoldFact>>,
     /// The known acquisitions.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub history: Option<LockHistory>,
+    pub history: Option<Box<LockHistory>>,
     /// How many more groups of waiting threads no finding describes. Only the last finding counts them.
     pub unlisted: usize,
 }
@@ -409,15 +409,14 @@ impl Judge<'_, '_> {
             longest_ns: view.ago_ns(first_ns),
             holder: hold.map(|hold| self.holder(hold)),
             future: self.future().filter(|_| hold.is_none()).map(Box::new),
-            history: view.lock_history(group.lock),
+            history: view.lock_history(group.lock).map(Box::new),
             unlisted: 0,
         }
     }
 
     /// A future that holds the lock throughout, and belongs to no recorded task.
     fn future(&self) -> Option<HoldFact> {
-        let mut holds = self.view.now.locks[self.group.lock].possible_holders.iter();
-        let hold = holds.find(|hold| hold.state == HoldState::OfFuture && hold.is_steady)?;
+        let hold = self.view.now.locks[self.group.lock].holds_of_futures().find(|hold| hold.is_steady)?;
         Some(self.view.hold_fact(hold))
     }
 

@@ -346,3 +346,19 @@ fn what_the_holder_does_by_the_kernel_decides_the_advice() {
         assert_eq!(found[0].doubts, doubts, "{doing:?}");
     }
 }
+
+#[test]
+fn the_future_of_no_task_that_keeps_the_lock_is_named() {
+    let mut scene = Scene::new();
+    let (worker, lock) = (scene.thread("worker"), scene.lock("LOCK"));
+    scene.holds(worker, lock);
+    let task = scene.task("needs it");
+    scene.awaits(task, lock);
+    scene.is_held_by_future(lock);
+    let found = scene.run(&LongWait);
+    let future = evidence(&found).future.as_deref().unwrap();
+    assert_eq!((future.thread, future.lock), (worker, lock));
+    assert_eq!(evidence(&found).holder, None);
+    scene.model.locks[lock].possible_holders[0].is_steady = false;
+    assert_eq!(evidence(&scene.run(&LongWait)).future, None, "it moves");
+}

@@ -5,7 +5,6 @@ use read_rip_evidence::standing::Standings;
 use read_rip_evidence::waits::Worker;
 use read_rip_files::Module;
 
-use super::named::named;
 use crate::locks::ThreadLocks;
 
 /// A runtime of a language.
@@ -29,35 +28,6 @@ impl ManagedRuntime {
     pub fn of(modules: &[Module]) -> Option<ManagedRuntime> {
         let names = || modules.iter().filter_map(|module| module.path.file_name()?.to_str());
         RUNTIMES.into_iter().find(|runtime| names().any(|name| name.starts_with(runtime.library)))
-    }
-}
-
-named! {
-    /// A library that spawns the tasks of a server itself.
-    pub enum Framework {
-        /// `axum`, also beneath `tonic`.
-        Axum = "axum",
-        /// `tonic`.
-        Tonic = "tonic",
-        /// `actix-web`.
-        Actix = "actix-web",
-        /// `hyper`.
-        Hyper = "hyper",
-    }
-}
-
-impl Framework {
-    /// The framework among the crates of a program, which are sorted. The one that has others among its dependencies
-    /// comes first.
-    pub fn of(crates: &[String]) -> Option<Framework> {
-        let has = |name: &str| crates.binary_search_by(|known| known.as_str().cmp(name)).is_ok();
-        let known = [
-            ("axum", Framework::Axum),
-            ("tonic", Framework::Tonic),
-            ("actix_web", Framework::Actix),
-            ("hyper", Framework::Hyper),
-        ];
-        known.into_iter().find(|(name, _)| has(name)).map(|of| of.1)
     }
 }
 

@@ -207,6 +207,20 @@ impl Scene {
         self.model.locks[lock].holders.push(hold);
     }
 
+    /// Futures of no recorded task hold the lock, in place of the threads that hold it.
+    pub(super) fn is_held_by_future(&mut self, lock: LockId) {
+        let Lock { holders, possible_holders, .. } = &mut self.model.locks[lock];
+        possible_holders.extend(holders.drain(..).map(|hold| Hold {
+            state: HoldState::OfFuture,
+            is_of_future: true,
+            is_steady: true,
+            ..hold
+        }));
+        for thread in &mut self.model.threads {
+            thread.holds.retain(|hold| hold.lock != lock);
+        }
+    }
+
     pub(super) fn waits(&mut self, thread: ThreadId, lock: LockId) {
         self.waits_with(thread, lock, |_| {});
     }

@@ -365,14 +365,10 @@ impl<'a> Locations<'a> {
         Some(if offset == 0 { symbol } else { format!("{symbol}+{offset:#x}") })
     }
 
-    /// The crates of the packages of which the program is made, sorted, as far as its constants tell.
+    /// The crates of the packages of which the program's own file is made, sorted, as far as its constants tell.
     pub fn packages(&mut self) -> Vec<String> {
-        let resolver = &mut self.resolver;
-        let modules = 0..self.snapshot.modules.len();
-        let mut crates: Vec<String> = modules.flat_map(|module| resolver.packages(module).to_vec()).collect();
-        crates.sort_unstable();
-        crates.dedup();
-        crates
+        let program = self.snapshot.modules.iter().position(|module| module.is_executable);
+        program.map(|module| self.resolver.packages(module).to_vec()).unwrap_or_default()
     }
 
     /// The resolver, which knows why symbols are missing.

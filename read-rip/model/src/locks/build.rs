@@ -262,7 +262,9 @@ fn one_thread<'a>(
     own.last = history.last;
     own.overwritten = slot.overwritten().saturating_add(history.discarded_words);
     own.steps = history.steps;
-    own.polls_unrecorded = history.has_unrecorded || slot.held.iter().any(|held| is_unrecorded(slot, held));
+    // The events of such a future's entries may be overwritten.
+    let of_entries = slot.held.iter().filter(|held| is_unrecorded(slot, held)).count() as u64;
+    own.of_futures = history.of_futures.max(of_entries);
     own.condition = history.condition.filter(|_| own.condition_wait.is_some());
     own.signals = history.signals;
     own.ended_conditions = history.ended;

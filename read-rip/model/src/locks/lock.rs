@@ -97,6 +97,22 @@ impl Lock {
         self.is_from_memory || self.owner.is_some() && !self.holders.iter().any(is_recorded)
     }
 
+    /// How many threads, tasks and futures of no recorded task hold it for certain.
+    pub fn holding(&self) -> usize {
+        self.holders.len() + self.holds_of_futures().count()
+    }
+
+    /// How many threads, tasks and futures of no recorded task wait for it.
+    pub fn waiting(&self) -> usize {
+        let is_for_lock = !self.nature.lock_type.is_unowned();
+        self.waiters.len() + if is_for_lock { self.futures_waiting.len() } else { 0 }
+    }
+
+    /// The holds of futures that belong to no recorded task. Each has the thread that polled the future.
+    pub fn holds_of_futures(&self) -> impl Iterator<Item = &Hold> {
+        self.possible_holders.iter().filter(|hold| hold.state == HoldState::OfFuture)
+    }
+
     /// Whether no holder is recorded, and only futures of tasks wait for it.
     pub(super) fn has_only_futures_in_line(&self) -> bool {
         self.holders.is_empty()

@@ -38,8 +38,8 @@ pub(super) struct History {
     pub(super) signals: Vec<Signal>,
     /// The condition variables that it destroyed while a thread waited.
     pub(super) ended: Vec<EndOfCondition>,
-    /// Whether an event is of a future that belongs to no recorded task.
-    pub(super) has_unrecorded: bool,
+    /// How many acquisitions and waits are of futures that belong to no recorded task.
+    pub(super) of_futures: u64,
     /// The sequence of its last wait at a channel before which it noted who uses the other side, and what it noted.
     pub(super) peer: Option<(u64, u64)>,
 }
@@ -103,7 +103,7 @@ pub(super) fn replay(
         when: When::default(),
         steps: std::mem::take(&mut scratch.steps),
         dropped: Vec::new(),
-        has_unrecorded: false,
+        of_futures: 0,
         open: std::mem::take(&mut scratch.open),
         condition: None,
         signals: HashMap::default(),
@@ -142,7 +142,7 @@ pub(super) fn replay(
     history.signals = replay.signals.into_values().collect();
     history.ended = replay.ended;
     history.peer = replay.peer;
-    history.has_unrecorded = replay.has_unrecorded;
+    history.of_futures = replay.of_futures;
     history.steps = scratch.packed.packed_anew(&replay.steps);
     (scratch.steps, scratch.open) = (replay.steps, replay.open);
     scratch.steps.clear();
@@ -160,7 +160,7 @@ struct Replay<'r, 'l> {
     /// Indices of `ACQUIRE_BEGIN` steps whose acquisition failed, and of steps of futures that belong to no recorded
     /// task.
     dropped: Vec<usize>,
-    has_unrecorded: bool,
+    of_futures: u64,
     open: Vec<Open>,
     condition: Option<u64>,
     signals: HashMap<u64, Signal>,
@@ -220,7 +220,7 @@ impl Replay<'_, '_> {
             since_ns,
         };
         if self.slot.task.is_none() && mark.flags.is_of_future() {
-            self.has_unrecorded = true;
+            self.of_futures += u64::from(matches!(kind, StepKind::AcquireBegin | StepKind::Blocked));
             self.dropped.extend(lock.map(|_| self.steps.len()));
         }
         self.steps.push(step);

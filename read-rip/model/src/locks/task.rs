@@ -34,6 +34,8 @@ pub struct TaskFacts {
     pub thread: Option<ThreadId>,
     /// The task whose poll polls it, or did so last, if it is part of another task.
     pub outer: Option<ThreadId>,
+    /// Whether its wakes are counted.
+    pub counts_wakes: bool,
     /// How often it was woken since its last poll began, if wakes are counted.
     pub wakes: u64,
     /// When the first of these wakes was, ns since boot.
@@ -122,6 +124,7 @@ impl TaskFacts {
             is_since_exact: true,
             thread: None,
             outer: None,
+            counts_wakes: true,
             wakes: 0,
             woken_ns: None,
             is_steady: true,

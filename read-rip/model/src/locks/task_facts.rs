@@ -37,6 +37,7 @@ pub(super) fn task_facts(
         is_since_exact: state.is_since_exact,
         thread: None,
         outer: None,
+        counts_wakes: state.counts_wakes,
         wakes: state.wakes,
         woken_ns: state.woken_ticks.and_then(&time_ns),
         is_steady: !state.is_in_flux

@@ -137,8 +137,8 @@ pub struct ThreadLocks {
     pub overwritten: u64,
     /// The number of words that it wrote between the two readings; `None` if there was one reading.
     pub advanced: Option<u64>,
-    /// Whether it has polled futures that wait or hold locks, and belong to no recorded task, as far as known.
-    pub polls_unrecorded: bool,
+    /// How many acquisitions and waits of futures that belong to no recorded task its history has: it polled them.
+    pub of_futures: u64,
     /// What the kernel says of it; `None` if the kernel was not asked.
     pub seen: Option<Seen>,
     /// What is known of a task besides; `None` if it is a thread.
@@ -178,7 +178,7 @@ impl ThreadLocks {
             steps: Steps::default(),
             overwritten: 0,
             advanced: None,
-            polls_unrecorded: false,
+            of_futures: 0,
             seen: None,
             task: None,
         }
