@@ -99,6 +99,34 @@ const GLUE: &[&str] = &[
     "absl::*PerThreadSem*",
     "absl::*Mutex::Block*",
     "AbslInternalPerThreadSemWait*",
+    // Chromium's and tcmalloc's copies of it have other prefixes.
+    "AbslInternalSpinLockDelay*",
+    "*base::internal::SpinLockDelay*",
+    "*base_internal::SpinLockWait*",
+    // GLib
+    "g_futex_wait",
+    // folly
+    "folly::detail::*utexWait*",
+    "folly::detail::MemoryIdler::futexWait*",
+    "folly::*spin_pause_until*",
+    // WebKit
+    "WTF::ParkingLot::park*",
+    "WTF::LockAlgorithm*",
+    // OpenMP, as LLVM's library waits
+    "kmp_futex*",
+    "kmp_suspend_*",
+    "kmp_wait_*",
+    "kmp_flag_*",
+    "kmp_hyper_barrier_*",
+    "kmp_hierarchical_barrier_*",
+    "kmp_tree_barrier_*",
+    "kmp_dist_barrier_*",
+    // TBB
+    "tbb::*futex_wait*",
+    "tbb::*binary_semaphore*",
+    "tbb::*sleep_node*",
+    "tbb::*concurrent_monitor*",
+    "tbb::*thread_monitor*",
     // Go
     "runtime.futex*",
     "runtime.notesleep*",
@@ -180,10 +208,39 @@ const OBJECTS: &[Object] = &[
     other("std::*atomic_futex_unsigned*", AtFutex, "std::future", Role::Park),
     other("std::*atomic_wait*", Elsewhere, "std::atomic::wait", Role::Park),
     other("std::*platform_wait*", AtFutex, "std::atomic::wait", Role::Park),
-    // OpenMP
+    lock("*base_internal::SpinLock::SlowLock*", AtFutex, "absl spin lock"),
+    lock("SpinLock::SlowLock*", AtFutex, "tcmalloc"),
+    // GLib. Its recursive and readers-writer locks are POSIX objects.
+    lock("g_mutex_lock*", AtFutex, "GMutex"),
+    lock("g_bit_lock*", AtFutex, "g_bit_lock"),
+    lock("g_pointer_bit_lock*", AtFutex, "g_pointer_bit_lock"),
+    other("g_cond_wait*", AtFutex, "GCond", Role::Condition),
+    // folly
+    lock("folly::MicroLock*::lock*", AtFutex, "folly::MicroLock"),
+    lock("folly::MicroSpinLock::lock*", AtFutex, "folly::MicroSpinLock"),
+    lock("folly::SharedMutex*::lockExclusive*", AtFutex, "folly::SharedMutex"),
+    lock("folly::SharedMutex*::lockUpgrade*", AtFutex, "folly::SharedMutex"),
+    read_lock("folly::SharedMutex*::lockShared*", AtFutex, "folly::SharedMutex"),
+    lock("folly::SharedMutex*::*wait*", AtFutex, "folly::SharedMutex"),
+    lock("folly::*DistributedMutex*::lock*", Elsewhere, "folly::DistributedMutex"),
+    lock("folly::*distributed_mutex::*lock*", Elsewhere, "folly::DistributedMutex"),
+    other("folly::*Baton*ait*", AtFutex, "folly::Baton", Role::Park),
+    // OpenMP, as gcc's library has it. A stripped one names the functions of the standard and those that code calls.
     other("gomp_*barrier_wait*", AtFutex, "OpenMP barrier", Role::Barrier),
     lock("gomp_mutex_lock*", AtFutex, "OpenMP lock"),
     other("gomp_sem_wait*", AtFutex, "OpenMP semaphore", Role::Semaphore),
+    other("GOMP_barrier*", AtFutex, "OpenMP barrier", Role::Barrier),
+    lock("GOMP_critical_*start", AtFutex, "OpenMP critical section"),
+    lock("GOMP_atomic_start", AtFutex, "OpenMP critical section"),
+    lock("omp_set_lock*", AtFutex, "OpenMP lock"),
+    lock("omp_set_nest_lock*", AtFutex, "OpenMP lock"),
+    // The same of LLVM's library.
+    lock("kmp_acquire_*lock*", AtFutex, "OpenMP lock"),
+    // TBB: threads sleep in words of their own.
+    other("tbb::*rml::*worker*::run*", Elsewhere, "TBB worker", Role::Idle),
+    read_lock("tbb::*rw_mutex::lock_shared*", Elsewhere, "TBB lock"),
+    lock("tbb::*mutex::lock*", Elsewhere, "TBB lock"),
+    lock("tbb::*wait_on_address*", Elsewhere, "TBB lock"),
     // Go: its goroutines' locks are not seen here.
     lock("runtime.lock*", AtFutex, "Go runtime lock"),
     other("runtime.stopm*", Elsewhere, "Go runtime", Role::Idle),
@@ -351,6 +408,30 @@ const PURPOSES: &[Purpose] = &[
         Role::Lock,
         &["absl::*Mutex::Lock*", "absl::*Mutex::ReaderLock*"],
     ),
+    // OpenMP: what its own locks are for, and LLVM's library, which waits for condition variables.
+    (
+        &[Role::Lock],
+        "OpenMP critical section",
+        Role::Lock,
+        &["GOMP_critical_*start", "GOMP_atomic_start", "__kmpc_critical*"],
+    ),
+    (
+        &[Role::Condition, Role::Barrier],
+        "OpenMP barrier",
+        Role::Barrier,
+        &["GOMP_barrier*", "GOMP_parallel*", "__kmpc_barrier*", "__kmp_barrier*", "__kmp_join_barrier*"],
+    ),
+    (&[Role::Condition], "OpenMP worker", Role::Idle, &["__kmp_fork_barrier*"]),
+    // WebKit: threads sleep on condition variables of their own.
+    (&[Role::Condition], "WTF::Lock", Role::Lock, &["WTF::*Lock::lockSlow*", "WTF::*Lock::lock"]),
+    (&[Role::Condition], "WTF::Condition", Role::Condition, &["WTF::Condition::wait*"]),
+    // jemalloc
+    (
+        &[Role::Lock, Role::Allocator],
+        "jemalloc",
+        Role::Allocator,
+        &["malloc_mutex_lock*", "je_malloc_mutex_lock*", "_rjem_*", "je_*", "arena_*", "tcache_*"],
+    ),
     // Java
     (&[Role::Condition, Role::Lock], "Java monitor", Role::Lock, &["ObjectMonitor::*nter*"]),
     (&[Role::Condition], "Java Object.wait", Role::Condition, &["ObjectMonitor::wait*"]),
@@ -496,6 +577,73 @@ mod tests {
         (&["pthread_cond_timedwait", "take_gil", "main"], "Python's global interpreter lock", Role::Lock),
         (&["sem_clockwait", "PyThread_acquire_lock_timed"], "Python lock", Role::Lock),
         (&["runtime.futex.abi0", "runtime.futexsleep", "runtime.lock2"], "Go runtime lock", Role::Lock),
+        (&["syscall", "g_mutex_lock_slowpath", "g_mutex_lock", "main"], "GMutex", Role::Lock),
+        (&["syscall", "", "g_mutex_lock", "main"], "GMutex", Role::Lock),
+        (&["syscall", "g_futex_wait", "g_bit_lock"], "g_bit_lock", Role::Lock),
+        (&["syscall", "g_cond_wait", "g_async_queue_pop"], "GCond", Role::Condition),
+        (
+            &[
+                "syscall",
+                "AbslInternalSpinLockDelay_lts_20230125",
+                "absl::lts_20230125::base_internal::SpinLock::SlowLock()",
+            ],
+            "absl spin lock",
+            Role::Lock,
+        ),
+        (
+            &[
+                "syscall",
+                "folly::detail::(anonymous namespace)::nativeFutexWaitImpl(void const*, unsigned int)",
+                "folly::detail::futexWaitImpl(std::atomic<unsigned int> const*, unsigned int)",
+                "folly::SharedMutexImpl<false>::lockExclusiveImpl(unsigned int&, unsigned int)",
+                "user",
+            ],
+            "folly::SharedMutex",
+            Role::Lock,
+        ),
+        (
+            &["folly::detail::futexWaitImpl(void*)", "folly::MicroLockCore::lockSlowPath(unsigned int)"],
+            "folly::MicroLock",
+            Role::Lock,
+        ),
+        (
+            &[
+                "pthread_cond_wait@@GLIBC_2.3.2",
+                "WTF::ParkingLot::parkConditionallyImpl(void const*)",
+                "WTF::LockAlgorithm<unsigned char>::lockSlow(WTF::Atomic<unsigned char>&)",
+                "WTF::Lock::lockSlow()",
+                "JSC::Heap::collect",
+            ],
+            "WTF::Lock",
+            Role::Lock,
+        ),
+        (
+            &["lll_lock_wait", "pthread_mutex_lock", "je_malloc_mutex_lock_slow", "je_arena_malloc_hard"],
+            "jemalloc",
+            Role::Allocator,
+        ),
+        (
+            &["futex_wait", "gomp_mutex_lock_slow", "GOMP_critical_start", "main._omp_fn.0"],
+            "OpenMP critical section",
+            Role::Lock,
+        ),
+        (&["", "", "GOMP_critical_name_start"], "OpenMP critical section", Role::Lock),
+        (
+            &["syscall", "__kmp_acquire_futex_lock", "__kmpc_critical_with_hint", "main"],
+            "OpenMP critical section",
+            Role::Lock,
+        ),
+        (&["", "GOMP_barrier", "main._omp_fn.0"], "OpenMP barrier", Role::Barrier),
+        (
+            &["pthread_cond_wait", "__kmp_suspend_64<false, true>", "__kmp_wait_template", "__kmp_barrier"],
+            "OpenMP barrier",
+            Role::Barrier,
+        ),
+        (
+            &["syscall", "tbb::detail::r1::wait_on_address(void*, tbb::detail::d1::delegate_base&)", "user"],
+            "TBB lock",
+            Role::Lock,
+        ),
     ];
 
     #[test]
