@@ -95,7 +95,7 @@ impl<'a> Case<'a> {
             let (mut findings, limits) = findings::run_bounded(view);
             self.reading.doubt(&mut findings);
             let mut balance = Balance::of(view, &findings);
-            balance.outcome = self.reading.outcome(balance.outcome);
+            balance.outcome = self.reading.outcome(balance.outcome, self.model.runtime);
             Judgement { findings, balance, limits }
         });
         let of_futures = &mut judgement.balance.unrecorded_futures;

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use read_rip_evidence::patience::patiently;
 use read_rip_evidence::process::live::{self, LiveMemory, LiveTarget};
 use read_rip_evidence::process::{Liveness, RunControl, children_in, ready_threads, thread_name};
+use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::stacks::{self, Unwinder};
 use read_rip_evidence::standing::{Load, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{Hidden, Sleep};
 use read_rip_evidence::waits::{Owner, WaitKind};
 use read_rip_files::Module;
-use read_rip_model::findings::{LATELY_NS, ManagedRuntime, Outcome};
+use read_rip_model::findings::{LATELY_NS, Outcome};
 use read_rip_model::locations::Locations;
 use read_rip_model::locks::{Doing, doing};
 use read_rip_model::threads::Losses;
@@ -288,11 +289,11 @@ impl Reading {
 
     /// What follows from an analysis: of a process that may not be looked into, or whose locks are not seen, that it
     /// found nothing means nothing. So it is if what a thread waits for cannot be read.
-    pub fn outcome(&self, of_analysis: Outcome) -> Outcome {
+    pub fn outcome(&self, of_analysis: Outcome, runtime: Option<Runtime>) -> Outcome {
         match of_analysis {
             Outcome::Findings => Outcome::Findings,
             _ if self.unrecorded().is_some_and(|seen| seen.target.hidden.is_some()) => Outcome::Hidden,
-            _ if ManagedRuntime::of(&self.snapshot.modules).is_some() => Outcome::OtherLocks,
+            _ if runtime.is_some() => Outcome::OtherLocks,
             _ if self.seen.as_ref().is_some_and(|seen| seen.unreadable() > 0) => Outcome::Unreadable,
             other => other,
         }

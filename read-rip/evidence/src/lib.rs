@@ -9,12 +9,14 @@
 //! | [`core`] | the same of a core file |
 //! | [`stacks`] | where does each thread stand? |
 //! | [`waits`] | for which object does it wait, and who has that? |
+//! | [`runtimes`] | which language's runtime does it have, and who knows more of that? |
 //! | [`standing`] | all of this for each thread, and whether it moved between two readings |
 //! | [`patience`] | what if a process does not answer? |
 
 pub mod core;
 pub mod patience;
 pub mod process;
+pub mod runtimes;
 mod saved_text;
 mod shares;
 pub mod stacks;

@@ -2,7 +2,7 @@
 
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
-    Balance, Finding, Framework, HeldAtEnd, ManagedRuntime, Outcome, UnrecordedFutures, Unseen, executor,
+    Balance, Finding, Framework, HeldAtEnd, Outcome, UnrecordedFutures, Unseen, executor,
 };
 
 use super::machine::brief;
@@ -28,13 +28,12 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
         }
         Outcome::NothingRecorded => reason("nothing to judge: nothing is known of the threads", ""),
         Outcome::Hidden => reason(&hidden(names), ""),
-        Outcome::OtherLocks => match ManagedRuntime::of(names.locations.modules()) {
+        Outcome::OtherLocks => match model.runtime {
             Some(runtime) => {
-                let shown = match model.is_final {
+                let more = match model.is_final {
                     true => String::new(),
-                    false => format!("; `{} {}` shows who has them", runtime.tool, model.pid),
+                    false => format!("; {}", runtime.advice(model.pid)),
                 };
-                let more = format!(": they are in a heap that read-rip does not interpret{shown}");
                 reason(&unseen(Unseen::Locks(runtime)), &more)
             }
             None => reason("not judged: the locks of a runtime are not seen", ""),
@@ -132,7 +131,7 @@ pub fn of_futures(of: &UnrecordedFutures) -> Vec<String> {
 /// That a process is not judged, because it has something that this reader does not see.
 pub fn unseen(of: Unseen) -> String {
     match of {
-        Unseen::Locks(ManagedRuntime { locks, .. }) => format!("not judged: {locks} are not seen"),
+        Unseen::Locks(runtime) => format!("not judged: {} are not seen", runtime.unseen()),
         Unseen::Tasks(executor) => format!("not judged: the async tasks of {executor} are not seen"),
     }
 }

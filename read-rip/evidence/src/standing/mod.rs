@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
+use crate::runtimes::Runtime;
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{Descriptor, Memory, Registers, RunState, Sleep, Target, Task, Unstopped};
 use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, Waits, Worker};
@@ -56,6 +57,9 @@ pub struct Standings {
     pub unstopped: Option<Unstopped>,
     /// Whether nothing can move: the target is a core file.
     pub is_final: bool,
+    /// The runtime of a language that the program has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Runtime>,
     /// Of no use after the readings.
     #[serde(skip)]
     clues: Vec<Clue>,
@@ -108,6 +112,7 @@ impl Standings {
         mut name: impl FnMut(u64) -> Option<String>,
     ) -> Standings {
         let stacks = group(stacks);
+        let runtime = Runtime::of(&target, memory);
         let mut names: HashMap<u64, String> = HashMap::default();
         let mut called = Called::new(&target, memory);
         let clues = stacks.iter().map(|group| clue(&group.stack, &mut names, &mut name, &mut called));
@@ -140,6 +145,7 @@ impl Standings {
             window_ns: None,
             unstopped: None,
             is_final: false,
+            runtime,
             clues,
         };
         let waits = standings.waits(memory);

@@ -31,7 +31,7 @@ pub use descriptor::{Descriptor, DescriptorKind, Peer};
 pub use hidden::Hidden;
 pub use mapping::Mapping;
 pub use memory::{Memory, Unreadable};
-pub(crate) use module::modules_of;
+pub(crate) use module::{dynamic_section, has_note, modules_of};
 pub use region::{Region, Regions};
 pub use syscall::{Architecture, Call, CallKind, Child, Futex, FutexOperation};
 pub use task::{Registers, RunState, Schedule, Sleep, Task};

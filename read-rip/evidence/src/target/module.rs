@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use object::LittleEndian;
 use object::elf::{
-    ELFMAG, EM_AARCH64, EM_X86_64, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD, PT_NOTE, ProgramHeader64,
+    ELFMAG, EM_AARCH64, EM_X86_64, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_DYNAMIC, PT_LOAD, PT_NOTE,
+    ProgramHeader64, ProgramType,
 };
 use object::pod::{from_bytes, slice_from_all_bytes};
 use read_rip_files::Module;
@@ -52,8 +53,8 @@ pub(crate) fn modules_of(mappings: &[Mapping], memory: &dyn Memory, entry: Optio
     modules
 }
 
-/// The module whose header is at an address.
-fn module_at(address: u64, memory: &dyn Memory) -> Option<Module> {
+/// The segments of the module whose header is at an address.
+fn segments_at(address: u64, memory: &dyn Memory) -> Option<Vec<ProgramHeader64<LittleEndian>>> {
     let header: [u8; size_of::<FileHeader64<LittleEndian>>()] = memory.bytes(address).ok()?;
     let (header, _) = from_bytes::<FileHeader64<LittleEndian>>(&header).ok()?;
     let machine = header.e_machine.get(LITTLE);
@@ -65,19 +66,48 @@ fn module_at(address: u64, memory: &dyn Memory) -> Option<Module> {
     }
     let mut bytes = vec![0; usize::from(count) * size];
     memory.read(address.checked_add(header.e_phoff.get(LITTLE))?, &mut bytes).ok()?;
-    let segments = slice_from_all_bytes::<ProgramHeader64<LittleEndian>>(&bytes).ok()?;
+    slice_from_all_bytes(&bytes).ok().map(<[_]>::to_vec)
+}
+
+/// The actual addresses of the segment of a kind that a module has.
+fn segment_of(module: &Module, kind: ProgramType, memory: &dyn Memory) -> Option<Range<u64>> {
+    let segments = segments_at(module.load_bias.wrapping_add(module.begin), memory)?;
+    let segment = segments.iter().find(|segment| segment.p_type.get(LITTLE) == kind)?;
+    let begin = module.load_bias.wrapping_add(segment.p_vaddr.get(LITTLE));
+    Some(begin..begin.checked_add(segment.p_memsz.get(LITTLE))?)
+}
+
+/// The actual addresses of what a module tells the loader.
+pub(crate) fn dynamic_section(module: &Module, memory: &dyn Memory) -> Option<Range<u64>> {
+    segment_of(module, PT_DYNAMIC, memory)
+}
+
+/// Whether a module has a note of this owner.
+pub(crate) fn has_note(module: &Module, owner: &[u8; 4], memory: &dyn Memory) -> bool {
+    let segments = segments_at(module.load_bias.wrapping_add(module.begin), memory).unwrap_or_default();
+    let notes = segments.iter().filter(|segment| segment.p_type.get(LITTLE) == PT_NOTE);
+    notes.filter_map(range_of).any(|notes| {
+        let is_it = |note: &Note<'_>| note.owner == owner;
+        note(&notes, module.load_bias, memory, is_it).is_some()
+    })
+}
+
+/// The module whose header is at an address.
+fn module_at(address: u64, memory: &dyn Memory) -> Option<Module> {
+    let segments = segments_at(address, memory)?;
     let loaded = || segments.iter().filter(|segment| segment.p_type.get(LITTLE) == PT_LOAD);
-    let range = |segment: &ProgramHeader64<LittleEndian>| -> Option<Range<u64>> {
-        let begin = segment.p_vaddr.get(LITTLE);
-        Some(begin..begin.checked_add(segment.p_memsz.get(LITTLE))?)
-    };
     // The segment with the header begins at `address`.
     let first = loaded().find(|segment| segment.p_offset.get(LITTLE) == 0)?;
-    let load_bias = address.wrapping_sub(range(first)?.start);
-    let all = span(loaded().filter_map(range))?;
-    let code = span(loaded().filter(|segment| segment.p_flags.get(LITTLE).contains(PF_X)).filter_map(range))?;
+    let load_bias = address.wrapping_sub(range_of(first)?.start);
+    let all = span(loaded().filter_map(range_of))?;
+    let code =
+        span(loaded().filter(|segment| segment.p_flags.get(LITTLE).contains(PF_X)).filter_map(range_of))?;
     let notes = segments.iter().filter(|segment| segment.p_type.get(LITTLE) == PT_NOTE);
-    let build_id = notes.filter_map(range).find_map(|notes| build_id(&notes, load_bias, memory));
+    let is_build_id = |note: &Note<'_>| {
+        let is_long_enough = (1..=BUILD_ID_MAX_BYTES).contains(&note.description.len());
+        note.kind == NT_GNU_BUILD_ID.0 && note.owner == b"GNU\0" && is_long_enough
+    };
+    let build_id = notes.filter_map(range_of).find_map(|notes| note(&notes, load_bias, memory, is_build_id));
     Some(Module {
         load_bias,
         begin: all.start,
@@ -93,21 +123,38 @@ fn span(ranges: impl Iterator<Item = Range<u64>>) -> Option<Range<u64>> {
     ranges.reduce(|all, range| all.start.min(range.start)..all.end.max(range.end))
 }
 
-/// The build id in a segment of notes.
-fn build_id(notes: &Range<u64>, load_bias: u64, memory: &dyn Memory) -> Option<Vec<u8>> {
+/// The module-relative addresses of a segment.
+fn range_of(segment: &ProgramHeader64<LittleEndian>) -> Option<Range<u64>> {
+    let begin = segment.p_vaddr.get(LITTLE);
+    Some(begin..begin.checked_add(segment.p_memsz.get(LITTLE))?)
+}
+
+/// A note in a module.
+struct Note<'a> {
+    owner: &'a [u8],
+    kind: u32,
+    description: &'a [u8],
+}
+
+/// The description of the first note in a segment that is the wanted one.
+fn note(
+    notes: &Range<u64>,
+    load_bias: u64,
+    memory: &dyn Memory,
+    is_wanted: impl Fn(&Note<'_>) -> bool,
+) -> Option<Vec<u8>> {
     let mut bytes = vec![0; (notes.end - notes.start).min(NOTES_MAX_BYTES) as usize];
     memory.read(load_bias.wrapping_add(notes.start), &mut bytes).ok()?;
     let mut rest = bytes.as_slice();
     while let Some((header, after)) = rest.split_at_checked(12) {
         let word = |index: usize| {
             u32::from_le_bytes([header[index], header[index + 1], header[index + 2], header[index + 3]])
-                as usize
         };
-        let (name_len, len, kind) = (word(0), word(4), word(8));
-        let (name, after) = after.split_at_checked(name_len.checked_next_multiple_of(4)?)?;
-        let description = after.get(..len)?;
-        if kind == NT_GNU_BUILD_ID.0 as usize && name == b"GNU\0" {
-            return (1..=BUILD_ID_MAX_BYTES).contains(&len).then(|| description.to_vec());
+        let (owner_len, len, kind) = (word(0) as usize, word(4) as usize, word(8));
+        let (owner, after) = after.split_at_checked(owner_len.checked_next_multiple_of(4)?)?;
+        let note = Note { owner: owner.get(..owner_len)?, kind, description: after.get(..len)? };
+        if is_wanted(&note) {
+            return Some(note.description.to_vec());
         }
         rest = after.get(len.checked_next_multiple_of(4)?..).unwrap_or_default();
     }

@@ -106,7 +106,7 @@ pub use nobody_left::Abandoned;
 pub use passages::Passages;
 pub use remarks::{Advice, Doubt, Premise};
 pub use restless_task::Restless;
-pub use runtimes::{ManagedRuntime, Unseen, executor};
+pub use runtimes::{Unseen, executor};
 pub use stall::{LATELY_NS, Stall, StandingFact};
 pub use starvation::{Overtaken, OvertakenWait};
 pub use starved_runtime::{BusyRuntime, PollFact, ReadyTask, ReadyTasks};

@@ -1,35 +1,11 @@
-//! Runtimes whose locks are objects of a heap that this reader does not interpret, and executors, whose tasks are
+//! What a process has that nobody sees: the locks of a language's runtime, and async tasks of an executor, which are
 //! values of the program's own types.
 
+use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::standing::Standings;
 use read_rip_evidence::waits::Worker;
-use read_rip_files::Module;
 
 use crate::locks::ThreadLocks;
-
-/// A runtime of a language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ManagedRuntime {
-    /// How the name of its library begins.
-    library: &'static str,
-    /// Its locks.
-    pub locks: &'static str,
-    /// The program that shows their owners; it takes the process's id.
-    pub tool: &'static str,
-}
-
-const RUNTIMES: [ManagedRuntime; 2] = [
-    ManagedRuntime { library: "libjvm.", locks: "Java's monitors and locks", tool: "jstack" },
-    ManagedRuntime { library: "libcoreclr.", locks: ".NET's monitors", tool: "dotnet-stack report -p" },
-];
-
-impl ManagedRuntime {
-    /// The runtime among the modules of a process.
-    pub fn of(modules: &[Module]) -> Option<ManagedRuntime> {
-        let names = || modules.iter().filter_map(|module| module.path.file_name()?.to_str());
-        RUNTIMES.into_iter().find(|runtime| names().any(|name| name.starts_with(runtime.library)))
-    }
-}
 
 /// How the names of threads begin that poll async tasks, unless the program names them, and their executor.
 const EXECUTORS: &[(&str, &str)] = &[
@@ -44,7 +20,7 @@ const EXECUTORS: &[(&str, &str)] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
     /// The locks of this runtime.
-    Locks(ManagedRuntime),
+    Locks(Runtime),
     /// The async tasks of this executor.
     Tasks(&'static str),
 }
@@ -54,7 +30,7 @@ impl Unseen {
     pub fn of(seen: &Standings) -> Option<Unseen> {
         let threads = seen.target.tasks.iter().zip(&seen.threads);
         let tasks = || threads.filter_map(|(task, standing)| executor_of(&task.name, standing.worker)).next();
-        ManagedRuntime::of(&seen.target.modules).map(Unseen::Locks).or_else(|| tasks().map(Unseen::Tasks))
+        seen.runtime.map(Unseen::Locks).or_else(|| tasks().map(Unseen::Tasks))
     }
 }
 

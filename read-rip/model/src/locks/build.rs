@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use foldhash::HashMap;
+use read_rip_evidence::runtimes::Runtime;
 use read_rip_ring::events;
 use read_rip_ring::{
     Header, HeldLock, HeldState, Incident, LockType, OperandType, SequenceBits, SiteKind, Slot, Snapshot,
@@ -134,6 +135,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         incidents: incidents(snapshot, &threads, &mut marks, &mut ledger),
         ended: input.ended.clone(),
         seen: HashMap::default(),
+        runtime: Runtime::of_modules(&snapshot.modules),
         releases_unmatched: header.map_or(0, |header| header.releases_unmatched),
         threads_refused: refused,
         tasks: threads.iter().filter(|thread| thread.task.is_some()).count(),

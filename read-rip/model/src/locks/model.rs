@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use foldhash::HashMap;
+use read_rip_evidence::runtimes::Runtime;
 use read_rip_ring::IncidentKind;
 
 use super::{Lock, ThreadLocks};
@@ -62,6 +63,8 @@ pub struct LockModel {
     pub ended: HashSet<u32>,
     /// The threads about which the kernel was asked, by their ids.
     pub seen: HashMap<u32, ThreadId>,
+    /// The runtime of a language that the program has: its locks are not in this model.
+    pub runtime: Option<Runtime>,
 }
 impl LockModel {
     /// Whether anything of it was recorded, and not only seen by the kernel and in memory.

@@ -48,6 +48,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         model.is_final = seen.is_final;
     }
     model.window_ns = model.window_ns.or(seen.window_ns);
+    model.runtime = model.runtime.or(seen.runtime);
     let mut observer = Observer {
         pid,
         threads: present(model, pid),

@@ -1,0 +1,141 @@
+//! Programs in languages with a runtime of their own: which one is recognised, and that none of them is called sound
+//! while it is stuck.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use librip_test_kit::tool::tool;
+use librip_test_kit::victim::Plan;
+
+use crate::support::unprepared::{Stuck, contains, directory};
+
+/// Whether a program is installed. It is not started: `erl` has no option that ends it.
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Starts a program that waits for ever once it has said `ready`; `None` if this machine cannot.
+fn stuck(program: &str, arguments: &[&str]) -> Option<Stuck> {
+    if !is_installed(program) {
+        eprintln!("SKIPPED {program}: it is not installed");
+        return None;
+    }
+    let mut stuck = Stuck(Plan::new(program, arguments).start());
+    stuck.0.until("ready");
+    Some(stuck)
+}
+
+/// The process is not judged, and the user is told who knows more.
+#[track_caller]
+fn is_not_judged(stuck: &Stuck, unseen: &str, advice: &str) {
+    let checked = stuck.read(&["check"]);
+    assert_eq!(checked.status, 3, "a stuck program is not called sound: {checked:#?}");
+    let advice = advice.replace("PID", &stuck.0.pid().to_string());
+    contains(&checked.stdout, &[&format!("not judged: {unseen} are not seen"), &advice]);
+}
+
+const NODE: &str =
+    "const a = new Int32Array(new SharedArrayBuffer(4)); console.log('ready'); Atomics.wait(a, 0, 0);";
+
+#[test]
+fn a_stuck_program_of_node_is_not_called_sound() {
+    let Some(stuck) = stuck("node", &["-e", NODE]) else { return };
+    is_not_judged(&stuck, "the promises and workers of Node.js", "`node inspect -p PID`");
+}
+
+const RUBY: &str = "a, b = Mutex.new, Mutex.new
+q = Queue.new
+Thread.new { a.lock; q << 1; sleep 0.1; b.lock }
+Thread.new { b.lock; q << 1; sleep 0.1; a.lock }
+2.times { q.pop }
+STDOUT.puts 'ready'
+STDOUT.flush
+STDIN.read";
+
+#[test]
+fn a_stuck_program_of_ruby_is_not_called_sound() {
+    let Some(stuck) = stuck("ruby", &["-e", RUBY]) else { return };
+    is_not_judged(&stuck, "Ruby's locks and queues", "`rbspy dump --pid PID`");
+}
+
+#[test]
+fn a_stuck_program_of_erlang_is_not_called_sound() {
+    let code = "io:format(\"ready~n\"), receive never -> ok end.";
+    let Some(stuck) = stuck("erl", &["-noshell", "-noinput", "-eval", code]) else { return };
+    is_not_judged(&stuck, "Erlang's processes", "`erl -sname look -remsh NODE`");
+}
+
+/// A Go program with a deadlock; `None` without Go. `flags` are those of its linker.
+fn go(name: &str, flags: &str) -> Option<PathBuf> {
+    if !is_installed("go") {
+        eprintln!("SKIPPED go: it is not installed");
+        return None;
+    }
+    let source = directory().join("deadlock.go");
+    static WRITTEN: OnceLock<()> = OnceLock::new();
+    WRITTEN.get_or_init(|| fs::write(&source, include_str!("../programs/deadlock.go")).unwrap());
+    let program = directory().join(name);
+    let mut build = Command::new("go");
+    build.env("GO111MODULE", "off").env("GOCACHE", directory().join("go-cache"));
+    tool(build.args(["build", "-ldflags", flags, "-o"]).arg(&program).arg(&source));
+    Some(program)
+}
+
+fn started(program: &Path) -> Stuck {
+    let mut stuck = Stuck(Plan::new(program, &[]).start());
+    stuck.0.until("ready");
+    stuck
+}
+
+#[test]
+fn a_stuck_program_of_go_is_not_called_sound() {
+    for (name, flags) in [("go-deadlock", ""), ("go-stripped", "-s -w")] {
+        let Some(program) = go(name, flags) else { return };
+        is_not_judged(&started(&program), "Go's goroutines and their locks", "`dlv attach PID`");
+    }
+}
+
+const PYTHON: &str = "
+import threading
+a, b = threading.Lock(), threading.Lock()
+met = threading.Barrier(2)
+def transfer(one, other):
+    with one:
+        met.wait()
+        with other:
+            pass
+threads = [threading.Thread(target=transfer, args=of) for of in ((a, b), (b, a))]
+for thread in threads: thread.start()
+print('ready', flush=True)
+for thread in threads: thread.join()
+";
+
+#[test]
+fn a_stuck_program_of_python_is_not_called_sound() {
+    let Some(stuck) = stuck("python3", &["-c", PYTHON]) else { return };
+    is_not_judged(&stuck, "Python's locks and tasks", "`py-spy dump --pid PID`");
+}
+
+#[test]
+fn an_event_loop_of_python_is_not_judged() {
+    let code = "import asyncio\nasync def main():\n    print('ready', flush=True)\n    \
+                await asyncio.get_running_loop().create_future()\nasyncio.run(main())";
+    let Some(stuck) = stuck("python3", &["-c", code]) else { return };
+    is_not_judged(&stuck, "Python's locks and tasks", "`py-spy dump --pid PID`");
+}
+
+#[test]
+fn a_program_with_another_name_has_the_runtime_that_it_exports() {
+    if !is_installed("node") {
+        return eprintln!("SKIPPED node: it is not installed");
+    }
+    let node = tool(Command::new("node").args(["-p", "process.execPath"]));
+    let renamed = directory().join("my-server");
+    fs::copy(node.trim(), &renamed).unwrap();
+    let mut stuck = Stuck(Plan::new(&renamed, &["-e", NODE]).start());
+    stuck.0.until("ready");
+    is_not_judged(&stuck, "the promises and workers of Node.js", "`node inspect -p PID`");
+}
