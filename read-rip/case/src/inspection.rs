@@ -178,7 +178,12 @@ pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings) {
     seen.descriptors = descriptors.into_iter().map(|descriptor| (descriptor.number, descriptor)).collect();
     let tracers: BTreeSet<u32> = seen.target.tasks.iter().filter_map(|task| task.tracer).collect();
     seen.tracers = tracers.into_iter().filter_map(|pid| Some((pid, thread_name(pid, pid)?))).collect();
-    for task in seen.still_threads(ASLEEP_MAX) {
+    // Whoever looks from time to time whether a lock is free has waited for longer than it has slept.
+    let only_looks =
+        |at: &usize| seen.threads[*at].wait.as_ref().is_some_and(|wait| wait.kind == WaitKind::RuntimeLock);
+    let asleep: Vec<usize> =
+        seen.still_threads(ASLEEP_MAX).into_iter().filter(|at| !only_looks(at)).collect();
+    for task in asleep {
         seen.threads[task].asleep_ns = live.not_run_for(&seen.target.tasks[task]);
     }
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use read_rip_evidence::process::live::{self, LiveTarget};
 use read_rip_evidence::stacks::Unwinder;
-use read_rip_evidence::standing::{Standings, stood_still};
+use read_rip_evidence::standing::{Standings, sleeps_at_same_place, stood_still};
 use read_rip_evidence::target::{Hidden, RunState, Sleep, Target, Task};
 use read_rip_evidence::waits::Owner;
 use read_rip_model::findings::Unseen;
@@ -89,11 +89,13 @@ impl Triage {
             let same = later.next_if(|now| now.tid == task.tid);
             let is_still = same.is_some_and(|now| stood_still(task, now));
             is_any_still |= is_still && waits_in_futex(task);
-            stacks_at.push(match is_still {
+            // It may only have looked whether a lock of its runtime is free.
+            let is_there_again = same.is_some_and(|now| sleeps_at_same_place(task, now));
+            stacks_at.push(match is_still || is_there_again {
                 true => task.registers,
                 false => same.and_then(|now| now.registers).filter(|_| is_recorded),
             });
-            if !is_still {
+            if !is_still && !is_there_again {
                 (task.registers, task.sleep) = (None, None);
             }
         }

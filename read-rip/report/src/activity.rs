@@ -205,6 +205,10 @@ impl<'a> ActivityWords<'a> {
     fn object(&self, wait: &FutexWait) -> String {
         let mode = if wait.is_exclusive { "" } else { " (shared)" };
         let construct = wait.construct.map(|construct| construct.name);
+        if let Some(name) = construct.as_ref().filter(|_| wait.kind == WaitKind::RuntimeLock) {
+            // A runtime has one such lock.
+            return format!("for {name}");
+        }
         let what = match wait.kind {
             WaitKind::Mutex { of_type, is_robust, .. } => {
                 let of_type = match of_type {
@@ -224,7 +228,10 @@ impl<'a> ActivityWords<'a> {
                     _ => "on the condition variable ".to_owned(),
                 }
             }
-            WaitKind::Semaphore { .. } => "for the semaphore ".to_owned(),
+            WaitKind::Semaphore { .. } => match wait.construct {
+                Some(of) if of.role == Role::Lock => format!("for a {}, on the semaphore ", of.name),
+                _ => "for the semaphore ".to_owned(),
+            },
             WaitKind::Barrier { arrived: Some((arrived, needed)) } => {
                 return format!(
                     "at the barrier {}, where {arrived} of {needed} threads are",
@@ -239,13 +246,15 @@ impl<'a> ActivityWords<'a> {
                 None => "for a lock of the C library ".to_owned(),
             },
             WaitKind::PiFutex | WaitKind::Refused => "for a lock with priority inheritance ".to_owned(),
-            WaitKind::Opaque => match wait.construct.map(|construct| (construct.role, construct.name)) {
-                Some((Role::Idle, name)) => return format!("for work ({name})"),
-                Some((Role::Park, name)) => return format!("to be woken ({name})"),
-                Some((Role::Join, name)) => return format!("for threads to end ({name})"),
-                Some((_, name)) => format!("for {name} "),
-                None => "for ".to_owned(),
-            },
+            WaitKind::Opaque | WaitKind::RuntimeLock => {
+                match wait.construct.map(|construct| (construct.role, construct.name)) {
+                    Some((Role::Idle, name)) => return format!("for work ({name})"),
+                    Some((Role::Park, name)) => return format!("to be woken ({name})"),
+                    Some((Role::Join, name)) => return format!("for threads to end ({name})"),
+                    Some((_, name)) => format!("for {name} "),
+                    None => "for ".to_owned(),
+                }
+            }
             WaitKind::Unknown => return format!("for a futex at {}", self.name(wait.futex)),
         };
         match wait.object {

@@ -12,6 +12,7 @@ use read_rip_files::Module;
 use read_rip_model::findings::{Balance, IdlePool, Outcome, TaskBalance, doing};
 use read_rip_model::locks::{LockModel, LockName};
 
+use super::inward::inward;
 use super::locks::round;
 use super::names::LockNames;
 use super::outcome::{Reason, of_futures, reason};
@@ -80,7 +81,7 @@ pub(super) fn balance(
     let is_said = is_without_findings && balance.outcome == Outcome::AllWorkersBusy;
     let of_tasks = tasks(&balance.tasks, names.model.is_end_unknown, is_said);
     let lines = [waits(balance, names.model.is_end_unknown), of_tasks, unrecorded, histories(checked, names)];
-    let lines = lines.into_iter().flatten().chain(barriers(names));
+    let lines = lines.into_iter().flatten().chain(inward(names)).chain(barriers(names));
     for line in lines.chain(balance.pools.iter().map(|one| pool(one, names))) {
         writeln!(out, "    {line}")?;
     }

@@ -35,6 +35,7 @@ mod death;
 mod difference;
 mod findings;
 mod info;
+mod inward;
 mod json;
 mod list;
 mod locks;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use read_rip_evidence::runtimes::{Runtime, SourceFrame};
 use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::RunState;
 use read_rip_model::locations::{Location, LocationId, is_no_function};
@@ -124,7 +125,44 @@ pub fn stacks(
         }
         let lines = StackLines { seen: words.seen, frames, is_whole: words.names.texts.is_verbose };
         lines.write(out, &group.stack, &file)?;
+        inner_stacks(out, words.seen, &threads, &file)?;
         writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Writes the functions of their language that threads with one native stack are in.
+fn inner_stacks(
+    out: &mut dyn Write,
+    seen: &Standings,
+    threads: &[usize],
+    file: impl Fn(&str) -> String,
+) -> io::Result<()> {
+    let Some(interior) = &seen.interior else { return Ok(()) };
+    let mut known: Vec<(&[SourceFrame], Vec<usize>)> = Vec::new();
+    for &thread in threads {
+        let inner = interior.thread(seen.target.tasks[thread].own_tid);
+        let Some(frames) = inner.map(|inner| &*inner.frames).filter(|frames| !frames.is_empty()) else {
+            continue;
+        };
+        match known.iter_mut().find(|(of, _)| *of == frames) {
+            Some((_, of)) => of.push(thread),
+            None => known.push((frames, vec![thread])),
+        }
+    }
+    let language = seen.runtime.map_or("its language", Runtime::name);
+    for (frames, of) in known.iter().take(DOINGS_MAX) {
+        match known.len() {
+            1 => writeln!(out, "  in {language}:")?,
+            _ => writeln!(out, "  in {language}, {}:", names(seen, of))?,
+        }
+        for frame in *frames {
+            let line = frame.line.map(|line| format!(":{line}")).unwrap_or_default();
+            writeln!(out, "    {} {}{line}", printable(&frame.function), printable(&file(&frame.file)))?;
+        }
+    }
+    if known.len() > DOINGS_MAX {
+        writeln!(out, "  and {} in {language}", counted((known.len() - DOINGS_MAX) as u64, "more stack"))?;
     }
     Ok(())
 }

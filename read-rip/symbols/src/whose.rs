@@ -121,6 +121,14 @@ impl Whose {
                 INTERPRETERS.iter().find(|known| name.strip_prefix(**known).is_some_and(version));
             return interpreter.map_or(Whose::User, |known| Whose::Runtime((*known).into()));
         }
+        // The modules of an interpreter, and those of its packages.
+        match Whose::of_script(&whole) {
+            Whose::Library(name) => {
+                return Whose::Library(name.split(".cpython-").next().unwrap_or_default().into());
+            }
+            Whose::Runtime(language) => return Whose::Runtime(language),
+            _ => {}
+        }
         let is_installed = ["/usr/", "/lib/", "/lib32/", "/lib64/", "/nix/store/", "/gnu/store/", "/snap/"];
         match is_installed.iter().any(|begin| whole.starts_with(begin)) {
             true => Whose::Library(name.split(".so").next().unwrap_or(name).into()),
@@ -146,6 +154,21 @@ impl Whose {
             (_, Some(_)) => object.clone(),
             (Some(function), None) => of_symbol(function).unwrap_or_else(|| object.clone()),
             (None, None) => Whose::Unknown,
+        }
+    }
+
+    /// Whose a script is that an interpreter runs, by the path of its file.
+    pub fn of_script(file: &str) -> Whose {
+        let parts: Vec<&str> = file.split('/').collect();
+        let after =
+            |name: &[&str]| parts.iter().position(|part| name.contains(part)).map(|at| &parts[at + 1..]);
+        if let Some([package, ..]) = after(&["site-packages", "dist-packages"]) {
+            return Whose::Library(package.trim_end_matches(".py").into());
+        }
+        let is_of_python = |pair: &[&str]| pair[0].starts_with("lib") && pair[1].starts_with("python");
+        match parts.windows(2).any(is_of_python) || file.starts_with("<frozen ") {
+            true => Whose::Runtime("python".into()),
+            false => Whose::User,
         }
     }
 
@@ -538,5 +561,16 @@ mod tests {
         ] {
             assert_eq!(crate_of(function), of);
         }
+    }
+
+    #[test]
+    fn the_path_of_a_script_tells_whose_it_is() {
+        let runtime = Whose::Runtime("python".into());
+        assert_eq!(Whose::of_script("/usr/lib/python3.11/threading.py"), runtime);
+        assert_eq!(Whose::of_script("<frozen importlib._bootstrap>"), runtime);
+        let requests = Whose::Library("requests".into());
+        assert_eq!(Whose::of_script("/venv/lib/python3.11/site-packages/requests/api.py"), requests);
+        assert_eq!(Whose::of_script("/usr/lib/python3/dist-packages/six.py"), Whose::Library("six".into()));
+        assert_eq!(["/srv/app.py", "app.py", "<string>"].map(Whose::of_script), [const { Whose::User }; 3]);
     }
 }

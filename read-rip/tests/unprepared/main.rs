@@ -12,6 +12,7 @@ mod java;
 mod live_target;
 mod moving;
 mod peers;
+mod python;
 mod runtimes;
 mod stacks;
 mod stacks_hostile;

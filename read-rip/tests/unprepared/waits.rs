@@ -65,7 +65,7 @@ impl Stuck {
         let live = self.live();
         let target = live.target().unwrap();
         let memory = live.memory(&target.mappings);
-        let waits = Waits::new(&target, &memory);
+        let waits = Waits::new(&target, &memory, &[]);
         let index = target.tasks.iter().position(|task| task.tid == self.waiter).unwrap();
         waits.of(index, &Clue::of(frames)).unwrap()
     }

@@ -6,9 +6,15 @@
 //!
 //! | file | what it has |
 //! |---|---|
+//! | `interior` | the values: threads, frames and locks as a runtime knows them |
+//! | `python` | those of CPython |
 //! | `exported` | the address of a symbol that a module exports, from memory alone |
 
 mod exported;
+mod interior;
+mod python;
+
+pub use interior::{InnerDoing, InnerLock, InnerThread, Interior, SourceFrame};
 
 use std::path::Path;
 
@@ -42,6 +48,7 @@ pub enum Runtime {
 /// What a runtime is recognised by, and what is said of it.
 struct Row {
     runtime: Runtime,
+    name: &'static str,
     /// How the names of its libraries begin.
     libraries: &'static [&'static str],
     /// The names of its programs, but for a version at the end.
@@ -57,6 +64,7 @@ struct Row {
 const ROWS: [Row; 8] = [
     Row {
         runtime: Runtime::Java,
+        name: "Java",
         libraries: &["libjvm."],
         programs: &[],
         symbol: Some("JNI_CreateJavaVM"),
@@ -66,6 +74,7 @@ const ROWS: [Row; 8] = [
     },
     Row {
         runtime: Runtime::DotNet,
+        name: ".NET",
         libraries: &["libcoreclr."],
         programs: &[],
         symbol: None,
@@ -75,6 +84,7 @@ const ROWS: [Row; 8] = [
     },
     Row {
         runtime: Runtime::Mono,
+        name: "Mono",
         libraries: &["libmono"],
         programs: &["mono", "mono-sgen"],
         symbol: Some("mono_jit_init"),
@@ -84,6 +94,7 @@ const ROWS: [Row; 8] = [
     },
     Row {
         runtime: Runtime::Python,
+        name: "Python",
         libraries: &["libpython"],
         programs: &["python"],
         symbol: Some("_PyRuntime"),
@@ -93,6 +104,7 @@ const ROWS: [Row; 8] = [
     },
     Row {
         runtime: Runtime::Node,
+        name: "JavaScript",
         libraries: &["libnode"],
         programs: &["node", "nodejs", "electron"],
         symbol: Some("node_module_register"),
@@ -102,6 +114,7 @@ const ROWS: [Row; 8] = [
     },
     Row {
         runtime: Runtime::Ruby,
+        name: "Ruby",
         libraries: &["libruby"],
         programs: &["ruby"],
         symbol: Some("ruby_init"),
@@ -111,6 +124,7 @@ const ROWS: [Row; 8] = [
     },
     Row {
         runtime: Runtime::Erlang,
+        name: "Erlang",
         libraries: &[],
         programs: &["beam.smp", "beam"],
         symbol: Some("erl_drv_mutex_lock"),
@@ -120,6 +134,7 @@ const ROWS: [Row; 8] = [
     },
     Row {
         runtime: Runtime::Go,
+        name: "Go",
         libraries: &[],
         programs: &[],
         symbol: None,
@@ -158,9 +173,22 @@ impl Runtime {
         ROWS.iter().find(has).map(|row| row.runtime)
     }
 
+    /// What the runtime's own data say of a process; `None` if they are not understood.
+    pub fn interior(self, target: &Target, memory: &dyn Memory) -> Option<Interior> {
+        match self {
+            Runtime::Python => python::interior(target, memory),
+            _ => None,
+        }
+    }
+
     fn row(self) -> &'static Row {
         // SANITY: each runtime has a row: a test compares.
         ROWS.iter().find(|row| row.runtime == self).expect("a row for each runtime")
+    }
+
+    /// What the language is called.
+    pub fn name(self) -> &'static str {
+        self.row().name
     }
 
     /// What of it is not seen.

@@ -10,12 +10,15 @@
 //! | file | what it has |
 //! |---|---|
 //! | `activity` | what a thread does, in one value |
+//! | `inward` | what threads do within a runtime that native evidence cannot judge |
 //! | `scheduled` | how much of a processor a thread got, and whether that was too little |
 
 mod activity;
+mod inward;
 mod scheduled;
 
 pub use activity::Activity;
+pub use inward::Inward;
 pub use scheduled::{Load, Scheduled, WINDOW_MIN_NS};
 
 use std::collections::BTreeMap;
@@ -23,10 +26,10 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
-use crate::runtimes::Runtime;
+use crate::runtimes::{Interior, Runtime};
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{Descriptor, Memory, Registers, RunState, Sleep, Target, Task, Unstopped};
-use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, Waits, Worker};
+use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, WaitKind, Waits, Worker};
 
 /// How many functions of a stack may say something about a wait.
 const NAMES_MAX: usize = 32;
@@ -60,6 +63,9 @@ pub struct Standings {
     /// The runtime of a language that the program has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Runtime>,
+    /// What the runtime's own data say, if they are understood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interior: Option<Interior>,
     /// Of no use after the readings.
     #[serde(skip)]
     clues: Vec<Clue>,
@@ -79,7 +85,8 @@ pub struct Standing {
     /// it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ns: Option<u64>,
-    /// Whether it stood still between two readings; `None` if there was one. In a core file: whether it slept.
+    /// Whether it stood still between two readings; `None` if there was one. In a core file: whether it slept. A thread
+    /// that woke only to look whether a lock of its runtime is free, which its owner kept throughout, stood still.
     pub is_still: Option<bool>,
     /// Whether what it waits for was the same in both readings.
     pub is_steady: bool,
@@ -113,6 +120,7 @@ impl Standings {
     ) -> Standings {
         let stacks = group(stacks);
         let runtime = Runtime::of(&target, memory);
+        let interior = runtime.and_then(|runtime| runtime.interior(&target, memory));
         let mut names: HashMap<u64, String> = HashMap::default();
         let mut called = Called::new(&target, memory);
         let clues = stacks.iter().map(|group| clue(&group.stack, &mut names, &mut name, &mut called));
@@ -146,6 +154,7 @@ impl Standings {
             unstopped: None,
             is_final: false,
             runtime,
+            interior,
             clues,
         };
         let waits = standings.waits(memory);
@@ -169,7 +178,8 @@ impl Standings {
     /// there, and are [`RunState::Dead`] then.
     pub fn compare(&mut self, later: Vec<Task>, memory: &dyn Memory, window_ns: u64) {
         let mut later = later.into_iter().peekable();
-        for (task, thread) in self.target.tasks.iter_mut().zip(&mut self.threads) {
+        let mut sleeps_as_before = vec![false; self.threads.len()];
+        for (at, (task, thread)) in self.target.tasks.iter_mut().zip(&mut self.threads).enumerate() {
             // Another thread with the same id has another account of the scheduler.
             let is_same = |now: &Task| task.start_ticks == 0 || now.start_ticks == task.start_ticks;
             let same = later.next_if(|now| now.tid == task.tid).filter(is_same);
@@ -180,16 +190,39 @@ impl Standings {
                 continue;
             };
             (thread.is_still, thread.asleep_ns) = (Some(stood_still(task, &now)), None);
+            sleeps_as_before[at] = sleeps_at_same_place(task, &now);
             thread.scheduled = Scheduled::between(task, &now, window_ns);
             *task = now;
         }
         self.window_ns = Some(window_ns);
+        self.interior = self.runtime.and_then(|runtime| runtime.interior(&self.target, memory));
         let waits = self.waits(memory);
+        for at in 0..self.threads.len() {
+            if sleeps_as_before[at] && self.only_looked(at, waits[at].as_ref()) {
+                self.threads[at].is_still = Some(true);
+            }
+        }
         for (thread, wait) in self.threads.iter_mut().zip(waits) {
             thread.is_steady = thread.is_still == Some(true) && thread.wait == wait;
             // The stack of a thread that moved on is not the one that this wait was examined with.
             thread.wait = wait.filter(|_| thread.is_still == Some(true));
         }
+    }
+
+    /// Whether a thread that woke between the readings can only have looked whether a lock is free, and have gone on to
+    /// sleep: in both readings it waits for a lock of its runtime, and the owner of that lock did not run in between.
+    fn only_looked(&self, at: usize, now: Option<&FutexWait>) -> bool {
+        let owner_stood_still = |owner: u32| {
+            let owner = self.target.tasks.iter().position(|task| task.own_tid == owner);
+            owner.is_some_and(|owner| owner != at && self.threads[owner].is_still == Some(true))
+        };
+        let before = self.threads[at].wait.as_ref();
+        now.is_some_and(|now| {
+            let is_owned = matches!(now.owner, Owner::Tid(owner) if owner_stood_still(owner));
+            let is_same =
+                before.is_some_and(|before| (before.object, before.owner) == (now.object, now.owner));
+            now.kind == WaitKind::RuntimeLock && is_same && is_owned
+        })
     }
 
     /// Some of the threads that stood still: first those whose stacks few others have, which are most telling.
@@ -262,7 +295,8 @@ impl Standings {
 
     /// What each thread waits for now, by its index.
     fn waits(&self, memory: &dyn Memory) -> Vec<Option<FutexWait>> {
-        let waits = Waits::new(&self.target, memory);
+        let locks = self.interior.as_ref().map_or(&[][..], |interior| &interior.locks);
+        let waits = Waits::new(&self.target, memory, locks);
         (0..self.threads.len()).map(|thread| waits.of(thread, self.clue(thread))).collect()
     }
 }
@@ -271,15 +305,20 @@ impl Standings {
 pub fn stood_still(before: &Task, now: &Task) -> bool {
     let has_same_start = before.start_ticks == 0 || before.start_ticks == now.start_ticks;
     let is_same = before.tid == now.tid && has_same_start;
-    let is_asleep =
-        matches!(now.state, RunState::Sleeping | RunState::DiskSleep | RunState::Stopped | RunState::Traced);
     let has_same_turns = match (before.schedule, now.schedule) {
         (Some(before), Some(now)) => before.turns == now.turns && before.ran_ns == now.ran_ns,
         // The kernel keeps no account. The registers do not tell a second call of the same function.
         _ => false,
     };
-    let is_same_call = before.sleep == now.sleep && before.registers == now.registers;
-    is_same && is_asleep && has_same_turns && is_same_call && !matches!(now.sleep, Some(Sleep::Fault))
+    let is_same_call = before.sleep == now.sleep && !matches!(now.sleep, Some(Sleep::Fault));
+    is_same && has_same_turns && is_same_call && sleeps_at_same_place(before, now)
+}
+
+/// Whether a thread sleeps in both readings, at the same place. It may have run in between.
+pub fn sleeps_at_same_place(before: &Task, now: &Task) -> bool {
+    let is_asleep =
+        matches!(now.state, RunState::Sleeping | RunState::DiskSleep | RunState::Stopped | RunState::Traced);
+    is_asleep && before.registers == now.registers
 }
 
 /// Interprets the function names of a stack. A function without a name has that of the function that was called, which

@@ -25,6 +25,11 @@ pub struct Clue {
 const DEPTH: usize = 24;
 
 impl Clue {
+    /// Whether the thread waits for a lock of its language's runtime, which the runtime's own data may tell more of.
+    pub(super) fn is_for_runtime_lock(&self) -> bool {
+        self.construct.is_some_and(|construct| construct.name == names::PYTHON_GIL)
+    }
+
     /// Interprets the function names of a stack, innermost first. An empty name is an unknown function.
     ///
     /// Demangled names and those of the linker's table are understood, with and without versions and arguments.

@@ -54,11 +54,13 @@ mod wait;
 pub use clue::Clue;
 pub use construct::{Construct, Role};
 pub use executors::Worker;
+pub(crate) use names::PYTHON_LOCK;
 pub use wait::{Basis, FutexWait, MutexType, Owner, Preference, Protocol, UnknownOwner, WaitKind};
 
 use foldhash::HashSet;
 
-use crate::target::{FutexOperation, Memory, RunState, Sleep, Target, Unreadable};
+use crate::runtimes::InnerLock;
+use crate::target::{Architecture, FutexOperation, Memory, RunState, Sleep, Target, Unreadable};
 use case::{Case, Found, only};
 use construct::{Place, Primitive};
 use library::Library;
@@ -72,6 +74,8 @@ pub struct Waits<'a> {
     /// The threads that have not ended, by their ids in their own PID namespace.
     living: HashSet<u32>,
     library: Library,
+    /// The locks of a language's runtime.
+    of_runtime: &'a [InnerLock],
 }
 
 impl std::fmt::Debug for Waits<'_> {
@@ -81,8 +85,8 @@ impl std::fmt::Debug for Waits<'_> {
 }
 
 impl<'a> Waits<'a> {
-    /// Prepares to examine the threads of a target.
-    pub fn new(target: &'a Target, memory: &'a dyn Memory) -> Waits<'a> {
+    /// Prepares to examine the threads of a target. `of_runtime`: the locks of a language's runtime that it has.
+    pub fn new(target: &'a Target, memory: &'a dyn Memory, of_runtime: &'a [InnerLock]) -> Waits<'a> {
         let living =
             target.tasks.iter().filter(|task| !matches!(task.state, RunState::Zombie | RunState::Dead));
         Waits {
@@ -90,6 +94,7 @@ impl<'a> Waits<'a> {
             memory: ReadOnce::new(memory),
             living: living.map(|task| task.own_tid).collect(),
             library: Library::of(&target.mappings),
+            of_runtime,
         }
     }
 
@@ -108,7 +113,7 @@ impl<'a> Waits<'a> {
         };
         // A lock that a language makes of a condition variable looks from time to time whether it is free.
         let looks_again = |kind| {
-            matches!(kind, WaitKind::Condition { .. })
+            matches!(kind, WaitKind::Condition { .. } | WaitKind::RuntimeLock)
                 && clue.construct.is_some_and(|construct| construct.role == Role::Lock)
         };
         let wait = |found: Found, basis| FutexWait {
@@ -122,7 +127,11 @@ impl<'a> Waits<'a> {
             basis,
             construct: clue.construct,
         };
+        let of_runtime = self.of_runtime.iter().find(|lock| lock.has(futex.address));
         let found = match clue.primitive {
+            Some(_) if clue.is_for_runtime_lock() && of_runtime.is_some() => {
+                of_runtime.map(|lock| wait(Found::from(lock), Basis::Stack))
+            }
             Some(primitive) => {
                 let is_mutex = primitive == Primitive::Mutex;
                 let refused = || refused(&case, task.registers.filter(|_| is_mutex)?.sp);
@@ -177,6 +186,22 @@ impl<'a> Waits<'a> {
             Library::Unknown => only([glibc(), musl()]),
         }
     }
+}
+
+impl From<&InnerLock> for Found {
+    fn from(lock: &InnerLock) -> Found {
+        Found {
+            kind: WaitKind::RuntimeLock,
+            object: Some(lock.address),
+            owner: lock.owner,
+            is_exclusive: true,
+        }
+    }
+}
+
+/// The id of the thread whose `pthread_t` this is; `None` if it is none of glibc.
+pub(crate) fn id_of_pthread(pthread: u64, architecture: Architecture, memory: &dyn Memory) -> Option<u32> {
+    glibc::id_at(memory, architecture, pthread)
 }
 
 /// A lock whose kind only the stack tells: it stores no owner that this reader knows.

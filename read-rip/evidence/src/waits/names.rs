@@ -248,6 +248,12 @@ const OBJECTS: &[Object] = &[
     other("runtime.notetsleepg*", Elsewhere, "Go runtime", Role::Idle),
 ];
 
+/// What the lock of CPython's interpreter is called.
+pub(super) const PYTHON_GIL: &str = "Python's global interpreter lock";
+
+/// What the locks of Python's `threading` are called.
+pub(crate) const PYTHON_LOCK: &str = "Python lock";
+
 type Purpose = (&'static [Role], &'static str, Role, &'static [&'static str]);
 
 /// Functions that say what an object is for. The first list: the roles of what they use. The first line that matches
@@ -443,8 +449,8 @@ const PURPOSES: &[Purpose] = &[
         &["os::*PlatformEvent::park*", "PlatformEvent::park*", "Parker::park*", "PlatformMonitor::wait*"],
     ),
     // Python
-    (&[Role::Condition], "Python's global interpreter lock", Role::Lock, &["take_gil"]),
-    (&[Role::Condition, Role::Semaphore, Role::Lock], "Python lock", Role::Lock, &["PyThread_acquire_lock*"]),
+    (&[Role::Condition], PYTHON_GIL, Role::Lock, &["take_gil"]),
+    (&[Role::Condition, Role::Semaphore, Role::Lock], PYTHON_LOCK, Role::Lock, &["PyThread_acquire_lock*"]),
 ];
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn wait_at(
     memory.put(OBJECT, words);
     let mut target = target(&TIDS, [OBJECT + offset, operation, u64::from(value), 0]);
     target.mappings = vec![mapping(library)];
-    Waits::new(&target, &memory).of(0, &Clue::of(frames)).expect("it waits")
+    Waits::new(&target, &memory, &[]).of(0, &Clue::of(frames)).expect("it waits")
 }
 
 /// The same in a program of glibc.
@@ -152,7 +152,7 @@ fn a_thread_that_has_ended_owns_nothing() {
     memory.put(OBJECT, &mutex(0));
     let mut target = target(&TIDS, [OBJECT, PRIVATE_WAIT, 2, 0x1234]);
     target.tasks[1].state = RunState::Zombie;
-    let wait = Waits::new(&target, &memory).of(0, &Clue::of(LOCK)).unwrap();
+    let wait = Waits::new(&target, &memory, &[]).of(0, &Clue::of(LOCK)).unwrap();
     assert_eq!((wait.owner, wait.is_timed), (Owner::Unknown(UnknownOwner::NotHere(502)), true));
 }
 
@@ -282,7 +282,7 @@ fn a_streams_owner_is_found_through_its_thread_structure() {
         let mut target = target(&TIDS, [OBJECT, PRIVATE_WAIT, 2, 0]);
         target.architecture = architecture;
         for frames in [&[][..], &["__lll_lock_wait_private", "fputs"]] {
-            let wait = Waits::new(&target, &memory).of(0, &Clue::of(frames)).unwrap();
+            let wait = Waits::new(&target, &memory, &[]).of(0, &Clue::of(frames)).unwrap();
             assert_eq!((wait.kind, wait.owner), (WaitKind::LibraryLock, Owner::Tid(503)), "{architecture:?}");
         }
     }
@@ -379,14 +379,14 @@ fn an_object_is_read_once_for_all_threads_that_wait_for_it_and_again_by_the_next
     let target = target(&TIDS, [OBJECT, PRIVATE_WAIT, 2, 0]);
     let mut memory = Counted(Pieces::default(), Cell::new(0));
     let owners = |memory: &Counted| -> Vec<Owner> {
-        let waits = Waits::new(&target, memory);
+        let waits = Waits::new(&target, memory, &[]);
         (0..TIDS.len()).map(|task| waits.of(task, &Clue::of(LOCK)).unwrap().owner).collect()
     };
     memory.0.put(OBJECT, &mutex(0));
     assert_eq!(owners(&memory), [Owner::Tid(502); TIDS.len()]);
     let reads_of_one_thread = {
         let before = memory.1.get();
-        Waits::new(&target, &memory).of(0, &Clue::of(LOCK));
+        Waits::new(&target, &memory, &[]).of(0, &Clue::of(LOCK));
         memory.1.get() - before
     };
     assert_eq!(memory.1.get(), 2 * reads_of_one_thread, "all threads take no more reads than one");
@@ -399,7 +399,7 @@ fn memory_that_cannot_be_read_is_not_known() {
     let memory = Pieces::default();
     for address in [0, 1, 7, OBJECT, u64::MAX - 3, u64::MAX] {
         let target = target(&TIDS, [address, PRIVATE_WAIT, 2, 0]);
-        let waits = Waits::new(&target, &memory);
+        let waits = Waits::new(&target, &memory, &[]);
         for frames in [LOCK, READ, WRITE, &["", "pthread_join"], &["", "sem_wait"], &[]] {
             let wait = waits.of(0, &Clue::of(frames)).unwrap();
             assert_eq!(wait.kind, WaitKind::Unknown, "{frames:?}");
@@ -433,7 +433,7 @@ fn random_bytes_are_nothing_and_what_passes_has_an_owner_that_lives() {
         let mut memory = Pieces::default();
         memory.put(OBJECT, &words);
         let target = target(&TIDS, [OBJECT + offset, operation, u64::from(value), 0]);
-        let waits = Waits::new(&target, &memory);
+        let waits = Waits::new(&target, &memory, &[]);
         for clue in &clues {
             let wait = waits.of(0, clue).unwrap();
             let has_living_owner = matches!(wait.owner, Owner::Tid(tid) if TIDS.contains(&tid));

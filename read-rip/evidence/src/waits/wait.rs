@@ -84,6 +84,8 @@ pub enum WaitKind {
     /// because its owner has ended. Nothing wakes the thread but its time limit. Which mutex it is is not known; the
     /// object is a word on the thread's own stack.
     Refused,
+    /// A lock of a language's runtime that stores its owner: see [`FutexWait::construct`].
+    RuntimeLock,
     /// An object of another library or language: see [`FutexWait::construct`].
     Opaque,
     /// Not known.

@@ -30,7 +30,7 @@ impl Unseen {
     pub fn of(seen: &Standings) -> Option<Unseen> {
         let threads = seen.target.tasks.iter().zip(&seen.threads);
         let tasks = || threads.filter_map(|(task, standing)| executor_of(&task.name, standing.worker)).next();
-        seen.runtime.map(Unseen::Locks).or_else(|| tasks().map(Unseen::Tasks))
+        seen.unseen().map(Unseen::Locks).or_else(|| tasks().map(Unseen::Tasks))
     }
 }
 

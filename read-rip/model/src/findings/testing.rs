@@ -34,6 +34,7 @@ pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
         asleep_ns,
         limit_ns,
         worker: None,
+        inward: None,
     }
 }
 

@@ -21,6 +21,7 @@ mod calls;
 mod file_names;
 mod function_name;
 mod guards;
+mod interior;
 mod location;
 mod look_up;
 mod meaning;

@@ -5,6 +5,7 @@
 //! an event. Nothing is printed here.
 
 use foldhash::HashMap;
+use read_rip_evidence::runtimes::SourceFrame;
 use read_rip_files::Module;
 use read_rip_ring::events::Event;
 use read_rip_ring::{Home, OperandType, OperandWords, Site, Slot, Snapshot, StaticTexts, call_location};
@@ -41,6 +42,8 @@ pub struct Locations<'a> {
     locations: Vec<Location>,
     /// Releases by their own location and that of the acquisition.
     of_guards: HashMap<(LocationId, LocationId), LocationId>,
+    /// Places by those of native stacks and by the frames that a language's runtime has.
+    pub(super) by_interior: HashMap<(Option<LocationId>, Box<[SourceFrame]>), LocationId>,
     /// Calls by their own location and the return addresses further out.
     by_calls: HashMap<(LocationId, Vec<u64>), LocationId>,
     /// Whether the call that returns to an address of a module calls the function of another address.
@@ -75,6 +78,7 @@ impl<'a> Locations<'a> {
             lock_symbols: HashMap::default(),
             locations: Vec::new(),
             of_guards: HashMap::default(),
+            by_interior: HashMap::default(),
             by_calls: HashMap::default(),
             proofs: HashMap::default(),
             names: SharedNames::default(),
@@ -141,6 +145,12 @@ impl<'a> Locations<'a> {
         self.locations.push(location);
         self.by_pc.insert((pid, looked_up, caller), id);
         id
+    }
+
+    /// Adds a location that no address leads to.
+    pub(super) fn add(&mut self, location: Location) -> LocationId {
+        self.locations.push(location);
+        self.locations.len() - 1
     }
 
     /// A location, with the calls further out that the words of a stack prove. `callee` is an address in the function

@@ -63,7 +63,7 @@ pub struct LockModel {
     pub ended: HashSet<u32>,
     /// The threads about which the kernel was asked, by their ids.
     pub seen: HashMap<u32, ThreadId>,
-    /// The runtime of a language that the program has: its locks are not in this model.
+    /// The runtime of a language that the program has, if something of it may be stuck that is not in this model.
     pub runtime: Option<Runtime>,
 }
 impl LockModel {

@@ -48,7 +48,10 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         model.is_final = seen.is_final;
     }
     model.window_ns = model.window_ns.or(seen.window_ns);
-    model.runtime = model.runtime.or(seen.runtime);
+    if pid == model.pid {
+        // The process itself says more than the names of its files.
+        model.runtime = seen.unseen();
+    }
     let mut observer = Observer {
         pid,
         threads: present(model, pid),
@@ -73,16 +76,23 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             observer.waits_at(id, recorded, whole);
             whole
         });
+        let inner = seen.interior.as_ref().and_then(|inside| inside.thread(task.own_tid));
+        let native = places[standing.stack];
+        let place = match inner {
+            Some(inner) => locations.of_interior(native, &inner.frames).or(native),
+            None => native,
+        };
         let own = &mut observer.model.threads[id];
         own.seen = Some(Seen {
             process: process as u32,
             index: at,
-            place: recorded.or(places[standing.stack]),
+            place: recorded.or(place),
             doing: doing(seen, at),
             is_still: standing.is_still,
             asleep_ns: standing.asleep_ns.and_then(NonZeroU64::new),
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             worker: standing.worker,
+            inward: seen.inward(at),
         });
     }
     observer.waiters_at();
@@ -230,7 +240,8 @@ impl Observer<'_> {
                 lock
             }
             false => {
-                let lock = self.lock(address, nature, locations);
+                let name = name_in_runtime(wait);
+                let lock = self.lock(address, nature, name, locations);
                 let wait = Wait {
                     thread,
                     lock,
@@ -255,13 +266,20 @@ impl Observer<'_> {
     }
 
     /// The lock at an address. Adds it if it was not recorded.
-    fn lock(&mut self, address: u64, nature: Nature, locations: &mut Locations<'_>) -> LockId {
+    fn lock(
+        &mut self,
+        address: u64,
+        nature: Nature,
+        name: Option<LockName>,
+        locations: &mut Locations<'_>,
+    ) -> LockId {
         if let Some(&wrapper) = self.inside.get(&address) {
             return wrapper;
         }
         let (pid, locks) = (self.pid, &mut self.model.locks);
         *self.locks.entry((pid, address)).or_insert_with(|| {
-            let name = locations.symbol_of(pid, address).map_or(LockName::None, LockName::Symbol);
+            let symbol = || locations.symbol_of(pid, address).map(LockName::Symbol);
+            let name = name.or_else(symbol).unwrap_or(LockName::None);
             locks.push(Lock { name, nature, is_from_memory: true, ..Lock::at(pid, address) });
             locks.len() - 1
         })
@@ -393,12 +411,18 @@ fn nature(wait: &read_rip_evidence::waits::FutexWait) -> Option<Nature> {
             Nature { readers_first, ..of(LockType::RwLock, Ownership::ByRule) }
         }
         WaitKind::Once => of(LockType::Once, Ownership::Enforced),
-        WaitKind::PiFutex => of(LockType::Mutex, Ownership::Enforced),
+        WaitKind::PiFutex | WaitKind::RuntimeLock => of(LockType::Mutex, Ownership::Enforced),
         WaitKind::Refused => Nature { is_refused: true, ..of(LockType::Mutex, Ownership::Enforced) },
         WaitKind::LibraryLock => Nature { is_of_library: true, ..of(LockType::Mutex, Ownership::ByRule) },
         WaitKind::Opaque if is_lock(wait) => of(LockType::Unknown, Ownership::Anyone),
         _ => return None,
     })
+}
+
+/// The name of a lock of a language's runtime, of which there is one.
+fn name_in_runtime(wait: &read_rip_evidence::waits::FutexWait) -> Option<LockName> {
+    let name = wait.construct.filter(|_| wait.kind == WaitKind::RuntimeLock)?.name;
+    Some(LockName::Given(name.to_string()))
 }
 
 /// Whether the stack says that a thread wants a lock.
@@ -439,6 +463,7 @@ fn of_kind(wait: &read_rip_evidence::waits::FutexWait) -> Doing {
         | WaitKind::ReadWriteLock { .. }
         | WaitKind::PiFutex
         | WaitKind::Refused
+        | WaitKind::RuntimeLock
         | WaitKind::LibraryLock => Doing::WaitsForLock,
         WaitKind::Once | WaitKind::Join => Doing::WaitsForThread,
         // A lock of a language that is made of a condition variable.

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 
+use read_rip_evidence::standing::Inward;
 use read_rip_evidence::waits::Worker;
 use read_rip_ring::Position;
 use serde::Serialize;
@@ -29,6 +30,8 @@ pub struct Seen {
     pub limit_ns: Option<NonZeroU64>,
     /// What it is for an executor of async tasks, as far as its stack says so.
     pub worker: Option<Worker>,
+    /// What it does within the runtime of its language, if only that could judge it.
+    pub inward: Option<Inward>,
 }
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -12,6 +12,8 @@ mod semaphore;
 mod stream;
 mod thread;
 
+pub(super) use thread::id_at;
+
 use super::case::{Case, Found};
 use super::construct::Primitive;
 

@@ -31,7 +31,8 @@ pub(super) fn unnamed(case: &Case<'_>) -> Option<Found> {
     if !is_locked || !(1..=i32::MAX.cast_unsigned()).contains(&count) {
         return None;
     }
-    let owner = thread::id_at(case, wide(low, high)).filter(|&id| case.lives(id))?;
+    let owner =
+        thread::id_at(case.memory, case.architecture, wide(low, high)).filter(|&id| case.lives(id))?;
     Some(found(case, Owner::Tid(owner)))
 }
 

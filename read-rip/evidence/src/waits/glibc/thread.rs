@@ -7,7 +7,7 @@
 
 use super::super::case::{Case, Found};
 use super::super::wait::{Owner, UnknownOwner, WaitKind};
-use crate::target::Architecture;
+use crate::target::{Architecture, Memory};
 
 /// `offsetof (pthread_mutex_t, __data.__lock) - offsetof (pthread_mutex_t, __data.__list.__next)`.
 const FUTEX_OFFSET: i64 = -32;
@@ -37,17 +37,17 @@ pub(super) fn join(case: &Case<'_>) -> Option<Found> {
 }
 
 /// Returns the id of the thread whose `struct pthread` is at this address, if it is one.
-pub(super) fn id_at(case: &Case<'_>, address: u64) -> Option<u32> {
+pub(in crate::waits) fn id_at(memory: &dyn Memory, architecture: Architecture, address: u64) -> Option<u32> {
     const LONGEST: usize = 720;
-    let offset = match case.architecture {
+    let offset = match architecture {
         Architecture::X86_64 => LONGEST,
         Architecture::Aarch64 => 208,
     };
     let mut bytes = [0; LONGEST + AFTER_ID + 8];
     let bytes = &mut bytes[..offset + AFTER_ID + 8];
-    case.memory.read(address, bytes).ok()?;
+    memory.read(address, bytes).ok()?;
     let points_to_itself = bytes[16..24] == address.to_le_bytes();
-    (case.architecture != Architecture::X86_64 || points_to_itself).then_some(())?;
+    (architecture != Architecture::X86_64 || points_to_itself).then_some(())?;
     has_id(&bytes[offset..])
 }
 

@@ -1,0 +1,79 @@
+//! What a runtime's own data say of a process: values.
+
+use serde::{Deserialize, Serialize};
+
+use crate::waits::Owner;
+
+/// What a runtime's own data say of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interior {
+    /// The version of the runtime, as `3.11`; empty if that is not known.
+    pub version: String,
+    /// Its threads, as far as they are known.
+    pub threads: Vec<InnerThread>,
+    /// Its locks that store their owners.
+    #[serde(skip)]
+    pub locks: Vec<InnerLock>,
+}
+
+/// A thread, as its runtime knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InnerThread {
+    /// The id of the system's thread, in its own PID namespace.
+    pub tid: u32,
+    /// What the program calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The functions of the language that it is in, the innermost first. Further ones may be missing.
+    pub frames: Vec<SourceFrame>,
+    /// What these functions say that it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<InnerDoing>,
+}
+
+/// What a thread does, by the functions of its language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InnerDoing {
+    /// It runs an event loop, on which tasks wait.
+    EventLoop,
+    /// It waits for a signal, a message or the end of a thread, and for no lock.
+    WaitsForOthers,
+}
+
+/// A function of a language, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SourceFrame {
+    /// Its name.
+    pub function: String,
+    /// The file, as the runtime names it.
+    pub file: String,
+    /// The line, from 1; `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// A lock of a runtime that stores its owner. Whoever waits for it sleeps at a word within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InnerLock {
+    /// Its address.
+    pub address: u64,
+    /// Its length.
+    pub len_bytes: u64,
+    /// Who has it.
+    pub owner: Owner,
+}
+
+impl InnerLock {
+    /// Whether a word of memory is part of it.
+    pub(crate) fn has(&self, address: u64) -> bool {
+        address.wrapping_sub(self.address) < self.len_bytes
+    }
+}
+
+impl Interior {
+    /// A thread by its id.
+    pub fn thread(&self, tid: u32) -> Option<&InnerThread> {
+        self.threads.iter().find(|thread| thread.tid == tid)
+    }
+}

@@ -1,0 +1,43 @@
+//! What threads do within a runtime that native evidence cannot judge.
+
+use super::Standings;
+use crate::runtimes::{InnerDoing, Runtime};
+use crate::waits::Role;
+
+/// What a thread does within its runtime, so that native evidence does not tell whether it is stuck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Inward {
+    /// It waits for a lock of the language, which does not store its owner, without a time limit.
+    WaitsForLock,
+    /// It runs an event loop. The tasks of the loop are not seen.
+    RunsLoop,
+}
+
+impl Standings {
+    /// What a thread does within its runtime; `None` if native evidence says it all, or if the thread moves.
+    pub fn inward(&self, thread: usize) -> Option<Inward> {
+        let (task, standing) = (&self.target.tasks[thread], &self.threads[thread]);
+        let doing = self.interior.as_ref()?.thread(task.own_tid)?.doing;
+        if standing.is_still == Some(false) {
+            return None;
+        }
+        let waits_for_lock = || {
+            let wait = standing.wait.as_ref().filter(|wait| !wait.is_timed);
+            let construct = wait.and_then(|wait| wait.construct);
+            construct.is_some_and(|of| of.role == Role::Lock && of.name == crate::waits::PYTHON_LOCK)
+        };
+        match doing {
+            Some(InnerDoing::EventLoop) => Some(Inward::RunsLoop),
+            Some(InnerDoing::WaitsForOthers) => None,
+            None => waits_for_lock().then_some(Inward::WaitsForLock),
+        }
+    }
+
+    /// The runtime, if something of it is not seen that may be stuck.
+    pub fn unseen(&self) -> Option<Runtime> {
+        let runtime = self.runtime?;
+        let is_understood = self.interior.is_some() && runtime == Runtime::Python;
+        let is_inward = || (0..self.threads.len()).any(|thread| self.inward(thread).is_some());
+        (!is_understood || is_inward()).then_some(runtime)
+    }
+}

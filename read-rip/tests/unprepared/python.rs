@@ -1,0 +1,100 @@
+//! Python: the lines that its threads are at, and the interpreter's lock as a lock with an owner, from memory, in each
+//! version that this machine has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use librip_test_kit::victim::Plan;
+
+use crate::support::unprepared::{Stuck, compile, contains, is_proven_deadlock};
+
+/// The interpreters of this machine, with those that `pyenv` has installed.
+fn pythons() -> Vec<String> {
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let root = std::env::var_os("PYENV_ROOT").map_or_else(|| Path::new(&home).join(".pyenv"), PathBuf::from);
+    let folders = fs::read_dir(root.join("versions")).into_iter().flatten().flatten();
+    let folders: Vec<PathBuf> = folders.map(|folder| folder.path().join("bin")).collect();
+    let names = (8..=13).flat_map(|minor| {
+        let name = format!("python3.{minor}");
+        let installed = folders.iter().map(|folder| folder.join(&name)).find(|path| path.exists());
+        installed.map(|path| path.to_string_lossy().into_owned()).or(Some(name))
+    });
+    let runs = |name: &String| {
+        let version = Command::new(name).arg("-V").output();
+        version.is_ok_and(|version| version.status.success())
+    };
+    let found: Vec<String> = names.filter(runs).collect();
+    if found.is_empty() {
+        eprintln!("SKIPPED python: no version from 3.8 to 3.13 is installed");
+    }
+    found
+}
+
+fn program(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+/// A program that has said `ready`, and so many threads of which sleep in a futex then.
+fn started(python: &str, arguments: &[&str], sleepers: usize) -> Stuck {
+    Stuck::start_plan(Plan::new(python, arguments), sleepers)
+}
+
+#[test]
+fn waiting_threads_are_at_their_lines() {
+    for python in pythons() {
+        let stuck = started(&python, &[&program("abba.py")], 3);
+        let view = stuck.read(&[]).sound().stdout;
+        contains(&view, &["transfer : 1 thread at abba.py:14", "transfer : 1 thread at abba.py:16"]);
+        contains(&view, &["<module> : 1 thread at abba.py:27"]);
+        let checked = stuck.read(&["check"]);
+        assert_eq!(checked.status, 3, "{python}: {checked:#?}");
+        contains(
+            &checked.stdout,
+            &["2 threads wait for locks that do not store their holder: transfer abba.py:1"],
+        );
+    }
+}
+
+#[test]
+fn the_interpreters_lock_against_a_mutex_is_a_proven_deadlock() {
+    let flags = ["-shared", "-fPIC", "-g", "-O1", "-pthread"];
+    let Some(library) = compile("registry.c", "libregistry.so", "cc", &flags) else { return };
+    for python in pythons() {
+        let stuck = started(&python, &[&program("gil.py"), library.to_str().unwrap()], 3);
+        let findings = stuck.findings();
+        assert_eq!(findings.len(), 1, "{python}: {findings:#?}");
+        is_proven_deadlock(&findings[0]);
+        let checked = stuck.read(&["check"]).stdout;
+        let waits = "waits for Python's global interpreter lock (0x";
+        contains(&checked, &[waits, "at flush_registry registry.c:23 from gil.py:12", "held by "]);
+        contains(&checked, &["waits for registry (0x", "at add_entry registry.c:14 from gil.py:16"]);
+    }
+}
+
+#[test]
+fn threads_that_take_turns_with_the_interpreter_are_not_accused() {
+    for python in pythons() {
+        let mut busy = Stuck(Plan::new(&python, &[&program("busy.py")]).start());
+        busy.0.until("ready");
+        for _ in 0..5 {
+            let checked = busy.read(&["check"]);
+            assert_eq!(checked.status, 0, "{python}: {checked:#?}");
+        }
+    }
+}
+
+#[test]
+fn an_event_loop_is_not_judged_and_its_line_is_told() {
+    let code = "import asyncio\nasync def main():\n    print('ready', flush=True)\n    \
+                await asyncio.get_running_loop().create_future()\nasyncio.run(main())";
+    for python in pythons() {
+        let mut stuck = Stuck(Plan::new(&python, &["-c", code]).start());
+        stuck.0.until("ready");
+        let checked = stuck.read(&["check"]);
+        assert_eq!(checked.status, 3, "{python}: {checked:#?}");
+        let line = "1 thread runs an event loop, whose tasks are not seen: <module> <string>:5";
+        contains(&checked.stdout, &[line]);
+    }
+}
