@@ -3,7 +3,7 @@
 //! `standing` and `locks::observe` say what that means. Nothing of the process is stopped or changed, unless the user
 //! asks for it (`stopped`).
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ use read_rip_evidence::process::live::{self, LiveMemory, LiveTarget};
 use read_rip_evidence::process::{Liveness, RunControl, children_in, ready_threads, thread_name};
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::stacks::{self, Unwinder};
-use read_rip_evidence::standing::{Load, Standings, WINDOW_MIN_NS};
-use read_rip_evidence::target::{Hidden, Sleep};
+use read_rip_evidence::standing::{Activity, Load, Standings, WINDOW_MIN_NS};
+use read_rip_evidence::target::{CallKind, DescriptorKind, Hidden, KernelWait, RunState, Sleep};
 use read_rip_evidence::waits::{Owner, WaitKind};
 use read_rip_files::Module;
 use read_rip_model::findings::{LATELY_NS, Outcome};
@@ -39,6 +39,8 @@ const MARGIN: Duration = Duration::from_millis(20);
 const ASLEEP_MAX: usize = 4096;
 /// No more forked children of a process are inspected.
 const CHILDREN_MAX: usize = 32;
+/// What more threads are in in the kernel is not asked.
+const KERNEL_WAITS_MAX: usize = 1000;
 /// More descriptors are not looked up.
 const DESCRIPTORS_MAX: usize = 100;
 
@@ -132,7 +134,7 @@ impl Inspection {
             let mut unwinder = Unwinder::new(&seen.target, &memory, of_files.clone());
             seen.catch_up(|registers| unwinder.stack(Some(registers)));
         }
-        describe(&live, &mut seen);
+        describe(&live, &mut seen, &memory);
         Inspection { live, of_files, memory, seen, taken, settles }
     }
 }
@@ -157,7 +159,7 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
         _ => false,
     };
     let may_end = |at: usize| waits_for_lock(at) && !waits_for_waiter(at);
-    let counts = |at: usize| may_end(at) || doing(seen, at) == Doing::WaitsOutside;
+    let counts = |at: usize| may_end(at) || doing(seen, at).is_outside();
     let asleep = |is_wanted: &dyn Fn(usize) -> bool| {
         let threads = (0..seen.threads.len()).filter(|&at| is_wanted(at));
         threads.filter_map(|at| seen.threads[at].asleep_ns).min().map(Duration::from_nanos)
@@ -166,9 +168,35 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
     Some(SETTLED.saturating_sub(asleep(&counts)?) + MARGIN)
 }
 
-/// Adds for how long threads have not run, what is behind the descriptors that they wait for, who traces them, and how
-/// busy the machine is.
-pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings) {
+/// What threads are in in the kernel that stood still: those in a disk sleep, and those whose call another program or a
+/// server may have to answer.
+fn kernel_waits(live: &LiveTarget, seen: &Standings, memory: &LiveMemory) -> BTreeMap<usize, KernelWait> {
+    let is_of_file = |at: usize| match seen.activity(at) {
+        Activity::DiskSleep(_) => true,
+        Activity::Calls(call) => match call.descriptor().and_then(|number| seen.descriptors.get(&number)) {
+            Some(descriptor) => matches!(descriptor.kind, DescriptorKind::File(_)),
+            None => matches!(call.kind, CallKind::File | CallKind::Sync | CallKind::Memory | CallKind::Exec),
+        },
+        Activity::Faults => true,
+        _ => false,
+    };
+    let still = seen.still_threads(KERNEL_WAITS_MAX).into_iter().filter(|&at| is_of_file(at));
+    let waits = still.filter_map(|at| {
+        let task = &seen.target.tasks[at];
+        let descriptor = match task.sleep {
+            Some(Sleep::Call(call)) => call.descriptor().and_then(|number| seen.descriptors.get(&number)),
+            _ => None,
+        };
+        let wait = live.kernel_wait(task, descriptor, memory)?;
+        let counts = task.state == RunState::DiskSleep || wait.awaits_server() || wait.is_fifo_open();
+        counts.then_some((at, wait))
+    });
+    waits.collect()
+}
+
+/// Adds for how long threads have not run, what is behind the descriptors that they wait for, who traces them, what
+/// they are in in the kernel, and how busy the machine is.
+pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings, memory: &LiveMemory) {
     let called = seen.target.tasks.iter().filter_map(|task| match task.sleep {
         Some(Sleep::Call(call)) => call.descriptor(),
         _ => None,
@@ -186,6 +214,7 @@ pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings) {
     for task in asleep {
         seen.threads[task].asleep_ns = live.not_run_for(&seen.target.tasks[task]);
     }
+    seen.kernel = kernel_waits(live, seen, memory);
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     seen.load = ready_threads().map(|ready| Load { ready, processors });
 }

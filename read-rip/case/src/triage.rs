@@ -1,7 +1,7 @@
 //! A short look at a living process, twice: what of it may be stuck, at the cost of a few files of `/proc`.
 //!
 //! The first reading takes the threads alone. Stacks, names and memory are read with the second one, and only if a
-//! thread slept in a futex in both and was given no processor in between. The stack of such a thread is what it was in
+//! thread slept in a futex in both, or was kept from running, and was given no processor in between. The stack of such a thread is what it was in
 //! the first reading. The stack of a thread that moved is that of the second one, and read only if the process is
 //! recorded: it may hold a lock.
 //!
@@ -12,11 +12,10 @@ use std::time::Instant;
 use read_rip_evidence::process::live::{self, LiveTarget};
 use read_rip_evidence::stacks::Unwinder;
 use read_rip_evidence::standing::{Standings, sleeps_at_same_place, stood_still};
-use read_rip_evidence::target::{Hidden, RunState, Sleep, Target, Task};
+use read_rip_evidence::target::{CallKind, Hidden, RunState, Sleep, Target, Task};
 use read_rip_evidence::waits::Owner;
 use read_rip_model::findings::Unseen;
-use read_rip_model::locks::Doing;
-use read_rip_model::locks::doing;
+use read_rip_model::locks::{Doing, doing, halts};
 use read_rip_symbols::{self as symbols, FunctionNames};
 
 use crate::Options;
@@ -39,6 +38,7 @@ pub struct Triage {
     /// Why its memory cannot be read; `None` if it can.
     pub hidden: Option<Hidden>,
     tasks: Vec<Task>,
+    is_frozen: bool,
     /// The moment, ns since boot.
     taken_ns: Option<u64>,
     taken: Instant,
@@ -49,7 +49,8 @@ impl Triage {
     pub fn first(live: &LiveTarget) -> Result<Triage, live::Error> {
         let (taken_ns, taken) = (live::boottime_ns(), Instant::now());
         let hidden = live.hidden().cloned();
-        Ok(Triage { pid: live.pid(), hidden, tasks: live.tasks()?, taken_ns, taken })
+        let is_frozen = live.freezer().is_some_and(|freezer| freezer.thaw().is_some());
+        Ok(Triage { pid: live.pid(), hidden, tasks: live.tasks()?, is_frozen, taken_ns, taken })
     }
 
     /// How many threads the process has.
@@ -57,13 +58,26 @@ impl Triage {
         self.tasks.len()
     }
 
-    /// Whether a thread sleeps in a futex: all locks of user space sleep there.
+    /// Whether a thread sleeps in a futex, where all locks of user space sleep, or something keeps it from running.
     fn may_wait(&self) -> bool {
-        self.tasks.iter().any(waits_in_futex)
+        self.tasks.iter().any(|task| self.counts(task))
+    }
+
+    /// Whether this thread alone is a reason to read the process again.
+    fn counts(&self, task: &Task) -> bool {
+        waits_in_futex(task) || self.is_halted(task)
+    }
+
+    /// Whether something keeps the thread from running that may be no other thread: see [`halts`].
+    fn is_halted(&self, task: &Task) -> bool {
+        let is_of_file = matches!(task.sleep, Some(Sleep::Call(call)) if call.kind == CallKind::File);
+        self.is_frozen
+            || is_of_file
+            || matches!(task.state, RunState::Stopped | RunState::Traced | RunState::DiskSleep)
     }
 
     /// Reads processes again, in any thread: the second argument says whether a process is recorded. `None` too for one
-    /// that neither is recorded nor has a thread that sleeps in a futex.
+    /// that neither is recorded nor has a thread that may be stuck.
     pub fn second_readings(
         options: &Options,
     ) -> impl Fn(&Triage, bool) -> Option<Second> + Clone + Send + Sync + 'static + use<> {
@@ -74,7 +88,7 @@ impl Triage {
         }
     }
 
-    /// Reads the process again, and compares. `None` if it has ended, or if no thread that sleeps in a futex stood
+    /// Reads the process again, and compares. `None` if it has ended, or if no thread that may be stuck stood
     /// still. If nothing may be wrong, and nothing unseen is there, `None` too, unless the process is recorded.
     fn second(&self, is_recorded: bool, options: &symbols::Options) -> Option<Second> {
         let live = LiveTarget::open_here(self.pid).ok()?;
@@ -82,13 +96,14 @@ impl Triage {
         let now = live.tasks_of(&tids);
         let mut tasks = self.tasks.clone();
         let mut stacks_at = Vec::with_capacity(tasks.len());
-        let mut is_any_still = false;
+        let (mut is_any_still, mut is_any_halted) = (false, false);
         let mut later = now.iter().peekable();
         for task in &mut tasks {
             // Both are in one order, and those that have ended are missing.
             let same = later.next_if(|now| now.tid == task.tid);
             let is_still = same.is_some_and(|now| stood_still(task, now));
-            is_any_still |= is_still && waits_in_futex(task);
+            is_any_still |= is_still && self.counts(task);
+            is_any_halted |= is_still && self.is_halted(task);
             // It may only have looked whether a lock of its runtime is free.
             let is_there_again = same.is_some_and(|now| sleeps_at_same_place(task, now));
             stacks_at.push(match is_still || is_there_again {
@@ -110,11 +125,16 @@ impl Triage {
         let mut seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
         let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_of(&tids), &memory, window_ns);
-        if !is_recorded && !may_be_stuck(&seen) {
+        if is_any_halted {
+            describe(&live, &mut seen, &memory);
+        }
+        if !is_recorded && !may_be_stuck(&seen) && halts(&seen).is_empty() {
             let Target { name, pid, own_pid, .. } = &seen.target;
             return Unseen::of(&seen).map(|what| Second::Unseen(name.clone(), *pid, *own_pid, what));
         }
-        describe(&live, &mut seen);
+        if !is_any_halted {
+            describe(&live, &mut seen, &memory);
+        }
         Some(Second::Seen(Box::new(seen)))
     }
 }

@@ -252,7 +252,7 @@ pub fn standing_heading(seen: &Standings, has_ring: bool) -> String {
             counted(target.tasks.len() as u64, "thread")
         );
     }
-    let frozen = if target.is_frozen == Some(true) { ", frozen by its control group" } else { "" };
+    let frozen = if seen.is_frozen() { ", frozen by its control group" } else { "" };
     let (process, threads) = (
         process_name(&target.name, target.pid, target.own_pid),
         counted(target.tasks.len() as u64, "thread"),

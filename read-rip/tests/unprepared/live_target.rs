@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use read_rip_evidence::process::live::{Error, LiveTarget, processes_with_pid_in_container};
 use read_rip_evidence::target::{
-    CallKind, DescriptorKind, Hidden, Memory, RunState, Sleep, Target, Task, Unreadable,
+    CallKind, DescriptorKind, Freezer, Hidden, Memory, RunState, Sleep, Target, Task, Unreadable,
 };
 
 use crate::support::run::read_rip;
@@ -388,8 +388,8 @@ fn a_frozen_process_says_so() {
         |file: &str, text: &str| std::fs::write(group.0.join(file), text).expect("a file of the group");
     write("cgroup.procs", &pid.to_string());
     assert_eq!(
-        LiveTarget::open(pid).and_then(|live| live.target()).expect("it lives").is_frozen,
-        Some(false)
+        LiveTarget::open(pid).and_then(|live| live.target()).expect("it lives").freezer,
+        Some(Freezer::Thawed)
     );
     let (file, frozen, thawed) = if group.0.join("freezer.state").exists() {
         ("freezer.state", "FROZEN", "THAWED")
@@ -397,9 +397,15 @@ fn a_frozen_process_says_so() {
         ("cgroup.freeze", "1", "0")
     };
     write(file, frozen);
-    wait_until(pid, "frozen", |target| target.is_frozen == Some(true));
+    let switch = group.0.join(file);
+    let by_this_group = Some(Freezer::Frozen { switch: switch.clone() });
+    wait_until(pid, "frozen", |target| target.freezer == by_this_group);
+    let check = read_rip(["check", &pid.to_string()]);
+    let command = format!("`echo {thawed} > {}`", switch.display());
+    assert!(check.status == 1 && check.stdout.contains("proven frozen: "), "{check:#?}");
+    assert!(check.stdout.contains(&command), "{command}\n{check:#?}");
     write(file, thawed);
-    wait_until(pid, "thawed", |target| target.is_frozen == Some(false));
+    wait_until(pid, "thawed", |target| target.freezer == Some(Freezer::Thawed));
     drop(child);
 }
 

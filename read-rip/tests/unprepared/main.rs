@@ -7,6 +7,7 @@ mod support;
 
 mod cores;
 mod findings;
+mod halted;
 mod hostile_files;
 mod java;
 mod live_target;

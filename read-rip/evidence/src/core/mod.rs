@@ -158,7 +158,7 @@ impl Core {
             mappings,
             modules,
             hidden: None,
-            is_frozen: None,
+            freezer: None,
         }
     }
 

@@ -28,7 +28,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::runtimes::{Interior, Runtime};
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
-use crate::target::{Descriptor, Memory, Registers, RunState, Sleep, Target, Task, Unstopped};
+use crate::target::{
+    Descriptor, Freezer, KernelWait, Memory, Registers, RunState, Sleep, Target, Task, Unstopped,
+};
 use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, WaitKind, Waits, Worker};
 
 /// How many functions of a stack may say something about a wait.
@@ -52,6 +54,10 @@ pub struct Standings {
     pub descriptors: BTreeMap<u32, Descriptor>,
     /// The names of the processes that trace threads, as far as they were asked for.
     pub tracers: BTreeMap<u32, String>,
+    /// What threads are in in the kernel, by their indices: those in a disk sleep, those whose file another program
+    /// answers for, and those that open a FIFO.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kernel: BTreeMap<usize, KernelWait>,
     /// How busy the machine was, if that was asked for.
     pub load: Option<Load>,
     /// The time between the two readings, ns; `None` if there was one.
@@ -149,6 +155,7 @@ impl Standings {
             threads,
             descriptors: BTreeMap::new(),
             tracers: BTreeMap::new(),
+            kernel: BTreeMap::new(),
             load: None,
             window_ns: None,
             unstopped: None,
@@ -286,6 +293,11 @@ impl Standings {
     /// The stack of a thread.
     pub fn stack(&self, thread: usize) -> &Stack {
         &self.stacks[self.threads[thread].stack].stack
+    }
+
+    /// Whether the freezer keeps all threads from running.
+    pub fn is_frozen(&self) -> bool {
+        matches!(self.target.freezer, Some(Freezer::Frozen { .. }))
     }
 
     /// What the function names of a thread's stack say about its wait.

@@ -7,6 +7,7 @@
 //!
 //! | file | what it has |
 //! |---|---|
+//! | `halted` | what keeps threads from running that wait for no other thread |
 //! | `hidden` | why a part of it cannot be read |
 //! | `task` | a thread of the target, at one moment |
 //! | `syscall` | the system call that a thread sleeps in, and its arguments |
@@ -18,6 +19,7 @@
 //! | `descriptor` | what is behind a file descriptor |
 
 mod descriptor;
+mod halted;
 mod hidden;
 mod mapping;
 mod memory;
@@ -28,6 +30,7 @@ mod task;
 mod unstopped;
 
 pub use descriptor::{Descriptor, DescriptorKind, Peer};
+pub use halted::{Freezer, KernelWait, RemoteMount};
 pub use hidden::Hidden;
 pub use mapping::Mapping;
 pub use memory::{Memory, Unreadable};
@@ -64,6 +67,7 @@ pub struct Target {
     pub modules: Vec<Module>,
     /// Why its memory, its mappings and what its threads sleep in cannot be read; `None` if they can.
     pub hidden: Option<Hidden>,
-    /// Whether its control group is frozen; `None` if that is not known, and in a core file.
-    pub is_frozen: Option<bool>,
+    /// What the freezer of control groups does to it; `None` if that is not known, and in a core file.
+    #[serde(default)]
+    pub freezer: Option<Freezer>,
 }

@@ -122,7 +122,7 @@ mod tests {
             mappings: mappings.to_vec(),
             modules: Vec::new(),
             hidden: None,
-            is_frozen: None,
+            freezer: None,
         };
         let of = target.regions();
         let regions = (0..=6).map(|page| of.of(page << 12).map(Region::name));

@@ -76,6 +76,6 @@ pub(super) fn target(tids: &[u32], arguments: [u64; 4]) -> Target {
         mappings: Vec::new(),
         modules: Vec::new(),
         hidden: None,
-        is_frozen: None,
+        freezer: None,
     }
 }

@@ -192,7 +192,7 @@ impl Balance {
         };
         let is_unknown = doing.keys().all(|&what| what == Doing::Unknown);
         // A worker without a task waits for the network, or for a time.
-        let is_idle = |what: &Doing| matches!(what, Doing::WaitsOutside | Doing::Unknown);
+        let is_idle = |what: &Doing| what.is_outside() || *what == Doing::Unknown;
         let pools = idle_pool::pools(view);
         // A pool may have been made by a thread that waits for it.
         let is_pool = match present().any(|thread| thread.slot.is_some()) {
@@ -202,7 +202,7 @@ impl Balance {
         };
         let all_wait = present().next().is_some()
             && present().all(|thread| waits(thread) && stands(thread))
-            && !present().any(|thread| thread.seen.is_some_and(|seen| seen.doing == Doing::WaitsOutside))
+            && !present().any(|thread| thread.seen.is_some_and(|seen| seen.doing.is_outside()))
             && !is_pool
             && !ends_by_itself
             && model.unrecorded.is_none_or(|unrecorded| unrecorded == 0);

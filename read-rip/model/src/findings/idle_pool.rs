@@ -178,7 +178,7 @@ pub(super) struct IdlePlaces<'v> {
 impl<'v> IdlePlaces<'v> {
     pub(super) fn of(view: &'v View<'_>) -> IdlePlaces<'v> {
         let present = view.now.threads.iter().filter(|thread| thread.state == ThreadState::Present);
-        let waits_for_work = |seen: &Seen| matches!(seen.doing, Doing::WaitsInside | Doing::WaitsOutside);
+        let waits_for_work = |seen: &Seen| seen.doing == Doing::WaitsInside || seen.doing.is_outside();
         let seen = present.filter_map(|thread| thread.seen).filter(waits_for_work);
         IdlePlaces { functions: seen.filter_map(|seen| function(view, &seen)).collect() }
     }

@@ -500,14 +500,13 @@ impl Judge<'_, '_> {
         if evidence.holder.as_ref().is_some_and(|holder| holder.has_left) {
             return Advice::CheckExits;
         }
+        let waits = |doing: Doing| {
+            doing.is_outside() || matches!(doing, Doing::WaitsForThread | Doing::WaitsInside | Doing::Kernel)
+        };
         match holder.and_then(|holder| holder.seen).map(|seen| seen.doing) {
             Some(Doing::Starves) => return Advice::GiveProcessor,
             Some(Doing::Stopped) => return Advice::LetRun,
-            Some(Doing::WaitsForThread | Doing::WaitsInside | Doing::WaitsOutside | Doing::Kernel)
-                if is_silent =>
-            {
-                return Advice::WaitUnlocked;
-            }
+            Some(doing) if is_silent && waits(doing) => return Advice::WaitUnlocked,
             Some(Doing::Runs) => return Advice::ShortenHold,
             _ => {}
         }

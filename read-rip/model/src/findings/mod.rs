@@ -35,6 +35,7 @@ mod finding;
 mod gates;
 mod going_on;
 mod graph;
+mod halted;
 mod history;
 mod idle_pool;
 mod kin;
@@ -91,6 +92,7 @@ pub use destroyed::DestroyedWhileHeld;
 pub use double::SecondAcquisition;
 pub use facts::{Asleep, HoldFact, JoinFact, LockHistory, SleepFact, SuspendedFact, WaitFact, Waiters};
 pub use finding::{Analysis, Confidence, Finding, Limit};
+pub use halted::NotRunning;
 pub use idle_pool::IdlePool;
 pub use lines::{ApparentHolder, CrowdedLine};
 pub use livelock::{BusyLoop, BusyLoops, FailedTries, MutualFailure};
@@ -166,6 +168,14 @@ named! {
         LongWait = "long-wait",
         /// A thread waits on a condition variable that was signalled before it waited, and no thread is left to signal.
         LostWakeup = "lost-wakeup",
+        /// A signal has stopped threads.
+        Stopped = "stopped",
+        /// A tracer has stopped threads.
+        Traced = "traced",
+        /// The freezer of control groups keeps a process from running.
+        Frozen = "frozen",
+        /// Threads sleep in the kernel for long, for a disk or a server.
+        DiskSleep = "disk-sleep",
         /// No thread of a process moves, and threads wait for locks or for one another.
         Stall = "stall",
         /// Most threads that use a lock wait for it, and its holder keeps it.
@@ -249,6 +259,7 @@ analyses! {
     long_hold::LongHold => [IdleHolder],
     contention::Contention => [Contended],
     lines::Lines => [CrowdedLine],
+    halted::Halted => [NotRunning],
     stall::Stalled => [Stall],
 }
 

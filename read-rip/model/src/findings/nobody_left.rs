@@ -32,7 +32,7 @@ use super::{
     About, Advice, Analysis, Asleep, Basis, Confidence, Doubt, Finding, Kind, Paragraph, SleepFact, View,
     Words,
 };
-use crate::locks::{Awaited, Doing, LockModel, ThreadId, ThreadLocks, Wait};
+use crate::locks::{Awaited, LockModel, ThreadId, ThreadLocks, Wait};
 
 /// See the file's description.
 pub(super) struct NobodyLeft;
@@ -93,7 +93,7 @@ impl Analysis for NobodyLeft {
         let mut waits: Vec<(ThreadId, &Wait)> = Vec::new();
         for (id, thread) in model.present() {
             // Other processes may have the memory of a semaphore.
-            let is_woken_outside = thread.seen.is_some_and(|seen| seen.doing == Doing::WaitsOutside);
+            let is_woken_outside = thread.seen.is_some_and(|seen| seen.doing.is_outside());
             match endless_wait(thread).filter(|_| !is_woken_outside) {
                 Some(wait) => waits.push((id, wait)),
                 None => return,
@@ -176,6 +176,7 @@ impl Basis for Abandoned {
 mod tests {
     use super::*;
     use crate::findings::testing::{NOW, SECOND, Scene, finding_about, seen};
+    use crate::locks::Doing;
 
     /// Three threads that wait on a condition variable; every thread of the process has recorded something.
     fn scene() -> Scene {

@@ -73,6 +73,7 @@ worded! {
         ShortWindow = "short-window":
             "nothing recorded when these waits began: they may be short (a longer --window says more)",
         OneMoment = "one-moment": "a core file is one moment: what these threads wait for may have come soon",
+        SlowAnswer = "slow-answer": "a disk or a server that is slow may still answer",
         UnrecordedWaker = "unrecorded-waker": "a signal handler, a timer, or another process may wake them",
         LockUnknown = "lock-unknown":
             "plain marks do not identify a lock: several locks may be acquired at this line",
@@ -177,6 +178,16 @@ worded! {
         LetRun = "let-run":
             "let the holder run on: `kill -CONT PID` continues what a signal stopped, and a debugger lets go \
              of what it has stopped when it detaches",
+        Continue = "continue":
+            "`kill -CONT PID` lets it run on; `jobs` of the shell that started it may show it as stopped",
+        Thaw = "thaw":
+            "thaw the group by that command as root, or find out who has frozen it: a container runtime (`docker \
+             unpause`), a batch system, or a checkpoint",
+        Detach = "detach":
+            "let the tracer go on (`continue`, or `detach` in gdb), or end it: the kernel then lets the process run",
+        AskServer = "ask-server":
+            "look at what answers for that file: the program behind a FUSE file system, the server of a network file \
+             system, or the disk (`dmesg`); the thread goes on, or can be killed, only after an answer",
         CheckSignal = "check-signal":
             "find the thread that has to signal or post: it may wait for one of these locks, have ended, or \
              have signalled before the wait began",

@@ -127,8 +127,7 @@ fn still_ns(view: &View<'_>, threads: &Threads) -> Option<u64> {
 /// ran a moment ago.
 fn all_still(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
     let ran_lately = |seen: &Seen| {
-        seen.doing == Doing::WaitsOutside
-            && seen.asleep_ns.is_some_and(|asleep_ns| asleep_ns.get() < LATELY_NS)
+        seen.doing.is_outside() && seen.asleep_ns.is_some_and(|asleep_ns| asleep_ns.get() < LATELY_NS)
     };
     // In a core file, nobody has looked whether the sleep ended.
     let is_short = |seen: &Seen| going_on::is_core(view) && going_on::sleeps_shortly(seen);
@@ -168,8 +167,7 @@ fn finding(view: &View<'_>, threads: &Threads) -> Finding {
     let mut finding = Finding::new(Kind::Stall, Confidence::Suspected, evidence, Advice::ShowStacks);
     finding.doubts = vec![Doubt::UnrecordedWaker];
     // Threads that wait for one another alone wait for ever, also in a core file.
-    let is_outside =
-        threads.iter().any(|(_, seen)| matches!(seen.doing, Doing::WaitsOutside | Doing::Kernel));
+    let is_outside = threads.iter().any(|(_, seen)| seen.doing.is_outside() || seen.doing == Doing::Kernel);
     finding.doubts.extend((going_on::is_core(view) && is_outside).then_some(Doubt::OneMoment));
     finding.threads_hurt = threads.len();
     finding

@@ -327,6 +327,19 @@ pub fn doing(what: Doing, count: usize) -> &'static str {
             "waits for a signal or a message of another thread",
             "wait for signals or messages of other threads",
         ),
+        Doing::WaitsForChild => agree(count, "waits for a child process", "wait for child processes"),
+        Doing::WaitsForFileLock => agree(count, "waits for a lock on a file", "wait for locks on files"),
+        Doing::WaitsToWrite => agree(
+            count,
+            "waits for room in a pipe or a socket that is full",
+            "wait for room in pipes or sockets that are full",
+        ),
+        Doing::WaitsToOpen => agree(
+            count,
+            "waits for somebody to open the other end of a FIFO",
+            "wait for somebody to open the other ends of FIFOs",
+        ),
+        Doing::WaitsToConnect => agree(count, "waits for a connection", "wait for connections"),
         Doing::WaitsOutside => agree(
             count,
             "waits for input, a time or a signal from outside",

@@ -134,6 +134,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         slots_reused: header.map_or(0, |header| header.slots_reused),
         incidents: incidents(snapshot, &threads, &mut marks, &mut ledger),
         ended: input.ended.clone(),
+        halts: Vec::new(),
         seen: HashMap::default(),
         runtime: Runtime::of_modules(&snapshot.modules),
         releases_unmatched: header.map_or(0, |header| header.releases_unmatched),

@@ -13,6 +13,7 @@
 //! | `build`, `entry` | which threads hold or wait for each lock now? |
 //! | `task_facts` | what do the futures of a task wait for and hold, and who polls it? |
 //! | `observe` | what do the kernel and the memory add? |
+//! | `halt` | what keeps threads from running that wait for no other thread? |
 //! | `task_groups` | what do all tasks wait for, in few lines? |
 //! | `overview` | which locks are shown first? |
 
@@ -20,6 +21,7 @@ mod awaited;
 mod between;
 mod build;
 mod entry;
+mod halt;
 mod hold;
 mod ledger;
 mod lock;
@@ -40,6 +42,7 @@ mod thread_locks;
 pub use awaited::{Awaited, Object};
 pub use between::{Rate, per_second};
 pub use build::{Input, build, build_of_words};
+pub use halt::{Halt, HaltCause, halts};
 pub use hold::{Hold, HoldState, Wait};
 pub use lock::{Lock, LockName, Nature, OwnerInMemory, Ownership, Record};
 pub use model::{LockId, LockIncident, LockModel, ThreadId};

@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_ring::IncidentKind;
 
-use super::{Lock, ThreadLocks};
+use super::{Halt, Lock, ThreadLocks};
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
 
@@ -61,6 +61,8 @@ pub struct LockModel {
     pub incidents: Vec<LockIncident>,
     /// Forked processes that have ended. The locks that they held are ignored.
     pub ended: HashSet<u32>,
+    /// What keeps threads from running that wait for no other thread.
+    pub halts: Vec<Halt>,
     /// The threads about which the kernel was asked, by their ids.
     pub seen: HashMap<u32, ThreadId>,
     /// The runtime of a language that the program has, if something of it may be stuck that is not in this model.

@@ -19,13 +19,13 @@ use std::num::NonZeroU64;
 
 use foldhash::{HashMap, HashSet};
 use read_rip_evidence::standing::{Activity, Standings};
-use read_rip_evidence::target::{CallKind, RunState, Task};
+use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, RunState, Task};
 use read_rip_evidence::waits::{MutexType, Owner, Preference, Protocol, Role, WaitKind};
 use read_rip_ring::LockType;
 
 use super::{
-    Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, OwnerInMemory, Ownership, Seen,
-    ThreadId, ThreadLocks, Wait,
+    Doing, Halt, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, OwnerInMemory, Ownership,
+    Seen, ThreadId, ThreadLocks, Wait, halts,
 };
 use crate::locations::{LocationId, Locations};
 use crate::threads::ThreadState;
@@ -107,6 +107,12 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
     }
     observer.left_functions(locations);
     let threads = observer.threads;
+    let of_task = |at: usize| threads.get(&seen.target.tasks[at].own_tid).copied();
+    model.halts.extend(
+        halts(seen)
+            .into_iter()
+            .map(|(cause, tasks)| Halt { cause, threads: tasks.into_iter().filter_map(of_task).collect() }),
+    );
     model.seen.extend(threads.into_iter().filter(|&(_, id)| model.threads[id].seen.is_some()));
     if pid == model.pid {
         // All of them are in the model now.
@@ -432,12 +438,15 @@ fn is_lock(wait: &read_rip_evidence::waits::FutexWait) -> bool {
 
 /// What a thread does, as far as analyses want to know it.
 pub fn doing(seen: &Standings, at: usize) -> Doing {
+    if seen.is_frozen() {
+        return Doing::Stopped;
+    }
     match seen.activity(at) {
         Activity::Waits(wait) => {
             let memory = seen.target.mapping_at(wait.address());
             of_wait(wait, !wait.is_private && memory.is_some_and(|mapping| mapping.is_shared))
         }
-        Activity::Calls(call) => of_call(call.kind),
+        Activity::Calls(call) => of_call(seen, at, call),
         Activity::Faults | Activity::DiskSleep(_) => Doing::Kernel,
         Activity::Runs => Doing::Runs,
         Activity::Starves => Doing::Starves,
@@ -488,8 +497,21 @@ fn of_futex(wait: &read_rip_evidence::waits::FutexWait) -> Doing {
     if wait.is_private { Doing::WaitsInside } else { Doing::Unknown }
 }
 
-fn of_call(kind: CallKind) -> Doing {
-    match kind {
+fn of_call(seen: &Standings, at: usize, call: Call) -> Doing {
+    let descriptor = || Some(&seen.descriptors.get(&call.descriptor()?)?.kind);
+    let kernel = seen.kernel.get(&at);
+    match call.kind {
+        CallKind::WaitChild | CallKind::Spawn => Doing::WaitsForChild,
+        CallKind::FileLock => Doing::WaitsForFileLock,
+        CallKind::Connect => Doing::WaitsToConnect,
+        // A write to a file or a device waits for the kernel, or for whoever is behind the device.
+        CallKind::Write | CallKind::Send
+            if !matches!(descriptor(), Some(DescriptorKind::File(_) | DescriptorKind::Anonymous(_))) =>
+        {
+            Doing::WaitsToWrite
+        }
+        CallKind::File if kernel.is_some_and(KernelWait::is_fifo_open) => Doing::WaitsToOpen,
+        _ if kernel.is_some_and(KernelWait::awaits_server) => Doing::Kernel,
         CallKind::Exit => Doing::Unknown,
         CallKind::Futex | CallKind::FutexMany | CallKind::Restarted | CallKind::Other => Doing::Unknown,
         CallKind::Memory | CallKind::File | CallKind::Sync | CallKind::Exec => Doing::Kernel,

@@ -45,6 +45,16 @@ pub enum Doing {
     /// It waits for what only another thread of the process can bring: a signal on a condition variable, a unit of a
     /// semaphore, a message.
     WaitsInside,
+    /// It waits for a child process.
+    WaitsForChild,
+    /// It waits for a lock on a file.
+    WaitsForFileLock,
+    /// It waits until there is room in a pipe or in a socket.
+    WaitsToWrite,
+    /// It waits until somebody opens the other end of a FIFO.
+    WaitsToOpen,
+    /// It waits until a socket is connected.
+    WaitsToConnect,
     /// It waits for what comes from outside of the process, or for a time.
     WaitsOutside,
     /// The kernel works for it: a disk, a page of memory.
@@ -53,11 +63,34 @@ pub enum Doing {
     Runs,
     /// It is ready to run, and got hardly any processor between two readings.
     Starves,
-    /// A signal or a tracer has stopped it.
+    /// A signal, a tracer or the freezer of control groups has stopped it.
     Stopped,
     /// Not known.
     Unknown,
 }
+
+impl Doing {
+    /// Whether it waits for what comes from outside of its process, or for a time.
+    pub fn is_outside(self) -> bool {
+        match self {
+            Doing::WaitsForChild
+            | Doing::WaitsForFileLock
+            | Doing::WaitsToWrite
+            | Doing::WaitsToOpen
+            | Doing::WaitsToConnect
+            | Doing::WaitsOutside => true,
+            Doing::WaitsForLock
+            | Doing::WaitsForThread
+            | Doing::WaitsInside
+            | Doing::Kernel
+            | Doing::Runs
+            | Doing::Starves
+            | Doing::Stopped
+            | Doing::Unknown => false,
+        }
+    }
+}
+
 /// A thread that waits for the end of another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {

@@ -34,6 +34,7 @@ fn evidence(kind: Kind, generator: &mut SchemaGenerator) -> Vec<Schema> {
         Kind::StarvedHolder | Kind::PileUp => &[of::<Standstill>],
         Kind::LongWait => &[of::<Standstill>, of::<Abandoned>],
         Kind::LostWakeup => &[of::<Unheard>],
+        Kind::Stopped | Kind::Traced | Kind::Frozen | Kind::DiskSleep => &[of::<NotRunning>],
         Kind::Stall => &[of::<Stall>],
         Kind::Convoy => &[of::<Queue>],
         Kind::LongHold => &[of::<IdleHolder>],

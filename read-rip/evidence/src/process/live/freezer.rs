@@ -1,13 +1,17 @@
-//! Whether the control group of a process is frozen: none of its threads runs until it is thawed.
+//! Whether the control group of a process is frozen, and which group keeps it so.
+//!
+//! A group is frozen if it is told so, or if one above it is. The one that is told so has to be thawed.
 
-use std::path::PathBuf;
+use std::fs::read_to_string;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::folder::Folder;
+use crate::target::Freezer;
 
-/// Whether it is frozen; `None` if that is not known.
-pub(super) fn is_frozen(thread: &Folder) -> Option<bool> {
+/// What the freezer does to a process; `None` if that is not known.
+pub(super) fn freezer(thread: &Folder) -> Option<Freezer> {
     let groups = String::from_utf8(thread.read("cgroup").ok()?).ok()?;
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mut known = None;
     for group in groups.lines() {
         // Hierarchy, controllers, path. Version 2 has no controllers.
@@ -17,23 +21,43 @@ pub(super) fn is_frozen(thread: &Folder) -> Option<bool> {
         if !is_second && !controllers.split(',').any(|controller| controller == "freezer") {
             continue;
         }
-        let Some(mount) = mount_of(&mounts, if is_second { None } else { Some("freezer") }) else { continue };
+        let Some(mount) = &mounts()[usize::from(is_second)] else { continue };
         let folder = mount.join(path.trim_start_matches('/'));
-        let state = if is_second {
-            let events = std::fs::read_to_string(folder.join("cgroup.events"));
-            events.ok().map(|events| events.lines().any(|line| line == "frozen 1"))
-        } else {
-            let state = std::fs::read_to_string(folder.join("freezer.state"));
-            state.ok().map(|state| state.trim() == "FROZEN")
+        let is_frozen = match is_second {
+            true => read_to_string(folder.join("cgroup.events"))
+                .map(|events| events.lines().any(|line| line == "frozen 1")),
+            false => read_to_string(folder.join("freezer.state")).map(|state| state.trim() == "FROZEN"),
         };
-        // The group at the top cannot be frozen, and has no such file.
-        let is_top = path == "/";
-        known = match (known, state.or(is_top.then_some(false))) {
-            (Some(true), _) | (_, Some(true)) => Some(true),
-            (known, state) => state.or(known),
-        };
+        match is_frozen {
+            Ok(true) => return Some(Freezer::Frozen { switch: switch(&folder, mount, is_second) }),
+            Ok(false) => known = Some(Freezer::Thawed),
+            // The group at the top cannot be frozen, and has no such file.
+            Err(_) if path == "/" => known = known.or(Some(Freezer::Thawed)),
+            Err(_) => {}
+        }
     }
     known
+}
+
+/// Where the freezer of the first version and the hierarchy of the second one are mounted. The table of mounts is read
+/// once: thousands of processes may be asked about.
+fn mounts() -> &'static [Option<PathBuf>; 2] {
+    static MOUNTS: OnceLock<[Option<PathBuf>; 2]> = OnceLock::new();
+    MOUNTS.get_or_init(|| {
+        let mounts = read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        [mount_of(&mounts, Some("freezer")), mount_of(&mounts, None)]
+    })
+}
+
+/// The file of the group that was told to be frozen: this one, or one above it.
+fn switch(folder: &Path, mount: &Path, is_second: bool) -> PathBuf {
+    let (name, told) = if is_second { ("cgroup.freeze", "1") } else { ("freezer.state", "1") };
+    let is_told = |group: &&Path| {
+        let file = group.join(if is_second { name } else { "freezer.self_freezing" });
+        read_to_string(file).is_ok_and(|state| state.trim() == told)
+    };
+    let above = folder.ancestors().take_while(|group| group.starts_with(mount));
+    above.into_iter().find(is_told).unwrap_or(folder).join(name)
 }
 
 /// Where a hierarchy of control groups is mounted: the second version's, or that of a controller of the first.
@@ -64,5 +88,23 @@ mod tests {
         assert_eq!(mount_of(mounts, Some("freezer")), Some("/sys/fs/cgroup/freezer".into()));
         assert_eq!(mount_of(mounts, Some("pids")), None);
         assert_eq!(mount_of("", None), None);
+    }
+
+    #[test]
+    fn the_group_that_was_told_has_the_switch() {
+        let root = tempfile::tempdir().expect("a directory");
+        let inner = root.path().join("outer/inner");
+        std::fs::create_dir_all(&inner).expect("directories");
+        let write = |path: &str, text: &str| std::fs::write(root.path().join(path), text).expect("a file");
+        write("outer/inner/cgroup.freeze", "0\n");
+        write("outer/cgroup.freeze", "1\n");
+        assert_eq!(switch(&inner, root.path(), true), root.path().join("outer/cgroup.freeze"));
+        write("outer/inner/freezer.self_freezing", "1\n");
+        assert_eq!(switch(&inner, root.path(), false), inner.join("freezer.state"));
+        assert_eq!(
+            Freezer::Frozen { switch: "a/freezer.state".into() }.thaw().map(|of| of.1),
+            Some("THAWED")
+        );
+        assert_eq!(Freezer::Frozen { switch: "a/cgroup.freeze".into() }.thaw().map(|of| of.1), Some("0"));
     }
 }

@@ -18,6 +18,7 @@
 //! | `peers`, `unix_peers` | who has the other ends of its pipes and unix sockets |
 //! | `stop` | stops threads for a moment, one after the other |
 //! | `freezer` | whether it is frozen |
+//! | `kernel` | what a thread is in in the kernel, and who answers for a file system |
 //! | `containers` | the processes that have a pid in their containers |
 //! | `machine` | the processes of the machine |
 //! | `error` | why a process cannot be looked at |
@@ -28,6 +29,7 @@ mod error;
 mod executable;
 mod folder;
 mod freezer;
+mod kernel;
 mod last_ran;
 mod machine;
 mod maps;
@@ -64,7 +66,9 @@ use self::text::Status;
 use super::observer::observer;
 use super::state::{Seen, look};
 use crate::patience::{is_silent, patiently};
-use crate::target::{Hidden, Mapping, RunState, Target, Task, modules_of};
+use crate::target::{
+    Descriptor, Freezer, Hidden, KernelWait, Mapping, Memory, RunState, Target, Task, modules_of,
+};
 
 /// No more of a command line is read.
 const COMMAND_LINE_MAX_BYTES: u64 = 200;
@@ -226,7 +230,7 @@ impl LiveTarget {
             mappings,
             modules,
             hidden: self.hidden.clone(),
-            is_frozen: freezer::is_frozen(&self.thread),
+            freezer: self.freezer(),
         }
     }
 
@@ -310,6 +314,22 @@ impl LiveTarget {
     /// Its descriptors.
     pub fn descriptors(&self) -> Descriptors<'_> {
         Descriptors::of(&self.thread)
+    }
+
+    /// What the freezer of control groups does to it; `None` if that is not known.
+    pub fn freezer(&self) -> Option<Freezer> {
+        freezer::freezer(&self.thread)
+    }
+
+    /// What a thread that sleeps is in in the kernel; `None` if the kernel does not show it. `descriptor` is what its
+    /// call is about.
+    pub fn kernel_wait(
+        &self,
+        task: &Task,
+        descriptor: Option<&Descriptor>,
+        memory: &dyn Memory,
+    ) -> Option<KernelWait> {
+        kernel::wait(&self.thread, &self.tasks, task, descriptor, memory)
     }
 
     /// For how long a thread that sleeps has not run, ns, at least; `None` if the kernel does not show it.

@@ -1,0 +1,76 @@
+//! What keeps threads from running that wait for no other thread: a signal, a tracer, the freezer of control groups, or
+//! the kernel itself.
+//!
+//! It says what is so, and not whether that is wrong: `findings::halted` does.
+
+use std::collections::BTreeMap;
+
+use read_rip_evidence::standing::{Activity, Standings};
+use read_rip_evidence::target::{Freezer, KernelWait};
+
+use super::ThreadId;
+
+/// What keeps some threads of a process from running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Halt {
+    /// What it is.
+    pub cause: HaltCause,
+    /// The threads.
+    pub threads: Vec<ThreadId>,
+}
+
+/// What keeps threads from running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HaltCause {
+    /// A signal has stopped them.
+    Signal,
+    /// Their tracer has stopped them: its pid and its name, as far as they are known.
+    Tracer(Option<u32>, Option<String>),
+    /// The freezer of control groups.
+    Freezer(Freezer),
+    /// The kernel: they sleep in it, mostly for a disk or for a server.
+    Kernel(KernelWait),
+}
+
+/// What keeps threads of a process from running that stood still between two readings: the causes, and the indices of
+/// the threads.
+pub fn halts(seen: &Standings) -> Vec<(HaltCause, Vec<usize>)> {
+    let still = || (0..seen.threads.len()).filter(|&at| seen.threads[at].is_still == Some(true));
+    if seen.is_final {
+        return Vec::new();
+    }
+    if let Some(freezer) = seen.target.freezer.as_ref().filter(|freezer| freezer.thaw().is_some()) {
+        // Whoever runs is about to be frozen, or was thawed in between.
+        let is_whole = still().count() == seen.threads.len();
+        return is_whole
+            .then(|| (HaltCause::Freezer(freezer.clone()), still().collect()))
+            .into_iter()
+            .collect();
+    }
+    let mut stopped = Vec::new();
+    let mut traced: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
+    let mut inside: Vec<(KernelWait, Vec<usize>)> = Vec::new();
+    for at in still() {
+        match seen.activity(at) {
+            Activity::IsStopped => stopped.push(at),
+            Activity::IsTraced(tracer) => traced.entry(tracer).or_default().push(at),
+            activity => {
+                let Some(wait) = seen.kernel.get(&at) else { continue };
+                if !matches!(activity, Activity::DiskSleep(_)) && !wait.awaits_server() {
+                    continue;
+                }
+                match inside.iter_mut().find(|(known, _)| known == wait) {
+                    Some((_, threads)) => threads.push(at),
+                    None => inside.push((wait.clone(), vec![at])),
+                }
+            }
+        }
+    }
+    let stopped = (!stopped.is_empty()).then_some((HaltCause::Signal, stopped));
+    let traced = traced.into_iter().map(|(tracer, threads)| {
+        let name = tracer.and_then(|pid| seen.tracers.get(&pid)).cloned();
+        (HaltCause::Tracer(tracer, name), threads)
+    });
+    let inside = inside.into_iter().map(|(wait, threads)| (HaltCause::Kernel(wait), threads));
+    stopped.into_iter().chain(traced).chain(inside).collect()
+}
