@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use read_rip_evidence::patience::patiently;
-use read_rip_evidence::process::live::{self, LiveMemory, LiveTarget};
+use read_rip_evidence::process::live::{self, LiveMemory, LiveTarget, Machine};
 use read_rip_evidence::process::{Liveness, RunControl, children_in, ready_threads, thread_name};
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::stacks::{self, Unwinder};
 use read_rip_evidence::standing::{Activity, Load, Standings, WINDOW_MIN_NS};
-use read_rip_evidence::target::{CallKind, DescriptorKind, Hidden, KernelWait, RunState, Sleep};
+use read_rip_evidence::target::{CallKind, DescriptorKind, Hidden, KernelWait, Need, RunState, Sleep};
 use read_rip_evidence::waits::{Owner, WaitKind};
 use read_rip_files::Module;
 use read_rip_model::findings::{LATELY_NS, Outcome};
@@ -116,6 +116,11 @@ impl Inspection {
     /// there is no third reading.
     pub fn end_all(inspections: Vec<Inspection>) -> Vec<Standings> {
         inspections.into_iter().filter_map(Inspection::again).map(|second| second.seen).collect()
+    }
+
+    /// What its threads need from other processes now.
+    pub(crate) fn needs(&self, machine: &Machine) -> BTreeMap<usize, Need> {
+        machine.needs_of(&self.live, &self.seen)
     }
 
     fn again(self) -> Option<Inspection> {

@@ -8,6 +8,7 @@
 //! | `options` | how? |
 //! | `reading` | what is known of a subject at one moment? |
 //! | `inspection`, `stopped` | what do the kernel and the memory say of a living process, in two readings? |
+//! | `partners` | with which other processes may it be stuck? |
 //! | `triage` | which of many processes may be stuck? |
 //! | `cores` | what is known from a core file, and from the ring in it? |
 //! | `saved`, `answers` | what does a saved ring keep besides its bytes? |
@@ -21,6 +22,7 @@ mod cores;
 mod error;
 mod inspection;
 mod options;
+mod partners;
 mod processes;
 mod reading;
 mod readings;
@@ -37,6 +39,7 @@ pub use case::{Case, Judgement};
 pub use error::Error;
 pub use inspection::Inspection;
 pub use options::Options;
+pub use partners::{groups_among, stuck_groups};
 pub use processes::Process;
 pub use reading::{CoreRest, Reading, present_ns};
 pub use readings::{Begun, First, Readings};

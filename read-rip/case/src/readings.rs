@@ -65,6 +65,15 @@ impl Readings {
     ///
     /// Those of [`Readings::of`].
     pub fn of_ended(subject: &Subject, ends: &Ends, options: &Options) -> Result<Readings, Error> {
+        let mut readings = Readings::of_one(subject, ends, options)?;
+        // Without a pause between two readings, nothing is said of who is stuck.
+        if !options.window.is_zero() {
+            readings.reading.add_partners(options);
+        }
+        Ok(readings)
+    }
+
+    fn of_one(subject: &Subject, ends: &Ends, options: &Options) -> Result<Readings, Error> {
         let subject = &subject.clone().of_process(None);
         match *subject {
             Subject::Core(_) => Ok(Reading::of(subject, options)?.into()),

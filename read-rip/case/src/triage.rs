@@ -53,6 +53,11 @@ impl Triage {
         Ok(Triage { pid: live.pid(), hidden, tasks: live.tasks()?, is_frozen, taken_ns, taken })
     }
 
+    /// Its threads.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
     /// How many threads the process has.
     pub fn threads(&self) -> usize {
         self.tasks.len()

@@ -384,6 +384,10 @@ impl Names for LockNames<'_> {
         self.location(id)
     }
 
+    fn text(&self, raw: &str) -> String {
+        printable(raw).into_owned()
+    }
+
     fn doing(&self, thread: ThreadId) -> Option<String> {
         ActivityWords::new(self)?.sentence(thread)
     }

@@ -1,7 +1,8 @@
 //! `check --all`: which processes of this machine are stuck, in one line each.
 //!
 //! All processes have one window. First each process, and each ring whose process may live, is read once; after the
-//! window only what may be stuck is read again: see [`Triage`]. So a machine with hundreds of healthy processes takes
+//! window only what may be stuck is read again: see [`Triage`]. Processes that may be stuck together are inspected
+//! together, in a window of their own. So a machine with hundreds of healthy processes takes
 //! little more than the window. The rings of dead processes are read afterwards, one after another. There may be
 //! thousands, and anybody may have put them there: what was found before them is shown first.
 //!
@@ -14,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use read_rip_case::{Begun, Case, First, Options, Reading, Readings, Second, Subject, Triage};
+use read_rip_case::{
+    Begun, Case, First, Options, Reading, Readings, Second, Subject, Triage, groups_among, stuck_groups,
+};
 use read_rip_evidence::patience::{each as each_process, is_silent};
 use read_rip_evidence::process::live::{Error, LiveTarget, processes};
 use read_rip_evidence::process::{Ends, Found, Liveness, MappedFiles};
@@ -135,6 +138,9 @@ impl<'a> Scan<'a> {
         let rings = rings(group, options, living, &triages, each)?;
         thread::sleep(options.window);
 
+        let found = groups_among(triages.iter().map(|triage| (triage.pid, triage.tasks())));
+        let groups = stuck_groups(&found, options);
+        let grouped: HashSet<u32> = groups.iter().flat_map(|(pids, _)| pids).copied().collect();
         let recorded: HashSet<u32> = rings.iter().flat_map(Ring::processes).copied().collect();
         let items =
             triages.iter().map(|triage| (Arc::clone(triage), recorded.contains(&triage.pid))).collect();
@@ -170,7 +176,11 @@ impl<'a> Scan<'a> {
             };
             each(path, None, readings.map_err(AppError::from))?;
         }
-        for seen in seen.into_iter().flatten().filter(|seen| !recorded.contains(&seen.target.pid)) {
+        for (_, readings) in groups {
+            each(readings.reading.path.clone(), None, Ok(readings))?;
+        }
+        let is_told = |pid: u32| recorded.contains(&pid) || grouped.contains(&pid);
+        for seen in seen.into_iter().flatten().filter(|seen| !is_told(seen.target.pid)) {
             let reading = Reading::of_process(seen);
             each(reading.path.clone(), None, Ok(reading.into()))?;
         }

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod between;
 mod cores;
 mod findings;
 mod halted;

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::runtimes::{Interior, Runtime};
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{
-    Descriptor, Freezer, KernelWait, Memory, Registers, RunState, Sleep, Target, Task, Unstopped,
+    Descriptor, Freezer, KernelWait, Memory, Need, Registers, RunState, Sleep, Target, Task, Unstopped,
 };
 use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, WaitKind, Waits, Worker};
 
@@ -58,6 +58,9 @@ pub struct Standings {
     /// answers for, and those that open a FIFO.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kernel: BTreeMap<usize, KernelWait>,
+    /// What threads need from other processes, by their indices, as far as that was asked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub needs: BTreeMap<usize, Need>,
     /// How busy the machine was, if that was asked for.
     pub load: Option<Load>,
     /// The time between the two readings, ns; `None` if there was one.
@@ -156,6 +159,7 @@ impl Standings {
             descriptors: BTreeMap::new(),
             tracers: BTreeMap::new(),
             kernel: BTreeMap::new(),
+            needs: BTreeMap::new(),
             load: None,
             window_ns: None,
             unstopped: None,
@@ -293,6 +297,24 @@ impl Standings {
     /// The stack of a thread.
     pub fn stack(&self, thread: usize) -> &Stack {
         &self.stacks[self.threads[thread].stack].stack
+    }
+
+    /// Takes over what a later inspection of the same process says that its threads need, of those that have not run
+    /// since this one.
+    pub fn adopt(&mut self, later: Standings) {
+        let tasks = &self.target.tasks;
+        let is_same = |at: usize| {
+            let pair = tasks.get(at).zip(later.target.tasks.get(at));
+            pair.is_some_and(|(before, now)| stood_still(before, now))
+                && self.threads[at].is_still == Some(true)
+        };
+        let (steady, needs) = later.needs.into_iter().partition::<BTreeMap<_, _>, _>(|&(at, _)| is_same(at));
+        // If one has run, the process could have helped, and nothing is certain.
+        self.needs = if needs.is_empty() && later.target.tasks.len() == tasks.len() {
+            steady
+        } else {
+            BTreeMap::new()
+        };
     }
 
     /// Whether the freezer keeps all threads from running.

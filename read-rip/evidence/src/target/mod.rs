@@ -16,6 +16,7 @@
 //! | `region` | what kind of memory an address is in |
 //! | `module` | the executable and the libraries that are mapped |
 //! | `unstopped` | why threads were not stopped |
+//! | `need` | what a thread needs from others, and who can bring it |
 //! | `descriptor` | what is behind a file descriptor |
 
 mod descriptor;
@@ -24,6 +25,7 @@ mod hidden;
 mod mapping;
 mod memory;
 mod module;
+mod need;
 mod region;
 mod syscall;
 mod task;
@@ -35,6 +37,7 @@ pub use hidden::Hidden;
 pub use mapping::Mapping;
 pub use memory::{Memory, Unreadable};
 pub(crate) use module::{dynamic_section, has_note, modules_of};
+pub use need::{FileLockKind, Need, Needed, Others, Party};
 pub use region::{Region, Regions};
 pub use syscall::{Architecture, Call, CallKind, Child, Futex, FutexOperation};
 pub use task::{Registers, RunState, Schedule, Sleep, Task};

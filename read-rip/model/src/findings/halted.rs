@@ -189,7 +189,10 @@ impl Basis for NotRunning {
         let names: Vec<String> = self.first.iter().map(|&thread| words.thread(thread)).collect();
         let more = if self.count > self.first.len() { ", ..." } else { "" };
         let who = (self.count < self.threads).then(|| format!("{}{more}", names.join(", ")));
-        Paragraph { summary, evidence: who.into_iter().chain(self.lines.iter().cloned()).collect() }
+        Paragraph {
+            summary,
+            evidence: who.into_iter().chain(self.lines.iter().map(|line| words.text(line))).collect(),
+        }
     }
 }
 

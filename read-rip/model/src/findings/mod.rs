@@ -25,6 +25,7 @@
 mod abandoned_channel;
 mod about;
 mod balance;
+mod between;
 mod contention;
 mod convoy;
 mod deadlock;
@@ -85,6 +86,7 @@ mod worker_tests;
 pub use abandoned_channel::FullChannel;
 pub use about::{Mentions, Role};
 pub use balance::{Balance, HeldAtEnd, Outcome};
+pub use between::{ProcessCycle, ProcessWait, WaitsFor};
 pub use contention::Contended;
 pub use convoy::{ActiveHolder, Queue};
 pub use deadlock::{Blocker, ChannelFact, LockEdge, WaitCycle, WaitEdge, WorkerFact};
@@ -235,6 +237,7 @@ macro_rules! analyses {
 
 analyses! {
     deadlock::Deadlock => [WaitCycle],
+    between::BetweenProcesses => [ProcessCycle],
     starved_runtime::StarvedRuntime => [BusyRuntime],
     unpolled_task::UnpolledTask => [Unpolled],
     never_woken::NeverWokenTask => [NeverWoken],

@@ -73,6 +73,11 @@ worded! {
         ShortWindow = "short-window":
             "nothing recorded when these waits began: they may be short (a longer --window says more)",
         OneMoment = "one-moment": "a core file is one moment: what these threads wait for may have come soon",
+        HiddenHolders = "hidden-holders":
+            "this user may not see what a process has open that is related to these, and it may have an end or a lock too",
+        OpenedByPath = "opened-by-path": "another process may open a FIFO by its path",
+        TimerSignal = "timer-signal":
+            "a process handles the signals of timers, and one of these may interrupt its wait",
         SlowAnswer = "slow-answer": "a disk or a server that is slow may still answer",
         UnrecordedWaker = "unrecorded-waker": "a signal handler, a timer, or another process may wake them",
         LockUnknown = "lock-unknown":
@@ -106,6 +111,12 @@ worded! {
              can be sent to another one",
         WorkersBlock = "workers-block":
             "no poll has handed its worker over, as tokio's `block_in_place` does",
+        NoSocketLimit = "no-socket-limit":
+            "none of these sockets has a time limit of its own (SO_RCVTIMEO, SO_SNDTIMEO): the kernel does not show them",
+        NobodyHidden = "nobody-hidden":
+            "nobody has handed an end or a lock over to a process that this user may not look into",
+        NobodyOutside = "nobody-outside":
+            "no process outside of this container has an end of these pipes or sockets: read-rip does not see those",
         MemoryIntact = "memory-intact":
             "the memory of these locks is as the C library left it: it says who owns them, and nothing \
              recorded it",
@@ -178,6 +189,23 @@ worded! {
         LetRun = "let-run":
             "let the holder run on: `kill -CONT PID` continues what a signal stopped, and a debugger lets go \
              of what it has stopped when it detaches",
+        ReadBeforeWait = "read-before-wait":
+            "read all that the child writes before waiting for its end (in Python `communicate()` and not `wait()`), or \
+             let it write to a file",
+        CloseBeforeWait = "close-before-wait":
+            "close the pipe or socket from which the child reads before waiting for its end: it reads until all who can \
+             write have closed it, also copies that a fork made",
+        OpenInOneOrder = "open-in-one-order":
+            "let both sides open the FIFOs in one order: opening one waits until the other side opens it too",
+        CloseOwnEnd = "close-own-end":
+            "close the end for writing in the process that reads: it waits for itself to close it",
+        WriteFirst = "write-first":
+            "one side has to write before it reads, and close or flush what it has written",
+        ReadWhileWriting = "read-while-writing":
+            "read while you write: a pipe or socket takes only so much before somebody reads from it; use two threads, or \
+             `poll`",
+        EndOneProcess = "end-one-process":
+            "end one of these processes: that frees the others, and shows which of them can go on",
         Continue = "continue":
             "`kill -CONT PID` lets it run on; `jobs` of the shell that started it may show it as stopped",
         Thaw = "thaw":

@@ -423,6 +423,10 @@ impl Names for NamesOf<'_> {
         self.0.locations[id].source.as_ref().map_or_else(String::new, |(file, line)| format!("{file}:{line}"))
     }
 
+    fn text(&self, raw: &str) -> String {
+        raw.to_owned()
+    }
+
     fn doing(&self, _: ThreadId) -> Option<String> {
         None
     }

@@ -26,6 +26,9 @@ pub trait Names {
     /// The function and the line of a location.
     fn location(&self, id: LocationId) -> String;
 
+    /// A text of unknown origin, as it may be shown.
+    fn text(&self, raw: &str) -> String;
+
     /// What a thread does by the kernel and the memory, as a sentence; `None` if that is not known.
     fn doing(&self, thread: ThreadId) -> Option<String>;
 
@@ -71,6 +74,17 @@ impl<'a> Words<'a> {
 
     pub(super) fn thread(&self, thread: ThreadId) -> String {
         self.names.thread(thread)
+    }
+
+    /// A text of unknown origin, as it may be shown.
+    pub(super) fn text(&self, raw: &str) -> String {
+        self.names.text(raw)
+    }
+
+    /// The name and the id of a thread, without its process.
+    pub(super) fn short_thread(&self, thread: ThreadId) -> String {
+        let of = &self.model().threads[thread];
+        format!("{}[{}]", of.name, of.tid)
     }
 
     pub(super) fn location(&self, location: LocationId) -> String {

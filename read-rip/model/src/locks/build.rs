@@ -135,6 +135,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         incidents: incidents(snapshot, &threads, &mut marks, &mut ledger),
         ended: input.ended.clone(),
         halts: Vec::new(),
+        knots: Vec::new(),
         seen: HashMap::default(),
         runtime: Runtime::of_modules(&snapshot.modules),
         releases_unmatched: header.map_or(0, |header| header.releases_unmatched),

@@ -14,15 +14,19 @@
 //! | `task_facts` | what do the futures of a task wait for and hold, and who polls it? |
 //! | `observe` | what do the kernel and the memory add? |
 //! | `halt` | what keeps threads from running that wait for no other thread? |
+//! | `between_processes` | which threads of several processes wait for one another? |
+//! | `knots` | who can never go on, in several processes? |
 //! | `task_groups` | what do all tasks wait for, in few lines? |
 //! | `overview` | which locks are shown first? |
 
 mod awaited;
 mod between;
+mod between_processes;
 mod build;
 mod entry;
 mod halt;
 mod hold;
+mod knots;
 mod ledger;
 mod lock;
 mod marks;
@@ -41,9 +45,11 @@ mod thread_locks;
 
 pub use awaited::{Awaited, Object};
 pub use between::{Rate, per_second};
+pub use between_processes::{Knot, Link, graph_of, knots_of};
 pub use build::{Input, build, build_of_words};
 pub use halt::{Halt, HaltCause, halts};
 pub use hold::{Hold, HoldState, Wait};
+pub use knots::{Graph, Stand, Who};
 pub use lock::{Lock, LockName, Nature, OwnerInMemory, Ownership, Record};
 pub use model::{LockId, LockIncident, LockModel, ThreadId};
 pub use observe::{doing, observe_all};

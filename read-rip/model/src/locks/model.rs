@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_ring::IncidentKind;
 
-use super::{Halt, Lock, ThreadLocks};
+use super::{Halt, Knot, Lock, ThreadLocks};
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
 
@@ -63,6 +63,8 @@ pub struct LockModel {
     pub ended: HashSet<u32>,
     /// What keeps threads from running that wait for no other thread.
     pub halts: Vec<Halt>,
+    /// Threads of several processes that wait for one another.
+    pub knots: Vec<Knot>,
     /// The threads about which the kernel was asked, by their ids.
     pub seen: HashMap<u32, ThreadId>,
     /// The runtime of a language that the program has, if something of it may be stuck that is not in this model.

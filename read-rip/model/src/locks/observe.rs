@@ -25,7 +25,7 @@ use read_rip_ring::LockType;
 
 use super::{
     Doing, Halt, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, OwnerInMemory, Ownership,
-    Seen, ThreadId, ThreadLocks, Wait, halts,
+    Seen, ThreadId, ThreadLocks, Wait, halts, knots_of,
 };
 use crate::locations::{LocationId, Locations};
 use crate::threads::ThreadState;
@@ -36,7 +36,14 @@ pub fn observe_all<'s>(
     seen: impl IntoIterator<Item = &'s Standings>,
     locations: &mut Locations<'_>,
 ) {
-    seen.into_iter().enumerate().for_each(|(process, seen)| observe(model, process, seen, locations));
+    let seen: Vec<&Standings> = seen.into_iter().collect();
+    seen.iter().enumerate().for_each(|(process, seen)| observe(model, process, seen, locations));
+    let threads = model.threads.iter().enumerate();
+    let ids: HashMap<(usize, usize), ThreadId> = threads
+        .filter(|(_, thread)| thread.task.is_none())
+        .filter_map(|(id, thread)| thread.seen.map(|seen| ((seen.process as usize, seen.index), id)))
+        .collect();
+    model.knots = knots_of(&seen, |at| ids.get(&at).copied());
 }
 
 /// Adds what was seen of the threads of one of them.

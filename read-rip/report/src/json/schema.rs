@@ -17,7 +17,8 @@ fn evidence(kind: Kind, generator: &mut SchemaGenerator) -> Vec<Schema> {
         generator.subschema_for::<T>()
     }
     let of: &[fn(&mut SchemaGenerator) -> Schema] = match kind {
-        Kind::Deadlock | Kind::Futurelock => &[of::<WaitCycle>],
+        Kind::Deadlock => &[of::<WaitCycle>, of::<ProcessCycle>],
+        Kind::Futurelock => &[of::<WaitCycle>],
         Kind::StarvedRuntime | Kind::LongPoll => &[of::<BusyRuntime>],
         Kind::UnpolledTask => &[of::<Unpolled>],
         Kind::NeverWoken => &[of::<NeverWoken>],

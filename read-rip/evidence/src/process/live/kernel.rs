@@ -68,7 +68,7 @@ fn functions(tasks: &Folder, tid: u32) -> Vec<String> {
 }
 
 /// The path that a call is about, as the process names it, below its root directory.
-fn path(thread: &Folder, call: Call, memory: &dyn Memory) -> Option<PathBuf> {
+pub(super) fn path(thread: &Folder, call: Call, memory: &dyn Memory) -> Option<PathBuf> {
     if call.kind != CallKind::File && call.kind != CallKind::Exec {
         return None;
     }

@@ -16,6 +16,7 @@
 //! | `rights` | why the kernel refuses something |
 //! | `descriptors`, `sockets` | what is behind its descriptors |
 //! | `peers`, `unix_peers` | who has the other ends of its pipes and unix sockets |
+//! | `needs` | what threads need from other processes, by the facts of the whole machine |
 //! | `stop` | stops threads for a moment, one after the other |
 //! | `freezer` | whether it is frozen |
 //! | `kernel` | what a thread is in in the kernel, and who answers for a file system |
@@ -34,6 +35,7 @@ mod last_ran;
 mod machine;
 mod maps;
 mod memory;
+mod needs;
 mod peers;
 mod rights;
 mod sockets;
@@ -49,6 +51,7 @@ pub use error::Error;
 pub use executable::root_of;
 pub use machine::processes;
 pub use memory::LiveMemory;
+pub use needs::Machine;
 pub use stop::{Visited, resumes, stop_each};
 
 use std::fs::File;

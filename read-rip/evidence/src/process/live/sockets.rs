@@ -27,7 +27,19 @@ const TCP_STATES: [&str; 12] = [
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Sockets(HashMap<u64, DescriptorKind>);
+pub(super) struct Sockets {
+    by_inode: HashMap<u64, DescriptorKind>,
+    /// The connections of TCP by their two addresses, their own first.
+    connections: HashMap<(SocketAddr, SocketAddr), Connection>,
+}
+
+/// A connection of TCP.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    inode: u64,
+    /// Whether it has sent what the other end has not confirmed yet.
+    is_sending: bool,
+}
 
 impl Sockets {
     /// Those of a thread's network namespace. A table that cannot be read is left out.
@@ -41,15 +53,41 @@ impl Sockets {
             ("net/unix", unix),
         ] {
             let text = thread.read(table).unwrap_or_default();
-            sockets.0.extend(text.split(|&byte| byte == b'\n').skip(1).filter_map(parse));
+            if table.starts_with("net/tcp") {
+                sockets.connections.extend(lines(&text).filter_map(connection));
+            }
+            sockets.by_inode.extend(lines(&text).filter_map(parse));
         }
         sockets
     }
 
     /// The socket with this inode.
     pub(super) fn get(&self, inode: u64) -> Option<DescriptorKind> {
-        self.0.get(&inode).cloned()
+        self.by_inode.get(&inode).cloned()
     }
+
+    /// The other end of a connection of TCP, if it is in this network namespace and the connection stands. `reads`: it
+    /// is asked for a thread that reads, so nothing may be on its way.
+    pub(super) fn other_end(&self, inode: u64, reads: bool) -> Option<u64> {
+        let DescriptorKind::Tcp { local, peer: Some(peer), state } = self.by_inode.get(&inode)? else {
+            return None;
+        };
+        let other = self.connections.get(&(*peer, *local))?;
+        let is_quiet = !reads || !other.is_sending;
+        (*state == "ESTABLISHED" && is_quiet && other.inode != 0).then_some(other.inode)
+    }
+}
+
+/// The lines of a table after its heading.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|&byte| byte == b'\n').skip(1)
+}
+
+fn connection(line: &[u8]) -> Option<((SocketAddr, SocketAddr), Connection)> {
+    let (local, peer, _, inode) = internet(line)?;
+    let queues = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).nth(4)?;
+    let to_send = queues.split(|&byte| byte == b':').next().and_then(hexadecimal)?;
+    Some(((local, peer?), Connection { inode, is_sending: to_send > 0 }))
 }
 
 fn tcp(line: &[u8]) -> Option<(u64, DescriptorKind)> {

@@ -7,12 +7,16 @@ use crate::target::{Registers, Schedule};
 /// `PF_KTHREAD` of Linux: a thread of the kernel.
 const FLAG_KERNEL_THREAD: u64 = 0x0020_0000;
 
+/// Signal 14, 26, 27, and those from 34 on. The C library has 32 and 33 for itself.
+const TIMER_SIGNALS: u64 = 1 << 13 | 1 << 25 | 1 << 26 | u64::MAX << 33;
+
 /// What `/proc/PID/stat` says, as far as it is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) name: String,
     pub(super) state: char,
     pub(super) parent: u32,
+    pub(super) session: u32,
     pub(super) is_kernel_thread: bool,
     pub(super) nice: i32,
     /// When it started, clock ticks since boot.
@@ -45,6 +49,8 @@ pub(super) struct Status {
     pub(super) ids: Vec<u32>,
     /// How often it gave up its processor to sleep.
     pub(super) sleeps: Option<u64>,
+    /// Whether it handles signals that timers send: `SIGALRM`, `SIGVTALRM`, `SIGPROF` and those of real time.
+    pub(super) handles_timers: bool,
 }
 
 /// Parses `/proc/PID/stat`.
@@ -57,7 +63,8 @@ pub(super) fn stat(text: &[u8]) -> Option<Stat> {
     let state = char::from(*fields.next()?.first()?);
     // The number of each field is that of proc_pid_stat(5); the state is field 3.
     let parent = decimal(fields.next()?)? as u32;
-    let flags = decimal(fields.nth(4)?)?;
+    let session = decimal(fields.nth(1)?)? as u32;
+    let flags = decimal(fields.nth(2)?)?;
     let nice = fields.nth(9)?;
     let nice = match nice.strip_prefix(b"-") {
         Some(digits) => -(decimal(digits)? as i32),
@@ -66,7 +73,7 @@ pub(super) fn stat(text: &[u8]) -> Option<Stat> {
     let start_ticks = decimal(fields.nth(2)?)?;
     let processor = fields.nth(16).and_then(decimal).and_then(|number| usize::try_from(number).ok());
     let is_kernel_thread = flags & FLAG_KERNEL_THREAD != 0;
-    Some(Stat { name, state, parent, is_kernel_thread, nice, start_ticks, processor })
+    Some(Stat { name, state, parent, session, is_kernel_thread, nice, start_ticks, processor })
 }
 
 /// Parses `se.exec_start` of `/proc/PID/task/TID/sched`, ns. The kernel writes milliseconds with six digits.
@@ -122,6 +129,10 @@ pub(super) fn status(text: &[u8]) -> Option<Status> {
             b"TracerPid" => status.tracer = values.next()?,
             b"Uid" => status.effective_uid = values.nth(1)?,
             b"NSpid" => status.ids = values.collect(),
+            b"SigCgt" => {
+                let caught = words(&line[colon + 1..]).next().and_then(hexadecimal);
+                status.handles_timers = caught.is_some_and(|caught| caught & TIMER_SIGNALS != 0);
+            }
             b"voluntary_ctxt_switches" => status.sleeps = words(&line[colon + 1..]).next().and_then(decimal),
             _ => {}
         }
@@ -243,10 +254,11 @@ mod tests {
     fn the_last_id_is_that_of_the_own_namespace() {
         let text =
             b"Name:\ta\\nTgid:\t1\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t4711\nNgid:\t0\nPid:\t4712\n\
-                     PPid:\t1\nTracerPid:\t99\nUid:\t1000\t0\t0\t1000\nNSpid:\t4712\t18\t2\nThreads:\t3\n\
+                     PPid:\t1\nTracerPid:\t99\nUid:\t1000\t0\t0\t1000\nNSpid:\t4712\t18\t2\nThreads:\t3\nSigCgt:\t0000000000002002\n\
                      voluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t8\n";
         let ids = vec![4712, 18, 2];
-        let expected = Status { tgid: 4711, tracer: 99, effective_uid: 0, ids, sleeps: Some(7) };
+        let expected =
+            Status { tgid: 4711, tracer: 99, effective_uid: 0, ids, sleeps: Some(7), handles_timers: true };
         assert_eq!(status(text), Some(expected));
         assert_eq!(status(b""), None);
     }

@@ -12,6 +12,8 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 
 /// A cookie that says that the inode suffices.
 const ANY_COOKIE: [u8; 8] = [0xff; 8];
+/// The number of datagram sockets.
+const SOCK_DGRAM: u8 = 2;
 /// No answer about one socket is longer.
 const ANSWER_MAX_BYTES: usize = 4096;
 
@@ -28,13 +30,22 @@ impl UnixPeers {
 
     /// The inode of the socket that the one with this inode is connected with.
     pub(super) fn of(&self, inode: u64) -> Option<u64> {
+        self.ask(inode, |_| true)
+    }
+
+    /// The same, if only the other end can send to this one: it is no datagram socket.
+    pub(super) fn of_connection(&self, inode: u64) -> Option<u64> {
+        self.ask(inode, |kind| kind != SOCK_DGRAM)
+    }
+
+    fn ask(&self, inode: u64, is_kind: impl Fn(u8) -> bool) -> Option<u64> {
         let socket = self.0.as_ref()?;
         let request = request(u32::try_from(inode).ok()?);
         retry_on_intr(|| rustix::net::send(socket, &request, SendFlags::empty())).ok()?;
         let mut answer = [0; ANSWER_MAX_BYTES];
         // The kernel has answered when the sending returns.
         let received = retry_on_intr(|| rustix::net::recv(socket, &mut answer, RecvFlags::DONTWAIT));
-        peer(answer.get(..received.ok()?.0)?, inode)
+        peer(answer.get(..received.ok()?.0)?, inode, is_kind)
     }
 }
 
@@ -55,12 +66,12 @@ fn request(inode: u32) -> Vec<u8> {
 }
 
 /// The other end, by the kernel's answer about the socket with this inode.
-fn peer(answer: &[u8], inode: u64) -> Option<u64> {
+fn peer(answer: &[u8], inode: u64, is_kind: impl Fn(u8) -> bool) -> Option<u64> {
     let message = NetlinkMessage::<SockDiagMessage>::deserialize(answer).ok()?;
     let NetlinkPayload::InnerMessage(SockDiagMessage::UnixResponse(response)) = message.payload else {
         return None;
     };
-    let is_of_it = u64::from(response.header.inode) == inode;
+    let is_of_it = u64::from(response.header.inode) == inode && is_kind(response.header.kind);
     // A connection that nobody has accepted has no inode at its other end.
     response.peer().filter(|&peer| is_of_it && peer != 0).map(u64::from)
 }
@@ -95,8 +106,8 @@ mod tests {
         let (one, _other) = UnixStream::pair().expect("sockets");
         let request = request(u32::try_from(inode(&one)).expect("an inode"));
         for len in 0..request.len() {
-            assert_eq!(peer(&request[..len], inode(&one)), None, "{len}");
+            assert_eq!(peer(&request[..len], inode(&one), |_| true), None, "{len}");
         }
-        assert_eq!(peer(&[0xff; 100], 1), None);
+        assert_eq!(peer(&[0xff; 100], 1, |_| true), None);
     }
 }

@@ -1,0 +1,220 @@
+//! The processes with which a process may be stuck: those that its threads wait for, and that wait for it.
+//!
+//! First a look at what the threads of these processes sleep in: nearly always one of those who could help can go on,
+//! and nothing more is read. If not, all of them are inspected as the process itself is, and who can help is read again
+//! between the two readings.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use read_rip_evidence::process::live::{LiveTarget, Machine};
+use read_rip_evidence::standing::Standings;
+use read_rip_evidence::target::{Need, Party, RunState, Sleep, Task};
+use read_rip_model::locks::{Graph, Stand, Who, graph_of, knots_of};
+
+use crate::{Inspection, Options, Reading, Readings};
+
+/// More processes are not inspected together.
+const GROUP_MAX: usize = 64;
+/// No more are inspected at once: each takes a few descriptors of this program.
+const BATCH_MAX: usize = 128;
+/// No more processes are looked at, from one process on.
+const LOOKED_AT_MAX: usize = 1000;
+
+impl Reading {
+    /// Adds the processes with which this one is stuck, and what its threads need of them, if there are any.
+    pub(crate) fn add_partners(&mut self, options: &Options) {
+        let Some(seen) = self.seen.as_ref().filter(|_| self.process().is_some()) else { return };
+        // A process whose threads all wait for nobody costs a look at its calls, and no more.
+        let Some(group) = group_of(seen) else { return };
+        let seen = inspect(&group[..group.len().min(GROUP_MAX)], options);
+        let is_own = seen.first().is_some_and(|own| Some(&own.target.pid) == group.first());
+        let Some((own, others)) = together(seen).filter(|_| is_own) else { return };
+        if let Some(seen) = &mut self.seen {
+            seen.adopt(own);
+        }
+        others.into_iter().for_each(|other| self.add_seen(other));
+    }
+}
+
+/// Inspects groups of processes that may be stuck together, all in one time between two readings. Returns those that
+/// are, with the pids of each.
+pub fn stuck_groups(groups: &[Vec<u32>], options: &Options) -> Vec<(Vec<u32>, Readings)> {
+    let mut left = groups.iter().peekable();
+    let mut found = Vec::new();
+    while left.peek().is_some() {
+        let mut batch: Vec<&Vec<u32>> = Vec::new();
+        let mut count = 0;
+        while let Some(group) = left.next_if(|group| batch.is_empty() || count + group.len() <= BATCH_MAX) {
+            count += group.len();
+            batch.push(group);
+        }
+        let pids: Vec<u32> = batch.iter().flat_map(|group| group.iter().take(GROUP_MAX)).copied().collect();
+        let mut seen: HashMap<u32, Standings> =
+            inspect(&pids, options).into_iter().map(|seen| (seen.target.pid, seen)).collect();
+        for group in batch {
+            let of_group: Vec<Standings> = group.iter().filter_map(|pid| seen.remove(pid)).collect();
+            let Some((own, others)) = together(of_group) else { continue };
+            let mut reading = Reading::of_process(own);
+            others.into_iter().for_each(|other| reading.add_seen(other));
+            found.push((group.clone(), reading.into()));
+        }
+    }
+    found
+}
+
+/// Inspects processes in two readings, and what they need in between.
+fn inspect(pids: &[u32], options: &Options) -> Vec<Standings> {
+    let options = Options { stops_threads: false, settles: false, ..options.clone() };
+    let begun = Inspection::begin_all(pids, &options);
+    let machine = Machine::new();
+    let needs: Vec<BTreeMap<usize, Need>> = begun.iter().map(|of| of.needs(&machine)).collect();
+    std::thread::sleep(options.window);
+    let ended = begun.into_iter().zip(needs).filter_map(|(of, needs)| {
+        let mut seen = of.end()?;
+        seen.needs = needs;
+        Some(seen)
+    });
+    ended.collect()
+}
+
+/// The first of these processes and the others, if some of their threads wait for one another for good.
+fn together(seen: Vec<Standings>) -> Option<(Standings, Vec<Standings>)> {
+    let mut seen = seen.into_iter();
+    let own = seen.next()?;
+    // The model tells threads and processes apart by their ids in their own PID namespaces.
+    let is_nested = |seen: &Standings| seen.target.own_pid != seen.target.pid;
+    let nested = is_nested(&own);
+    let mut ids: HashSet<u32> = own.target.tasks.iter().map(|task| task.own_tid).collect();
+    let others = seen.filter(|seen| {
+        is_nested(seen) == nested && seen.target.tasks.iter().all(|task| ids.insert(task.own_tid))
+    });
+    let others: Vec<Standings> = others.collect();
+    let all: Vec<&Standings> = [&own].into_iter().chain(&others).collect();
+    (!knots_of(&all, |at| Some(at.1)).is_empty()).then_some((own, others))
+}
+
+/// The processes that may be stuck together with this one, which comes first; `None` if there are none.
+fn group_of(seen: &Standings) -> Option<Vec<u32>> {
+    let live = LiveTarget::open_here(seen.target.pid).ok()?;
+    let machine = Machine::new();
+    let mut own = seen.clone();
+    own.needs = machine.needs_of(&live, seen);
+    if own.needs.is_empty() {
+        return None;
+    }
+    let stands = graph_of(&[&own]).0.pop()?;
+    let first = Looked { stands, needs: own.needs };
+    let groups = groups(&machine, vec![(seen.target.pid, first)], true);
+    let mut group = groups.into_iter().find(|group| group.contains(&seen.target.pid))?;
+    group.retain(|&pid| pid != seen.target.pid);
+    group.insert(0, seen.target.pid);
+    Some(group)
+}
+
+/// Which of these processes may be stuck together, with others that they wait for: groups of pids. The threads of each
+/// were read.
+pub fn groups_among<'t>(processes: impl IntoIterator<Item = (u32, &'t [Task])>) -> Vec<Vec<u32>> {
+    let machine = Machine::new();
+    let looked = processes.into_iter().filter_map(|(pid, tasks)| {
+        // One thread that runs, or sleeps for a time, and the process can help whom it wants.
+        tasks.iter().all(may_be_stuck).then(|| (pid, LiveTarget::open_here(pid).ok()))
+    });
+    let mut known = Vec::new();
+    let candidates: Vec<(u32, LiveTarget)> = looked
+        .filter_map(|(pid, live)| Some((pid, live?)))
+        .filter(|(_, live)| live.hidden().is_none())
+        .collect();
+    for (pid, live) in candidates {
+        if let Some(looked) = look(&machine, &live) {
+            known.push((pid, looked));
+        }
+    }
+    groups(&machine, known, false)
+}
+
+/// What a short look at a process says of its threads.
+struct Looked {
+    stands: Vec<Stand>,
+    needs: BTreeMap<usize, Need>,
+}
+
+/// Follows the needs of processes to others. Returns which of them may be stuck together. `follows`: processes that are
+/// not known yet are looked at.
+fn groups(machine: &Machine, known: Vec<(u32, Looked)>, follows: bool) -> Vec<Vec<u32>> {
+    let mut pids: Vec<u32> = known.iter().map(|(pid, _)| *pid).collect();
+    let mut number: HashMap<u32, usize> = pids.iter().enumerate().map(|(at, &pid)| (pid, at)).collect();
+    let mut looked: Vec<Looked> = known.into_iter().map(|(_, looked)| looked).collect();
+    let mut queue: VecDeque<usize> = (0..looked.len()).collect();
+    while let Some(at) = queue.pop_front().filter(|_| follows) {
+        let parties: Vec<u32> = looked[at]
+            .needs
+            .values()
+            .flat_map(|need| need.by.iter().chain(&need.also))
+            .map(|party| party.pid)
+            .collect();
+        for pid in parties {
+            if number.contains_key(&pid) || looked.len() >= LOOKED_AT_MAX {
+                continue;
+            }
+            let found = LiveTarget::open_here(pid).ok().filter(|live| live.hidden().is_none());
+            let found = found.and_then(|live| look(machine, &live));
+            number.insert(pid, looked.len());
+            queue.push_back(looked.len());
+            pids.push(pid);
+            looked.push(found.unwrap_or(Looked { stands: vec![Stand::Free], needs: BTreeMap::new() }));
+        }
+    }
+    let who = |party: &Party| match number.get(&party.pid) {
+        // Which of its threads is meant shows when it is inspected.
+        Some(&process) if party.tid.is_none() => Who::Process(process),
+        Some(&process) => Who::Thread(process, 0),
+        None => Who::Stranger,
+    };
+    let graph = looked.into_iter().enumerate().map(|(process, Looked { mut stands, needs })| {
+        for stand in &mut stands {
+            if let Stand::Waits { by, .. } = stand {
+                by.iter_mut().filter(|who| **who == OWN).for_each(|who| *who = Who::Process(process));
+            }
+        }
+        for (&at, need) in &needs {
+            let by: Vec<Who> = need.by.iter().chain(&need.also).map(who).collect();
+            // A lock has one owner among many threads: that one is known after the inspection.
+            let is_thread = need.by.iter().any(|party| party.tid.is_some());
+            stands[at] = if is_thread { Stand::Perhaps } else { Stand::Waits { by, is_between: true } };
+        }
+        stands
+    });
+    let graph = Graph(graph.collect());
+    let stuck = graph.stuck();
+    let groups = graph.groups(&stuck).into_iter();
+    groups.map(|group| group.into_iter().map(|process| pids[process]).collect()).collect()
+}
+
+/// The process of the thread itself, before it has a number.
+const OWN: Who = Who::Process(usize::MAX);
+
+/// A short look at what the threads of a process sleep in. `None` if it has ended.
+fn look(machine: &Machine, live: &LiveTarget) -> Option<Looked> {
+    let tasks = live.tasks().ok()?;
+    let needs = machine.needs(live, &tasks);
+    let stands = tasks.iter().map(|task| match task.sleep {
+        Some(Sleep::Call(call)) if task.state == RunState::Sleeping => match call.futex() {
+            Some(futex) if futex.is_timed => Stand::Free,
+            Some(futex) if futex.is_private => Stand::Waits { by: vec![OWN], is_between: false },
+            Some(_) => Stand::Perhaps,
+            None => Stand::Free,
+        },
+        _ if matches!(task.state, RunState::Zombie | RunState::Dead) => Stand::Ended,
+        _ => Stand::Free,
+    });
+    Some(Looked { stands: stands.collect(), needs })
+}
+
+/// Whether a thread may wait for somebody, by its call alone.
+fn may_be_stuck(task: &Task) -> bool {
+    match (task.state, task.sleep) {
+        (RunState::Zombie | RunState::Dead | RunState::Traced, _) => true,
+        (RunState::Sleeping, Some(Sleep::Call(call))) => Machine::may_need(call),
+        _ => false,
+    }
+}

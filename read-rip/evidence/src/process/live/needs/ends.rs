@@ -1,0 +1,176 @@
+//! Who has pipes and sockets open: one search through the descriptors of all processes.
+//!
+//! Descriptors that are on their way in a message between sockets, and those that the kernel keeps for io_uring, are
+//! not found.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rustix::fs::{AtFlags, statat};
+
+use super::super::folder::{Failure, Folder};
+use super::super::text::{self, decimal};
+
+/// A search looks at this many descriptors at most.
+const SEARCHED_MAX: usize = 1_000_000;
+
+/// No longer line of parents is followed.
+const ANCESTORS_MAX: usize = 64;
+
+/// A descriptor of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    pub(super) pid: u32,
+    pub(super) descriptor: u32,
+}
+
+/// Which kind of file it is that several processes may have open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    Pipe,
+    Socket,
+}
+
+/// Who has which pipes and sockets open.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    holders: HashMap<(Kind, u64), Vec<Holder>>,
+    pub(super) hidden: Hidden,
+}
+
+/// The processes whose descriptors this reader may not see. 0 stands for some that were not searched.
+#[derive(Debug, Default)]
+pub(super) struct Hidden(pub(super) BTreeSet<u32>);
+
+impl Hidden {
+    /// How many of them are related to one of these processes, and whether there are others. Only relatives inherit
+    /// what is open: a child of a process, or one of its session. To anybody else it must have been handed over.
+    pub(super) fn relatives_of(&self, pids: &BTreeSet<u32>) -> (usize, bool) {
+        if self.0.is_empty() {
+            return (0, false);
+        }
+        let stat = |pid: u32| {
+            let folder = Folder::open(&format!("/proc/{pid}")).ok()?;
+            text::stat(&folder.read("stat").ok()?)
+        };
+        let own: Vec<text::Stat> = pids.iter().filter_map(|&pid| stat(pid)).collect();
+        let is_related = |&&pid: &&u32| {
+            let Some(of) = stat(pid) else { return pid == 0 };
+            let mut ancestors = vec![of.parent];
+            while let Some(parent) = ancestors.last().copied().filter(|&parent| parent > 1) {
+                match stat(parent) {
+                    Some(of) if ancestors.len() < ANCESTORS_MAX => ancestors.push(of.parent),
+                    _ => break,
+                }
+            }
+            // The first process adopts orphans, who have nothing of it.
+            let is_parent = pid != 1 && own.iter().any(|own| own.parent == pid);
+            let is_child = ancestors.iter().any(|parent| pids.contains(parent));
+            is_parent || is_child || own.iter().any(|own| own.session == of.session)
+        };
+        let related = self.0.iter().filter(is_related).count();
+        (related, related < self.0.len())
+    }
+}
+
+impl Ends {
+    /// Searches all processes.
+    pub(super) fn search() -> Ends {
+        let mut ends = Ends::default();
+        let mut searched = 0;
+        each_descriptor(&mut ends.hidden.0, |pid, descriptor, link| {
+            searched += 1;
+            let key = key_of(link).filter(|_| searched <= SEARCHED_MAX);
+            if let Some(key) = key {
+                ends.holders.entry(key).or_default().push(Holder { pid, descriptor });
+            }
+        });
+        if searched > SEARCHED_MAX {
+            // What was not stored is not known.
+            ends.hidden.0.insert(0);
+        }
+        ends
+    }
+
+    /// Who has a socket.
+    pub(super) fn of_socket(&self, inode: u64) -> &[Holder] {
+        self.holders.get(&(Kind::Socket, inode)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Who has a pipe open for reading, or for writing.
+    pub(super) fn of_pipe(&self, inode: u64, for_writing: bool) -> Vec<Holder> {
+        let all = self.holders.get(&(Kind::Pipe, inode)).map_or(&[][..], Vec::as_slice);
+        all.iter().copied().filter(|holder| is_open_for(*holder, for_writing)).collect()
+    }
+}
+
+/// What is behind a descriptor, by its link in `/proc`.
+pub(super) fn key_of(link: &[u8]) -> Option<(Kind, u64)> {
+    let inode = |name: &[u8]| decimal(link.strip_prefix(name)?.strip_prefix(b":[")?.strip_suffix(b"]")?);
+    let pipe = inode(b"pipe").map(|inode| (Kind::Pipe, inode));
+    pipe.or_else(|| Some((Kind::Socket, inode(b"socket")?)))
+}
+
+/// Whether a descriptor is open for reading or for writing: the kernel says so by the rights of its link.
+pub(super) fn is_open_for(holder: Holder, for_writing: bool) -> bool {
+    let Ok(processes) = Folder::open("/proc") else { return true };
+    let path = format!("{}/fd/{}", holder.pid, holder.descriptor);
+    let right = if for_writing { 0o200 } else { 0o400 };
+    match statat(&processes, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(link) => link.st_mode & right != 0,
+        // It was closed meanwhile, or the process has ended: a later search tells.
+        Err(_) => true,
+    }
+}
+
+/// Calls `each` with the process, the number and the link of each descriptor of all processes. Adds the processes whose
+/// descriptors this reader may not see to `hidden`.
+pub(super) fn each_descriptor(hidden: &mut BTreeSet<u32>, mut each: impl FnMut(u32, u32, &[u8])) {
+    let Ok(processes) = Folder::open("/proc") else { return };
+    for pid in processes.numbers().unwrap_or_default() {
+        // The reader itself has nothing of others.
+        if pid == std::process::id() {
+            continue;
+        }
+        let folder = match processes.folder(&format!("{pid}/fd")) {
+            Ok(folder) => folder,
+            Err(failure) => {
+                if may_have_descriptors(&processes, pid, failure) {
+                    hidden.insert(pid);
+                }
+                continue;
+            }
+        };
+        let Ok(numbers) = folder.numbers() else {
+            if may_have_descriptors(&processes, pid, Failure::Refused) {
+                hidden.insert(pid);
+            }
+            continue;
+        };
+        for number in numbers {
+            match folder.link(&number.to_string()) {
+                Ok(link) => each(pid, number, &link),
+                Err(Failure::Gone) => {}
+                Err(_) => {
+                    hidden.insert(pid);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a process has descriptors that cannot be seen. A thread of the kernel has none, and neither has a process
+/// that has ended.
+fn may_have_descriptors(processes: &Folder, pid: u32, failure: Failure) -> bool {
+    let stat = processes.read(&format!("{pid}/stat")).ok().and_then(|stat| text::stat(&stat));
+    match stat {
+        _ if failure == Failure::Gone => false,
+        Some(stat) if stat.is_kernel_thread => false,
+        // Other threads of a process may go on when its first one has ended.
+        Some(stat) if matches!(stat.state, 'Z' | 'X' | 'x') => processes
+            .folder(&format!("{pid}/task"))
+            .and_then(|tasks| tasks.numbers())
+            .is_ok_and(|tids| tids.len() > 1),
+        Some(_) => true,
+        None => false,
+    }
+}

@@ -1,0 +1,174 @@
+//! Locks on files, and who waits for them: `/proc/locks` and the lines `lock:` of `/proc/PID/fdinfo`.
+//!
+//! The table names the process that acquired a lock. Who can release it is another question: for `flock` and for locks
+//! of open file descriptions, all who have the description, which a fork copies. These have the lock in their `fdinfo`.
+
+use std::collections::BTreeSet;
+
+use super::super::folder::Folder;
+use super::super::text::decimal;
+use super::ends::{Hidden, Holder, each_descriptor};
+use crate::target::FileLockKind;
+
+/// A line of the table, or of a descriptor's `fdinfo`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Locks and those that wait for them have one number.
+    number: u64,
+    is_waiting: bool,
+    kind: FileLockKind,
+    is_exclusive: bool,
+    /// The process that acquired it, or waits; `None` for a lock of an open file description.
+    pid: Option<u32>,
+    /// The device and the inode, as the kernel writes them.
+    file: String,
+    inode: u64,
+    range: (String, String),
+}
+
+impl Entry {
+    /// Parses a line, as in `7: -> FLOCK  ADVISORY  WRITE 3409126 fe:00:10028833 0 EOF`.
+    fn parse(line: &str) -> Option<Entry> {
+        let mut words = line.split_ascii_whitespace();
+        let number = words.next()?.strip_suffix(':')?.parse().ok()?;
+        let mut word = words.next()?;
+        let is_waiting = word == "->";
+        while word == "->" {
+            word = words.next()?;
+        }
+        let kind = match word {
+            "FLOCK" => FileLockKind::Flock,
+            "POSIX" => FileLockKind::Posix,
+            "OFDLCK" => FileLockKind::OpenFileDescription,
+            _ => return None,
+        };
+        let is_exclusive = words.nth(1)? != "READ";
+        let pid = words.next()?.parse::<i64>().ok()?;
+        let file = words.next()?.to_owned();
+        let inode = file.rsplit(':').next()?.parse().ok()?;
+        let range = (words.next()?.to_owned(), words.next()?.to_owned());
+        let pid = u32::try_from(pid).ok().filter(|&pid| pid != 0);
+        Some(Entry { number, is_waiting, kind, is_exclusive, pid, file, inode, range })
+    }
+
+    /// Whether the line of a descriptor is about this lock. The numbers of both are of different tables.
+    fn is_same_lock(&self, of_descriptor: &Entry) -> bool {
+        (self.kind, self.pid, &self.file, self.is_exclusive, &self.range)
+            == (
+                of_descriptor.kind,
+                of_descriptor.pid,
+                &of_descriptor.file,
+                of_descriptor.is_exclusive,
+                &of_descriptor.range,
+            )
+    }
+}
+
+/// The locks on files of this machine.
+#[derive(Debug, Default)]
+pub(super) struct FileLocks {
+    table: Vec<Entry>,
+    /// The locks that descriptors have.
+    of_descriptors: Vec<(Holder, Entry)>,
+    pub(super) hidden: Hidden,
+}
+
+impl FileLocks {
+    /// Reads the table, and who has the locks of it.
+    pub(super) fn search() -> FileLocks {
+        let text = Folder::open("/proc").and_then(|processes| processes.read("locks")).unwrap_or_default();
+        let table: Vec<Entry> = String::from_utf8_lossy(&text).lines().filter_map(Entry::parse).collect();
+        let mut locks = FileLocks { table, ..FileLocks::default() };
+        if !locks.table.iter().any(|entry| entry.is_waiting) {
+            return locks;
+        }
+        let Ok(processes) = Folder::open("/proc") else { return locks };
+        let (mut hidden, mut found) = (BTreeSet::new(), Vec::new());
+        each_descriptor(&mut hidden, |pid, descriptor, link| {
+            if !link.starts_with(b"/") {
+                return;
+            }
+            let information = processes.read(&format!("{pid}/fdinfo/{descriptor}")).unwrap_or_default();
+            let information = String::from_utf8_lossy(&information);
+            let entries = information.lines().filter_map(|line| Entry::parse(line.strip_prefix("lock:")?));
+            found.extend(entries.map(|entry| (Holder { pid, descriptor }, entry)));
+        });
+        (locks.of_descriptors, locks.hidden) = (found, Hidden(hidden));
+        locks
+    }
+
+    /// Who can release what a process waits for with a file of this inode; the kind of the lock too. Nobody if the
+    /// table does not have the wait.
+    pub(super) fn blockers(
+        &self,
+        pid: u32,
+        inode: u64,
+        is_flock: bool,
+    ) -> Option<(FileLockKind, Vec<Holder>)> {
+        let is_wait = |entry: &&Entry| {
+            let is_kind = (entry.kind == FileLockKind::Flock) == is_flock;
+            entry.is_waiting
+                && is_kind
+                && entry.inode == inode
+                && entry.pid.is_none_or(|waiting| waiting == pid)
+        };
+        let waits: Vec<&Entry> = self.table.iter().filter(is_wait).collect();
+        let kind = waits.first()?.kind;
+        let mut holders = Vec::new();
+        for wait in waits {
+            let mut of_number =
+                self.table.iter().filter(|entry| entry.number == wait.number && !entry.is_waiting);
+            let lock = of_number.next()?;
+            let having = self.of_descriptors.iter().filter(|(_, entry)| lock.is_same_lock(entry));
+            let before = holders.len();
+            holders.extend(having.map(|&(holder, _)| holder));
+            if holders.len() == before {
+                // Somebody has it whom this reader does not see.
+                return None;
+            }
+        }
+        Some((kind, holders))
+    }
+}
+
+/// The inode of a file, by the `fdinfo` of a descriptor.
+pub(super) fn inode_of(information: &[u8]) -> Option<u64> {
+    let mut lines = information.split(|&byte| byte == b'\n');
+    decimal(lines.find_map(|line| line.strip_prefix(b"ino:"))?.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_leads_to_whoever_has_the_lock() {
+        let table = "7: FLOCK  ADVISORY  WRITE 31 fe:00:33 0 EOF\n\
+            7: -> FLOCK  ADVISORY  WRITE 26 fe:00:33 0 EOF\n\
+            8: POSIX  ADVISORY  READ 40 fe:00:34 0 9\n\
+            8: -> POSIX  ADVISORY  WRITE 26 fe:00:34 0 EOF\n\
+            8: -> -> POSIX  ADVISORY  WRITE 27 fe:00:34 0 EOF\n\
+            9: OFDLCK ADVISORY  WRITE -1 fe:00:35 0 EOF\n\
+            9: -> OFDLCK ADVISORY  WRITE -1 fe:00:35 0 EOF\n\
+            10: LEASE  ACTIVE    WRITE 26 fe:00:33 0 EOF\n";
+        let table: Vec<Entry> = table.lines().filter_map(Entry::parse).collect();
+        assert_eq!(table.len(), 7);
+        let have = |pid, line: &str| (Holder { pid, descriptor: 3 }, Entry::parse(line).expect("a lock"));
+        let of_descriptors = vec![
+            have(31, "1: FLOCK  ADVISORY  WRITE 31 fe:00:33 0 EOF"),
+            have(32, "1: FLOCK  ADVISORY  WRITE 31 fe:00:33 0 EOF"),
+            have(40, "1: POSIX  ADVISORY  READ 40 fe:00:34 0 9"),
+            have(50, "1: OFDLCK ADVISORY  WRITE -1 fe:00:35 0 EOF"),
+        ];
+        let locks = FileLocks { table, of_descriptors, hidden: Hidden::default() };
+        let pids = |found: Option<(FileLockKind, Vec<Holder>)>| {
+            found.map(|(kind, holders)| (kind, holders.iter().map(|holder| holder.pid).collect::<Vec<_>>()))
+        };
+        assert_eq!(pids(locks.blockers(26, 33, true)), Some((FileLockKind::Flock, vec![31, 32])));
+        assert_eq!(pids(locks.blockers(27, 34, false)), Some((FileLockKind::Posix, vec![40])));
+        assert_eq!(pids(locks.blockers(9, 35, false)), Some((FileLockKind::OpenFileDescription, vec![50])));
+        assert_eq!(pids(locks.blockers(31, 33, true)), None, "it does not wait");
+        assert_eq!(Entry::parse("7: ->"), None);
+        assert_eq!(Entry::parse(""), None);
+    }
+}

@@ -1,0 +1,342 @@
+//! What threads need from other processes, by the kernel's account: the edges between processes of a graph of waits.
+//!
+//! [`Machine`] has the facts of the whole machine that this takes: who has which pipes, sockets and locks on files.
+//! Each is read when it is first asked for, and once. So all needs that one `Machine` tells are of about one moment.
+//! Whoever wants to be sure takes two, and makes certain that the threads did not run in between.
+//!
+//! A thread that could go on without another process has no need: one that runs, one with a time limit, one that waits
+//! for one of several descriptors, for a terminal, for a connection, or for a peer on another machine.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `ends` | who has pipes and sockets open |
+//! | `file_locks` | who has locks on files, and who waits for them |
+
+mod ends;
+mod file_locks;
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use self::ends::{Ends, Holder, Kind, key_of};
+use self::file_locks::{FileLocks, inode_of};
+use super::LiveTarget;
+use super::folder::Folder;
+use super::sockets::Sockets;
+use super::text::{self, Status};
+use super::unix_peers::UnixPeers;
+use crate::standing::Standings;
+use crate::target::{
+    Call, CallKind, Child, FileLockKind, Need, Needed, Others, Party, RunState, Sleep, Target, Task,
+};
+use crate::waits::{FutexWait, Owner, UnknownOwner};
+
+/// The facts of the whole machine. See the [module](self).
+#[derive(Debug, Default)]
+pub struct Machine {
+    ends: OnceCell<Ends>,
+    locks: OnceCell<FileLocks>,
+    unix: OnceCell<UnixPeers>,
+    /// By network namespace.
+    sockets: RefCell<HashMap<Vec<u8>, std::rc::Rc<Sockets>>>,
+}
+
+/// A process whose threads are asked what they need.
+struct Of<'a> {
+    live: &'a LiveTarget,
+    status: Status,
+}
+
+impl Machine {
+    /// Nothing is read yet.
+    pub fn new() -> Machine {
+        Machine::default()
+    }
+
+    /// What these threads of a process need from other processes, by their indices.
+    pub fn needs(&self, live: &LiveTarget, tasks: &[Task]) -> BTreeMap<usize, Need> {
+        let Ok(status) = super::status::status_of(&live.thread) else { return BTreeMap::new() };
+        let of = Of { live, status };
+        let needs = tasks.iter().enumerate().filter_map(|(at, task)| Some((at, self.need(&of, task)?)));
+        needs.collect()
+    }
+
+    /// The same of threads that were examined: what they wait for in memory that processes share is known too.
+    pub fn needs_of(&self, live: &LiveTarget, seen: &Standings) -> BTreeMap<usize, Need> {
+        let mut needs = self.needs(live, &seen.target.tasks);
+        let shared = seen.threads.iter().enumerate().filter_map(|(at, thread)| {
+            let wait = thread.wait.as_ref().filter(|wait| !wait.is_timed)?;
+            Some((at, shared_lock(&seen.target, wait)?))
+        });
+        needs.extend(shared);
+        needs
+    }
+
+    /// Whether a thread in this call may need another process.
+    pub fn may_need(call: Call) -> bool {
+        let is_kind = matches!(
+            call.kind,
+            CallKind::WaitChild
+                | CallKind::Spawn
+                | CallKind::FileLock
+                | CallKind::File
+                | CallKind::Read
+                | CallKind::Write
+                | CallKind::Receive
+                | CallKind::Send
+        );
+        call.is_timed() != Some(true) && (is_kind || call.futex().is_some())
+    }
+
+    fn need(&self, of: &Of<'_>, task: &Task) -> Option<Need> {
+        if task.state == RunState::Traced {
+            let by = vec![party(task.tracer?, None)];
+            return Some(Need { what: Needed::Tracer, by, also: Vec::new(), others: Others::default() });
+        }
+        let Some(Sleep::Call(call)) = task.sleep.filter(|_| task.state == RunState::Sleeping) else {
+            return None;
+        };
+        if call.is_timed() == Some(true) {
+            return None;
+        }
+        let mut need = match call.kind {
+            CallKind::WaitChild | CallKind::Spawn => of.child(call),
+            CallKind::FileLock => self.file_lock(of, call),
+            CallKind::File => of.fifo(task, call),
+            CallKind::Read | CallKind::Write | CallKind::Receive | CallKind::Send => {
+                self.transfer(of, task, call)
+            }
+            _ => None,
+        }?;
+        need.others.timer = of.status.handles_timers;
+        Some(need)
+    }
+
+    /// A thread reads or writes, and sleeps.
+    fn transfer(&self, of: &Of<'_>, task: &Task, call: Call) -> Option<Need> {
+        // Those that move data between two descriptors may wait for either.
+        if matches!(call.name?, "splice" | "tee" | "vmsplice" | "sendfile" | "recvmmsg" | "sendmmsg") {
+            return None;
+        }
+        let reads = matches!(call.kind, CallKind::Read | CallKind::Receive);
+        let link = of.live.thread.link(&format!("fd/{}", call.descriptor()?)).ok()?;
+        match key_of(&link) {
+            Some((Kind::Pipe, inode)) => {
+                let by = self.ends().of_pipe(inode, reads);
+                let what = if reads { Needed::DataInPipe } else { Needed::RoomInPipe };
+                Some(self.by_holders(of, what, by))
+            }
+            Some((Kind::Socket, inode)) => self.socket(of, inode, reads),
+            None if link.starts_with(b"/") => self.named_fifo(of, task, &link, reads),
+            None => None,
+        }
+    }
+
+    /// A thread reads from a socket, or writes to it, and sleeps. A process that has this end may shut it down, so it
+    /// counts too.
+    fn socket(&self, of: &Of<'_>, inode: u64, reads: bool) -> Option<Need> {
+        let peer = self.peer(of, inode, reads)?;
+        let ends = self.ends();
+        if ends.of_socket(peer).is_empty() {
+            return None;
+        }
+        let what = if reads { Needed::DataInSocket } else { Needed::RoomInSocket };
+        let mut need = self.by_holders(of, what, ends.of_socket(peer).to_vec());
+        need.also = parties(ends.of_socket(inode));
+        need.also.retain(|party| party.pid != of.live.pid);
+        need.others.limit = true;
+        Some(need)
+    }
+
+    /// The inode of the other end of a connection of this machine.
+    fn peer(&self, of: &Of<'_>, inode: u64, reads: bool) -> Option<u64> {
+        let namespace = of.live.thread.link("ns/net").ok()?;
+        let is_own =
+            Folder::open("/proc/thread-self").and_then(|own| own.link("ns/net")) == Ok(namespace.clone());
+        let sockets = std::rc::Rc::clone(
+            self.sockets
+                .borrow_mut()
+                .entry(namespace)
+                .or_insert_with(|| std::rc::Rc::new(Sockets::of(&of.live.thread))),
+        );
+        if let Some(peer) = sockets.other_end(inode, reads) {
+            return Some(peer);
+        }
+        // The kernel tells the other ends of the unix sockets in this reader's namespace alone.
+        let unix = self.unix.get_or_init(UnixPeers::new);
+        is_own.then(|| unix.of_connection(inode)).flatten()
+    }
+
+    /// A thread reads from a FIFO with a path, or writes to it, and sleeps.
+    fn named_fifo(&self, of: &Of<'_>, task: &Task, link: &[u8], reads: bool) -> Option<Need> {
+        let function = of.live.tasks.read(&format!("{}/wchan", task.tid)).ok()?;
+        if !matches!(
+            &*function,
+            b"pipe_read"
+                | b"pipe_write"
+                | b"fifo_pipe_read"
+                | b"fifo_pipe_write"
+                | b"anon_pipe_read"
+                | b"anon_pipe_write"
+                | b"pipe_wait"
+                | b"pipe_wait_readable"
+                | b"pipe_wait_writable"
+        ) {
+            return None;
+        }
+        let mut by = Vec::new();
+        ends::each_descriptor(&mut BTreeSet::new(), |pid, descriptor, other| {
+            let holder = Holder { pid, descriptor };
+            if other == link && ends::is_open_for(holder, reads) {
+                by.push(holder);
+            }
+        });
+        let what = if reads { Needed::DataInPipe } else { Needed::RoomInPipe };
+        let mut need = self.by_holders(of, what, by);
+        need.others.by_path = true;
+        Some(need)
+    }
+
+    fn file_lock(&self, of: &Of<'_>, call: Call) -> Option<Need> {
+        let number = call.descriptor()?;
+        let inode = inode_of(&of.live.thread.read(&format!("fdinfo/{number}")).ok()?)?;
+        let link = of.live.thread.link(&format!("fd/{number}")).ok()?;
+        let is_flock = call.name == Some("flock");
+        let locks = self.locks.get_or_init(FileLocks::search);
+        let (kind, holders) = locks.blockers(of.live.pid, inode, is_flock)?;
+        let path = PathBuf::from(OsString::from_vec(link));
+        let by = parties(&holders);
+        // The owner of such a lock alone can release it, and the table names him.
+        let (hidden, strangers) = match kind {
+            FileLockKind::Posix => (0, false),
+            _ => locks.hidden.relatives_of(&of.with(&by)),
+        };
+        let others = Others { hidden, strangers, ..Others::default() };
+        Some(Need { what: Needed::FileLock(path, kind), by, also: Vec::new(), others })
+    }
+
+    fn ends(&self) -> &Ends {
+        self.ends.get_or_init(Ends::search)
+    }
+
+    fn by_holders(&self, of: &Of<'_>, what: Needed, holders: Vec<Holder>) -> Need {
+        let by = parties(&holders);
+        let (hidden, strangers) = self.ends().hidden.relatives_of(&of.with(&by));
+        let others = Others { hidden, strangers, container: is_in_container(), ..Others::default() };
+        Need { what, by, also: Vec::new(), others }
+    }
+}
+
+impl Of<'_> {
+    /// The process, and those that can bring something.
+    fn with(&self, by: &[Party]) -> BTreeSet<u32> {
+        by.iter().map(|party| party.pid).chain([self.live.pid]).collect()
+    }
+
+    /// A thread waits for a child, or for one of several.
+    fn child(&self, call: Call) -> Option<Need> {
+        let which = match call.kind {
+            CallKind::Spawn => Child::Any,
+            _ => call.child()?,
+        };
+        let depth = self.status.ids.len().checked_sub(1)?;
+        let mut children = Vec::new();
+        for tid in self.live.tasks.numbers().ok()? {
+            for pid in self.live.children_of(tid) {
+                let Ok(folder) = Folder::open(&format!("/proc/{pid}")) else { return None };
+                let stat = text::stat(&folder.read("stat").ok()?)?;
+                // The parent is about to learn of it.
+                if matches!(stat.state, 'Z' | 'X' | 'x') {
+                    return None;
+                }
+                children.push((pid, super::status::status_of(&folder).ok()?));
+            }
+        }
+        let is_one = |status: &Status, wanted: u32| status.ids.get(depth) == Some(&wanted);
+        match which {
+            Child::Process(wanted) => children.retain(|(_, status)| is_one(status, wanted)),
+            Child::Descriptor(number) => {
+                let kind = self.live.descriptors().get(number)?.kind;
+                let crate::target::DescriptorKind::Process { pid } = kind else { return None };
+                children.retain(|&(child, _)| Some(child) == pid);
+            }
+            // These are some of them. If none of all can end, none of these can.
+            Child::Any | Child::Group(_) | Child::OwnGroup => {}
+        }
+        let by: Vec<Party> = children.into_iter().map(|(pid, _)| party(pid, None)).collect();
+        (!by.is_empty()).then_some(Need {
+            what: Needed::EndOfChild,
+            by,
+            also: Vec::new(),
+            others: Others::default(),
+        })
+    }
+
+    /// A thread opens a FIFO, and waits for somebody who opens the other end. Nobody has it. Those may do so that are
+    /// forks of the same program and open a FIFO themselves: who else may is not known.
+    fn fifo(&self, task: &Task, call: Call) -> Option<Need> {
+        let function = self.live.tasks.read(&format!("{}/wchan", task.tid)).ok()?;
+        if &*function != b"wait_for_partner" {
+            return None;
+        }
+        let memory = self.live.memory(&self.live.mappings());
+        let path = super::kernel::path(&self.live.thread, call, &memory)?;
+        let own = text::stat(&self.live.thread.read("stat").ok()?)?;
+        let own_line = self.live.command_line();
+        let opens = |pid: u32| {
+            let folder = Folder::open(&format!("/proc/{pid}")).ok()?;
+            let function = folder.read(&format!("task/{pid}/wchan")).ok()?;
+            let live = LiveTarget::open_here(pid).ok()?;
+            (&*function == b"wait_for_partner" && live.command_line() == own_line).then(|| party(pid, None))
+        };
+        let children = self.live.tasks.numbers().ok()?.into_iter().flat_map(|tid| self.live.children_of(tid));
+        let by: Vec<Party> = [own.parent].into_iter().chain(children).filter_map(opens).collect();
+        let others = Others { by_path: true, ..Others::default() };
+        (!by.is_empty()).then_some(Need { what: Needed::OpenFifo(path), by, also: Vec::new(), others })
+    }
+}
+
+/// Whether there are processes that this reader does not see, because it is in a PID namespace of its own.
+fn is_in_container() -> bool {
+    /// What the kernel calls the first PID namespace: `PROC_PID_INIT_INO`.
+    const FIRST: &[u8] = b"pid:[4026531836]";
+    let own = Folder::open("/proc/thread-self").and_then(|own| own.link("ns/pid"));
+    own.is_ok_and(|own| own != FIRST)
+}
+
+/// Who has the lock in shared memory that a thread waits for: a thread of another process, by the memory of the lock. It
+/// counts if its process has the same memory.
+fn shared_lock(target: &Target, wait: &FutexWait) -> Option<Need> {
+    let Owner::Unknown(UnknownOwner::NotHere(tid)) = wait.owner else { return None };
+    // The memory has ids of the process's own PID namespace.
+    let mapping = target.mapping_at(wait.address()).filter(|mapping| mapping.is_shared)?;
+    let file = mapping.file.filter(|_| target.own_pid == target.pid)?;
+    let owner = super::status::status_of(&Folder::open(&format!("/proc/{tid}")).ok()?).ok()?.tgid;
+    let live = LiveTarget::open_here(owner).ok()?;
+    let has_it = live.mappings().iter().any(|other| other.is_shared && other.file == Some(file));
+    let by = vec![Party { tid: Some(tid), ..party(owner, None) }];
+    has_it.then_some(Need {
+        what: Needed::SharedLock(wait.address()),
+        by,
+        also: Vec::new(),
+        others: Others::default(),
+    })
+}
+
+/// Each process once, with its lowest descriptor.
+fn parties(holders: &[Holder]) -> Vec<Party> {
+    let mut by: BTreeMap<u32, u32> = BTreeMap::new();
+    for holder in holders {
+        let lowest = by.entry(holder.pid).or_insert(holder.descriptor);
+        *lowest = holder.descriptor.min(*lowest);
+    }
+    by.into_iter().map(|(pid, descriptor)| party(pid, Some(descriptor))).collect()
+}
+
+fn party(pid: u32, descriptor: Option<u32>) -> Party {
+    let name = crate::process::thread_name(pid, pid).unwrap_or_default();
+    Party { pid, name, descriptor, tid: None }
+}

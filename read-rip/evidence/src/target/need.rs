@@ -1,0 +1,83 @@
+//! What a thread needs from others before it can go on, by the kernel's account, and which processes can bring it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What a thread needs from others. One of those who can bring it is enough.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Need {
+    /// What it is.
+    pub what: Needed,
+    /// Who can bring it, by pid. Empty: nobody is known who can.
+    pub by: Vec<Party>,
+    /// Who can end the wait in another way: who has the same end of a socket may shut it down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Party>,
+    /// Who else may bring it, and is not known.
+    pub others: Others,
+}
+
+/// What a thread needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Needed {
+    /// Somebody has to read from a pipe that is full.
+    RoomInPipe,
+    /// Somebody has to write to a pipe that is empty, or all who can must close it.
+    DataInPipe,
+    /// Somebody has to read from the other end of a socket that is full.
+    RoomInSocket,
+    /// Somebody has to write to the other end of a socket, or to close it.
+    DataInSocket,
+    /// Somebody has to open the other end of the FIFO at this path.
+    OpenFifo(PathBuf),
+    /// A child process has to end.
+    EndOfChild,
+    /// Somebody has to release a lock on the file at this path.
+    FileLock(PathBuf, FileLockKind),
+    /// A thread of another process has to release the lock at this address, which processes share.
+    SharedLock(u64),
+    /// The tracer has to let the thread run.
+    Tracer,
+}
+
+/// The kinds of locks on files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileLockKind {
+    /// `flock`: whoever has the file description can release it.
+    Flock,
+    /// `fcntl` with `F_SETLKW`: the process that acquired it can release it.
+    Posix,
+    /// `fcntl` with `F_OFD_SETLKW`: whoever has the file description can release it.
+    OpenFileDescription,
+}
+
+/// A process, or a thread, that can bring what another one needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Party {
+    /// The process: its pid in this reader's PID namespace.
+    pub pid: u32,
+    /// The name of its first thread; may contain anything.
+    pub name: String,
+    /// The number of the descriptor with which it can.
+    pub descriptor: Option<u32>,
+    /// The only thread that can, by its id in this reader's PID namespace; `None`: each thread of the process.
+    pub tid: Option<u32>,
+}
+
+/// Who may bring it besides those that are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Others {
+    /// How many relatives of these processes were not searched, because this reader may not see what they have open.
+    pub hidden: usize,
+    /// Whether others were not searched, to whom somebody must have handed what is needed.
+    pub strangers: bool,
+    /// Whether anybody may open the file by its path.
+    pub by_path: bool,
+    /// Whether a timer may interrupt the wait: the process handles the signals of timers.
+    pub timer: bool,
+    /// Whether processes outside of this reader's PID namespace, which it does not see, may have an end too.
+    pub container: bool,
+    /// Whether the wait may have a time limit that the kernel does not show, as `SO_RCVTIMEO`.
+    pub limit: bool,
+}

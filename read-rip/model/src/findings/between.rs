@@ -1,0 +1,341 @@
+//! Deadlocks between processes.
+//!
+//! # Question
+//!
+//! Which threads of several processes wait for one another, so that none of them ever goes on?
+//!
+//! # Method
+//!
+//! The kernel says what a thread needs from other processes, and who can bring it: who has the other end of a pipe or a
+//! socket, whose end a parent waits for, who has a lock on a file. Any of these is enough, so a cycle is no deadlock
+//! yet: a deadlock is a set of threads where everybody who could end one of their waits is in the set too, and where no
+//! thread of a process that could help is outside (see `locks::knots`). None of them ran between two readings, and who
+//! can help was read in between.
+//!
+//! # Blind spots
+//!
+//! A thread that waits for one of several descriptors (`poll`, `select`, `epoll`), or with a time limit, counts as one
+//! that may go on. A descriptor that is on its way in a message, or that io_uring has registered, is not seen. A signal
+//! may interrupt a wait: if a process handles those that timers send, the finding is suspected.
+//!
+//! # Example output
+//!
+//! ```text
+//! proven deadlock: 2 processes wait for one another
+//!     build.py[4711] waits for the end of its child generate[4712], at wait build.py:7, for at least 41 s
+//!     generate[4712] writes to a pipe that is full, at main generate.c:12; build.py[4711] (descriptor 3) alone can
+//!         read from it
+//! ```
+
+use std::collections::HashMap;
+
+use read_rip_evidence::target::{Need, Needed, Party};
+use serde::Serialize;
+
+use super::words::{and_more, lasting};
+use super::{
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, Premise, View, Words,
+};
+use crate::locations::LocationId;
+use crate::locks::{Knot, Link, ThreadId};
+use crate::units::counted;
+
+/// See the file's description.
+pub(super) struct BetweenProcesses;
+
+/// At most this many threads are listed.
+const LISTED_MAX: usize = 16;
+/// At most this many processes are named that can bring something.
+const NAMED_MAX: usize = 4;
+
+/// Threads of several processes that wait for one another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProcessCycle {
+    /// How many processes they are of.
+    pub processes: usize,
+    /// How many threads.
+    pub count: usize,
+    /// The threads, each followed by one for which it waits, as far as that goes.
+    pub waits: Vec<ProcessWait>,
+    /// Threads that can go on only after one of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub behind: Vec<ThreadId>,
+}
+
+/// A thread of such a cycle.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProcessWait {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Its process.
+    pub pid: u32,
+    /// The name of its program.
+    pub program: String,
+    /// What it waits for.
+    pub waits_for: WaitsFor,
+    /// The file, if it has a path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The processes that can end the wait.
+    pub by: Vec<u32>,
+    /// Where it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<LocationId>,
+    /// For how long it has not run, ns, at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+    #[serde(skip)]
+    link: Link,
+}
+
+/// What a thread waits for that needs another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum WaitsFor {
+    /// Room in a pipe that is full.
+    RoomInPipe,
+    /// Data in a pipe that is empty.
+    DataInPipe,
+    /// Room in a socket that is full.
+    RoomInSocket,
+    /// Data in a socket.
+    DataInSocket,
+    /// Somebody who opens the other end of a FIFO.
+    OtherEndOfFifo,
+    /// The end of a child process.
+    EndOfChild,
+    /// A lock on a file.
+    FileLock,
+    /// A lock in memory that processes share.
+    SharedLock,
+    /// Its tracer.
+    Tracer,
+    /// Another thread of its process.
+    OwnProcess,
+}
+
+impl WaitsFor {
+    fn of(need: Option<&Need>) -> WaitsFor {
+        match need.map(|need| &need.what) {
+            Some(Needed::RoomInPipe) => WaitsFor::RoomInPipe,
+            Some(Needed::DataInPipe) => WaitsFor::DataInPipe,
+            Some(Needed::RoomInSocket) => WaitsFor::RoomInSocket,
+            Some(Needed::DataInSocket) => WaitsFor::DataInSocket,
+            Some(Needed::OpenFifo(_)) => WaitsFor::OtherEndOfFifo,
+            Some(Needed::EndOfChild) => WaitsFor::EndOfChild,
+            Some(Needed::FileLock(..)) => WaitsFor::FileLock,
+            Some(Needed::SharedLock(_)) => WaitsFor::SharedLock,
+            Some(Needed::Tracer) => WaitsFor::Tracer,
+            None => WaitsFor::OwnProcess,
+        }
+    }
+}
+
+impl Analysis for BetweenProcesses {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+        found.extend(view.now.knots.iter().map(|knot| finding(view, knot)));
+    }
+}
+
+fn finding(view: &View<'_>, knot: &Knot) -> Finding {
+    let mut pids: Vec<u32> = knot.links.iter().map(|link| link.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    let waits: Vec<ProcessWait> =
+        knot.links.iter().take(LISTED_MAX).map(|link| process_wait(view, link)).collect();
+    let since = |wait: &ProcessWait| wait.for_ns;
+    let for_ns = waits.iter().filter_map(since).min();
+    let since_ns = view.now.now_ns.zip(for_ns).and_then(|(now, for_ns)| now.checked_sub(for_ns));
+    let all: Vec<WaitsFor> = knot.links.iter().map(|link| WaitsFor::of(link.need.as_ref())).collect();
+    let mut doubts = Vec::new();
+    doubts.extend((knot.others.hidden > 0).then_some(Doubt::HiddenHolders));
+    doubts.extend(knot.others.by_path.then_some(Doubt::OpenedByPath));
+    doubts.extend(knot.others.timer.then_some(Doubt::TimerSignal));
+    // A signal handler of the process may wake who waits for an unknown thread of it.
+    let is_vague = |link: &Link| link.need.is_none() && link.owner.is_none();
+    doubts.extend(knot.links.iter().any(is_vague).then_some(Doubt::UnrecordedWaker));
+    let confidence = if doubts.is_empty() { Confidence::Proven } else { Confidence::Suspected };
+    let evidence =
+        ProcessCycle { processes: pids.len(), count: knot.links.len(), waits, behind: knot.behind.clone() };
+    let mut finding = Finding::new(Kind::Deadlock, confidence, evidence, advice(&all));
+    finding.doubts = doubts;
+    finding.premises.extend(knot.others.limit.then_some(Premise::NoSocketLimit));
+    finding.premises.extend(knot.others.strangers.then_some(Premise::NobodyHidden));
+    finding.premises.extend(knot.others.container.then_some(Premise::NobodyOutside));
+    let rests_on_memory = |link: &Link| {
+        link.owner.is_some()
+            || matches!(link.need.as_ref().map(|need| &need.what), Some(Needed::SharedLock(_)))
+    };
+    finding.premises.extend(knot.links.iter().any(rests_on_memory).then_some(Premise::MemoryIntact));
+    finding.since_ns = since_ns;
+    finding.threads_hurt = knot.links.len() + knot.behind.len();
+    finding
+}
+
+fn process_wait(view: &View<'_>, link: &Link) -> ProcessWait {
+    let seen = view.now.threads[link.thread].seen;
+    let path = match link.need.as_ref().map(|need| &need.what) {
+        Some(Needed::FileLock(path, _) | Needed::OpenFifo(path)) => Some(path.display().to_string()),
+        _ => None,
+    };
+    ProcessWait {
+        thread: link.thread,
+        pid: link.pid,
+        program: link.program.clone(),
+        waits_for: WaitsFor::of(link.need.as_ref()),
+        path,
+        by: link.need.iter().flat_map(|need| &need.by).map(|party| party.pid).collect(),
+        location: seen.and_then(|seen| seen.place),
+        for_ns: seen.and_then(|seen| seen.asleep_ns).map(std::num::NonZeroU64::get).max(view.now.window_ns),
+        link: link.clone(),
+    }
+}
+
+/// What to do, by what they wait for.
+fn advice(all: &[WaitsFor]) -> Advice {
+    let has = |what: WaitsFor| all.contains(&what);
+    let only = |these: &[WaitsFor]| all.iter().all(|what| these.contains(what));
+    if has(WaitsFor::EndOfChild) && (has(WaitsFor::RoomInPipe) || has(WaitsFor::RoomInSocket)) {
+        Advice::ReadBeforeWait
+    } else if has(WaitsFor::EndOfChild) && (has(WaitsFor::DataInPipe) || has(WaitsFor::DataInSocket)) {
+        Advice::CloseBeforeWait
+    } else if only(&[WaitsFor::FileLock, WaitsFor::SharedLock]) {
+        Advice::OneOrder
+    } else if only(&[WaitsFor::OtherEndOfFifo]) {
+        Advice::OpenInOneOrder
+    } else if only(&[WaitsFor::DataInPipe, WaitsFor::DataInSocket]) {
+        match all {
+            [_] => Advice::CloseOwnEnd,
+            _ => Advice::WriteFirst,
+        }
+    } else if has(WaitsFor::RoomInPipe) || has(WaitsFor::RoomInSocket) {
+        Advice::ReadWhileWriting
+    } else {
+        Advice::EndOneProcess
+    }
+}
+
+impl Basis for ProcessCycle {
+    fn about(&self, all: &mut About<'_>) {
+        for wait in &self.waits {
+            all.thread(wait.thread, wait.location);
+            all.main(wait.location, |words| {
+                words.text(&format!("{} waits here", name_of(&wait.program, wait.pid)))
+            });
+        }
+        self.behind.iter().for_each(|&thread| all.thread(thread, None));
+    }
+
+    fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
+        let summary = match (self.processes, self.count) {
+            (1, 1) => "a process waits for itself".to_owned(),
+            (1, count) => format!("{count} threads of a process wait for one another"),
+            (processes, _) => format!("{processes} processes wait for one another"),
+        };
+        let programs: HashMap<u32, &str> =
+            self.waits.iter().map(|wait| (wait.pid, wait.program.as_str())).collect();
+        let mut evidence: Vec<String> = self.waits.iter().map(|wait| line(wait, &programs, words)).collect();
+        evidence.extend(and_more(self.count, self.waits.len(), "more thread"));
+        let behind = self.behind.len();
+        if behind > 0 {
+            let verb = if behind == 1 { "waits" } else { "wait" };
+            let names: Vec<String> =
+                self.behind.iter().take(NAMED_MAX).map(|&thread| words.thread(thread)).collect();
+            let more = if behind > NAMED_MAX { ", ..." } else { "" };
+            evidence.push(format!(
+                "{} {verb} behind them: {}{more}",
+                counted(behind as u64, "more thread"),
+                names.join(", ")
+            ));
+        }
+        Paragraph { summary, evidence }
+    }
+}
+
+fn name_of(program: &str, pid: u32) -> String {
+    format!("{program}[{pid}]")
+}
+
+/// What one thread waits for, and who can bring it.
+fn line(wait: &ProcessWait, programs: &HashMap<u32, &str>, words: &Words<'_>) -> String {
+    let link = &wait.link;
+    let process = name_of(&link.program, link.pid);
+    let who = match link.threads {
+        1 => process,
+        _ => format!("{} in {process}", words.short_thread(wait.thread)),
+    };
+    let place = wait.location.map_or_else(String::new, |at| format!(", at {}", words.location(at)));
+    let lasting = lasting(", for at least ", wait.for_ns);
+    let (does, who_can) = what(link, programs, words);
+    let who_can = who_can.map_or_else(String::new, |who_can| format!("; {who_can}"));
+    words.text(&format!("{who} {does}{place}{lasting}{who_can}"))
+}
+
+/// What a thread waits for, and who can end the wait.
+fn what(link: &Link, programs: &HashMap<u32, &str>, words: &Words<'_>) -> (String, Option<String>) {
+    let Some(need) = &link.need else {
+        return match link.owner {
+            Some(owner) => (format!("waits for what {} has", words.thread(owner)), None),
+            None => ("waits for another thread of its process".to_owned(), None),
+        };
+    };
+    let by = parties(link.pid, programs, &need.by);
+    let can = if need.by.len() == 1 { "alone can" } else { "can" };
+    let (does, who_can) = match &need.what {
+        Needed::RoomInPipe => {
+            ("writes to a pipe that is full".to_owned(), format!("{by} {can} read from it"))
+        }
+        Needed::DataInPipe => {
+            ("reads from a pipe that is empty".to_owned(), format!("{by} {can} write to it"))
+        }
+        Needed::RoomInSocket => {
+            ("writes to a socket that is full".to_owned(), format!("{by} {can} read at its other end"))
+        }
+        Needed::DataInSocket => {
+            ("reads from a socket".to_owned(), format!("{by} {can} write at its other end"))
+        }
+        Needed::OpenFifo(path) => (
+            format!("opens the FIFO {}, and nobody opens its other end", path.display()),
+            format!("{by} waits in the same way"),
+        ),
+        Needed::EndOfChild if need.by.len() == 1 => {
+            return (format!("waits for the end of its child {by}"), None);
+        }
+        Needed::EndOfChild => return (format!("waits for the end of one of its children {by}"), None),
+        Needed::FileLock(path, _) => {
+            (format!("waits for a lock on {}", path.display()), format!("{by} has it"))
+        }
+        Needed::SharedLock(address) => {
+            (format!("waits for the lock {address:#x} in shared memory"), format!("{by} has it"))
+        }
+        Needed::Tracer => return (format!("is stopped by its tracer {by}"), None),
+    };
+    (does, Some(who_can))
+}
+
+/// Who can bring something.
+fn parties(own: u32, programs: &HashMap<u32, &str>, by: &[Party]) -> String {
+    let name = |party: &Party| {
+        let descriptor =
+            party.descriptor.map_or_else(String::new, |number| format!(" (descriptor {number})"));
+        match party.pid == own {
+            true => format!("the process itself{descriptor}"),
+            false => {
+                let program = programs.get(&party.pid).copied().unwrap_or(&party.name);
+                format!("{}{descriptor}", name_of(program, party.pid))
+            }
+        }
+    };
+    let mut names: Vec<String> = by.iter().take(NAMED_MAX).map(name).collect();
+    if by.len() > NAMED_MAX {
+        names.push(format!("{} more", by.len() - NAMED_MAX));
+    }
+    match names.as_slice() {
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+        [] => "nobody".to_owned(),
+    }
+}

@@ -1,0 +1,176 @@
+//! Threads of several processes that wait for one another: the graph of their waits, and who can never go on.
+//!
+//! The kernel says what a thread needs from other processes, and the memory says which thread of its own process has
+//! what it waits for. `knots` says what follows.
+
+use std::collections::HashMap;
+
+use read_rip_evidence::standing::Standings;
+use read_rip_evidence::target::{Need, Others, Party, RunState};
+use read_rip_evidence::waits::{FutexWait, Owner, WaitKind};
+
+use super::ThreadId;
+use super::knots::{At, Graph, Stand, Who};
+
+/// Threads that wait for one another, in several processes, and for nobody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knot {
+    /// They, in the order of their waits.
+    pub links: Vec<Link>,
+    /// Threads that can go on only after one of these.
+    pub behind: Vec<ThreadId>,
+    /// Who else may help, as far as any of the needs says so.
+    pub others: Others,
+}
+
+/// A thread of a knot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// It.
+    pub thread: ThreadId,
+    /// Its process: the pid in this reader's PID namespace.
+    pub pid: u32,
+    /// The name of its program; may contain anything.
+    pub program: String,
+    /// How many threads its process has.
+    pub threads: usize,
+    /// What it needs from other processes; `None` if it waits within its own.
+    pub need: Option<Need>,
+    /// The thread of its own process for which it waits, if the memory names one.
+    pub owner: Option<ThreadId>,
+}
+
+/// The graph of these processes.
+pub fn graph_of(seen: &[&Standings]) -> Graph {
+    let processes: HashMap<u32, usize> =
+        seen.iter().enumerate().map(|(at, of)| (of.target.pid, at)).collect();
+    let graph = seen.iter().enumerate().map(|(process, of)| {
+        let own: HashMap<u32, usize> =
+            of.target.tasks.iter().enumerate().map(|(at, task)| (task.own_tid, at)).collect();
+        (0..of.threads.len()).map(|at| stand(seen, &processes, &own, (process, at))).collect()
+    });
+    Graph(graph.collect())
+}
+
+fn stand(
+    seen: &[&Standings],
+    processes: &HashMap<u32, usize>,
+    own: &HashMap<u32, usize>,
+    (process, at): At,
+) -> Stand {
+    let of = seen[process];
+    let thread = &of.threads[at];
+    if matches!(of.target.tasks[at].state, RunState::Zombie | RunState::Dead) {
+        return Stand::Ended;
+    }
+    if thread.is_still != Some(true) {
+        return Stand::Free;
+    }
+    if let Some(need) = of.needs.get(&at) {
+        let by = need.by.iter().chain(&need.also).map(|party| who(seen, processes, party)).collect();
+        return Stand::Waits { by, is_between: true };
+    }
+    let Some(wait) = thread.wait.as_ref().filter(|wait| thread.is_steady && !wait.is_timed) else {
+        return Stand::Free;
+    };
+    match within(wait, process, own, at) {
+        Some(who) => Stand::Waits { by: vec![who], is_between: false },
+        None => Stand::Free,
+    }
+}
+
+fn who(seen: &[&Standings], processes: &HashMap<u32, usize>, party: &Party) -> Who {
+    let Some(&process) = processes.get(&party.pid) else { return Who::Stranger };
+    let Some(tid) = party.tid else { return Who::Process(process) };
+    let at = seen[process].target.tasks.iter().position(|task| task.tid == tid);
+    at.map_or(Who::Stranger, |at| Who::Thread(process, at))
+}
+
+/// Who can end a wait for a word of memory, if only threads of the process can.
+fn within(wait: &FutexWait, process: usize, own: &HashMap<u32, usize>, at: usize) -> Option<Who> {
+    match wait.owner {
+        _ if wait.kind == WaitKind::Refused => Some(Who::Thread(process, at)),
+        Owner::Tid(tid) => own.get(&tid).map(|&at| Who::Thread(process, at)),
+        Owner::Nobody | Owner::Unknown(_) => wait.is_private.then_some(Who::Process(process)),
+    }
+}
+
+/// The knots of these processes. `thread_of` says which thread of the model a thread is.
+pub fn knots_of(seen: &[&Standings], thread_of: impl Fn(At) -> Option<ThreadId>) -> Vec<Knot> {
+    if seen.iter().all(|of| of.needs.is_empty()) {
+        return Vec::new();
+    }
+    let graph = graph_of(seen);
+    let stuck = graph.stuck();
+    let knots = graph.knots(&stuck);
+    let in_knots: Vec<At> = knots.iter().flatten().copied().collect();
+    let behind = stuck.iter().enumerate().flat_map(|(process, threads)| {
+        let stuck = threads.iter().enumerate().filter(|&(_, &is_stuck)| is_stuck);
+        stuck.map(move |(at, _)| (process, at))
+    });
+    let behind: Vec<ThreadId> = behind.filter(|at| !in_knots.contains(at)).filter_map(&thread_of).collect();
+    let knot = |knot: &Vec<At>| {
+        let links: Vec<Link> =
+            in_order(&graph, knot).into_iter().filter_map(|at| link(seen, &graph, at, &thread_of)).collect();
+        let others =
+            links.iter().filter_map(|link| link.need.as_ref()).fold(Others::default(), |all, need| Others {
+                hidden: all.hidden.max(need.others.hidden),
+                strangers: all.strangers || need.others.strangers,
+                by_path: all.by_path || need.others.by_path,
+                timer: all.timer || need.others.timer,
+                limit: all.limit || need.others.limit,
+                container: all.container || need.others.container,
+            });
+        Knot { links, behind: behind.clone(), others }
+    };
+    knots.iter().map(knot).collect()
+}
+
+fn link(
+    seen: &[&Standings],
+    graph: &Graph,
+    at: At,
+    thread_of: &impl Fn(At) -> Option<ThreadId>,
+) -> Option<Link> {
+    let of = seen[at.0];
+    let owner = match &graph.0[at.0][at.1] {
+        Stand::Waits { by, is_between: false } => by.iter().find_map(|who| match *who {
+            Who::Thread(process, at) => thread_of((process, at)),
+            _ => None,
+        }),
+        _ => None,
+    };
+    Some(Link {
+        thread: thread_of(at)?,
+        pid: of.target.pid,
+        program: of.target.name.clone(),
+        threads: of.threads.len(),
+        need: of.needs.get(&at.1).cloned(),
+        owner,
+    })
+}
+
+/// The threads of a knot, each followed by one for which it waits, as far as that goes.
+fn in_order(graph: &Graph, knot: &[At]) -> Vec<At> {
+    let mut left = knot.to_vec();
+    left.sort_unstable();
+    let mut ordered: Vec<At> = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let mut at = left.remove(0);
+        ordered.push(at);
+        loop {
+            let Stand::Waits { by, .. } = &graph.0[at.0][at.1] else { break };
+            let next = left.iter().position(|&other| {
+                by.iter().any(|who| match *who {
+                    Who::Process(process) => other.0 == process,
+                    Who::Thread(process, thread) => other == (process, thread),
+                    Who::Stranger => false,
+                })
+            });
+            let Some(next) = next else { break };
+            at = left.remove(next);
+            ordered.push(at);
+        }
+    }
+    ordered
+}

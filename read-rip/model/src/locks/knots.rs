@@ -1,0 +1,351 @@
+//! Who can never go on: threads that wait only for one another, in several processes.
+//!
+//! A thread waits for any one of several parties: each reader of a pipe can make room in it. So a cycle of waits is no
+//! deadlock yet. A set of threads is one if each waits, and everybody who could end its wait is in the set too. A
+//! process can do something as long as one of its threads can.
+//!
+//! It reads nothing and makes no finding. All threads and waits are visited a fixed number of times.
+
+/// Somebody for whom a thread waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Who {
+    /// Any thread of a process, by the number of the process.
+    Process(usize),
+    /// A thread: the number of its process, and its own.
+    Thread(usize, usize),
+    /// Somebody of whom nothing is known.
+    Stranger,
+}
+
+/// What a thread does, as far as it can go on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Stand {
+    /// It can go on by itself, or that is not known.
+    #[default]
+    Free,
+    /// Each of these can end its wait, and nobody else.
+    Waits {
+        /// They.
+        by: Vec<Who>,
+        /// Whether the kernel says that it waits for other processes.
+        is_between: bool,
+    },
+    /// It has ended: it helps nobody.
+    Ended,
+    /// It waits, and for whom is not known yet: it counts as one that cannot go on.
+    Perhaps,
+}
+
+/// The threads of some processes.
+#[derive(Clone, Debug, Default)]
+pub struct Graph(pub Vec<Vec<Stand>>);
+
+/// A thread: the number of its process, and its own.
+pub(super) type At = (usize, usize);
+
+impl Graph {
+    /// Which threads cannot go on, whatever happens: the largest set of them that waits for nobody outside of it.
+    pub fn stuck(&self) -> Vec<Vec<bool>> {
+        let mut stuck: Vec<Vec<bool>> = self
+            .0
+            .iter()
+            .map(|threads| threads.iter().map(|stand| !matches!(stand, Stand::Free)).collect())
+            .collect();
+        // Whom each of them keeps waiting. Somebody who is free frees all of these.
+        let mut behind_process: Vec<Vec<At>> = vec![Vec::new(); self.0.len()];
+        let mut behind_thread: Vec<Vec<Vec<At>>> =
+            self.0.iter().map(|threads| vec![Vec::new(); threads.len()]).collect();
+        let mut free: Vec<At> = Vec::new();
+        for (process, threads) in self.0.iter().enumerate() {
+            for (thread, stand) in threads.iter().enumerate() {
+                let at = (process, thread);
+                let Stand::Waits { by, .. } = stand else { continue };
+                for who in by {
+                    match *who {
+                        Who::Process(process) if process < self.0.len() => behind_process[process].push(at),
+                        Who::Thread(process, thread)
+                            if self.0.get(process).is_some_and(|threads| thread < threads.len()) =>
+                        {
+                            behind_thread[process][thread].push(at);
+                        }
+                        _ => free.push(at),
+                    }
+                }
+                if by.is_empty() {
+                    free.push(at);
+                }
+            }
+        }
+        let mut is_process_free = vec![false; self.0.len()];
+        for (process, threads) in stuck.iter().enumerate() {
+            for (thread, &is_stuck) in threads.iter().enumerate() {
+                if !is_stuck {
+                    free.push((process, thread));
+                }
+            }
+        }
+        let mut is_done: Vec<Vec<bool>> = stuck.iter().map(|threads| vec![false; threads.len()]).collect();
+        while let Some((process, thread)) = free.pop() {
+            if std::mem::replace(&mut is_done[process][thread], true) {
+                continue;
+            }
+            stuck[process][thread] = false;
+            free.append(&mut behind_thread[process][thread]);
+            if !std::mem::replace(&mut is_process_free[process], true) {
+                free.append(&mut behind_process[process]);
+            }
+        }
+        stuck
+    }
+
+    /// The threads that wait for one another in cycles, and for nobody else, where at least one waits for another
+    /// process: each set once. Threads that only wait behind them are in none.
+    pub fn knots(&self, stuck: &[Vec<bool>]) -> Vec<Vec<At>> {
+        let nodes = Nodes::of(self, stuck);
+        let components = nodes.components();
+        let mut leaves = vec![false; components.count];
+        for node in 0..nodes.edges.len() {
+            for &next in &nodes.edges[node] {
+                leaves[components.of[node]] |= components.of[node] != components.of[next];
+            }
+        }
+        let mut knots: Vec<Vec<At>> = vec![Vec::new(); components.count];
+        let mut is_between = vec![false; components.count];
+        for (node, at) in nodes.threads.iter().enumerate() {
+            let Some(at) = at else { continue };
+            let component = components.of[node];
+            knots[component].push(*at);
+            is_between[component] |= matches!(self.0[at.0][at.1], Stand::Waits { is_between: true, .. });
+        }
+        let is_knot = |component: usize| !leaves[component] && is_between[component];
+        knots.into_iter().enumerate().filter(|&(at, _)| is_knot(at)).map(|(_, knot)| knot).collect()
+    }
+
+    /// The processes that may be stuck together, in groups: each has a thread that waits for another process.
+    pub fn groups(&self, stuck: &[Vec<bool>]) -> Vec<Vec<usize>> {
+        let mut group: Vec<usize> = (0..self.0.len()).collect();
+        fn root(group: &mut [usize], mut at: usize) -> usize {
+            while group[at] != at {
+                group[at] = group[group[at]];
+                at = group[at];
+            }
+            at
+        }
+        let mut counts = vec![false; self.0.len()];
+        for (process, threads) in self.0.iter().enumerate() {
+            for (thread, stand) in threads.iter().enumerate().filter(|&(thread, _)| stuck[process][thread]) {
+                let Stand::Waits { by, is_between } = stand else { continue };
+                for who in by {
+                    let (Who::Process(other) | Who::Thread(other, _)) = *who else { continue };
+                    let (one, other) = (root(&mut group, process), root(&mut group, other));
+                    group[one] = other;
+                    counts[other] |= counts[one];
+                }
+                let of = root(&mut group, process);
+                counts[of] |= *is_between;
+                let _ = thread;
+            }
+        }
+        let mut groups: std::collections::BTreeMap<usize, Vec<usize>> = std::collections::BTreeMap::new();
+        for process in 0..self.0.len() {
+            let of = root(&mut group, process);
+            if counts[of] && stuck[process].iter().any(|&is_stuck| is_stuck) {
+                groups.entry(of).or_default().push(process);
+            }
+        }
+        groups.into_values().filter(|group| self.may_be_knot(group, stuck)).collect()
+    }
+
+    /// Whether the threads of a group may wait for one another: there is a knot, or a wait of which more has to be read.
+    fn may_be_knot(&self, group: &[usize], stuck: &[Vec<bool>]) -> bool {
+        let is_perhaps = |&process: &usize| {
+            let threads = self.0[process].iter().zip(&stuck[process]);
+            threads.into_iter().any(|(stand, &is_stuck)| is_stuck && *stand == Stand::Perhaps)
+        };
+        if group.iter().any(is_perhaps) {
+            return true;
+        }
+        let only: Vec<Vec<bool>> = stuck
+            .iter()
+            .enumerate()
+            .map(|(process, threads)| match group.contains(&process) {
+                true => threads.clone(),
+                false => vec![false; threads.len()],
+            })
+            .collect();
+        !self.knots(&only).is_empty()
+    }
+}
+
+/// The threads that are stuck and their processes, as nodes: a process leads to all of its threads.
+struct Nodes {
+    threads: Vec<Option<At>>,
+    edges: Vec<Vec<usize>>,
+}
+
+impl Nodes {
+    fn of(graph: &Graph, stuck: &[Vec<bool>]) -> Nodes {
+        let mut threads: Vec<Option<At>> = vec![None; graph.0.len()];
+        let mut node_of: Vec<Vec<usize>> = Vec::new();
+        for (process, of) in graph.0.iter().enumerate() {
+            let mut numbers = Vec::with_capacity(of.len());
+            for thread in 0..of.len() {
+                numbers.push(threads.len());
+                threads.push(Some((process, thread)));
+            }
+            node_of.push(numbers);
+        }
+        let mut edges: Vec<Vec<usize>> = vec![Vec::new(); threads.len()];
+        for (process, of) in graph.0.iter().enumerate() {
+            for (thread, stand) in of.iter().enumerate().filter(|&(thread, _)| stuck[process][thread]) {
+                edges[process].push(node_of[process][thread]);
+                let Stand::Waits { by, .. } = stand else { continue };
+                edges[node_of[process][thread]] = by
+                    .iter()
+                    .filter_map(|who| match *who {
+                        Who::Process(process) => Some(process),
+                        Who::Thread(process, thread) => Some(node_of[process][thread]),
+                        Who::Stranger => None,
+                    })
+                    .collect();
+            }
+        }
+        Nodes { threads, edges }
+    }
+
+    /// Its strongly connected components, by Tarjan's algorithm.
+    fn components(&self) -> Components {
+        const NONE: usize = usize::MAX;
+        let count = self.edges.len();
+        let (mut index, mut low, mut of) = (vec![NONE; count], vec![0; count], vec![NONE; count]);
+        let (mut next_index, mut components) = (0, 0);
+        let mut stack: Vec<usize> = Vec::new();
+        let mut path: Vec<(usize, usize)> = Vec::new();
+        for start in 0..count {
+            if index[start] != NONE {
+                continue;
+            }
+            path.push((start, 0));
+            while let Some(&mut (node, ref mut edge)) = path.last_mut() {
+                if *edge == 0 {
+                    (index[node], low[node]) = (next_index, next_index);
+                    next_index += 1;
+                    stack.push(node);
+                }
+                if let Some(&next) = self.edges[node].get(*edge) {
+                    *edge += 1;
+                    if index[next] == NONE {
+                        path.push((next, 0));
+                    } else if of[next] == NONE {
+                        low[node] = low[node].min(index[next]);
+                    }
+                    continue;
+                }
+                path.pop();
+                if let Some(&(before, _)) = path.last() {
+                    low[before] = low[before].min(low[node]);
+                }
+                if low[node] == index[node] {
+                    while let Some(member) = stack.pop() {
+                        of[member] = components;
+                        if member == node {
+                            break;
+                        }
+                    }
+                    components += 1;
+                }
+            }
+        }
+        Components { of, count: components }
+    }
+}
+
+struct Components {
+    of: Vec<usize>,
+    count: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(by: &[Who]) -> Stand {
+        Stand::Waits { by: by.to_vec(), is_between: true }
+    }
+
+    fn inside(by: &[Who]) -> Stand {
+        Stand::Waits { by: by.to_vec(), is_between: false }
+    }
+
+    fn knots(graph: &Graph) -> Vec<Vec<At>> {
+        let mut knots = graph.knots(&graph.stuck());
+        knots.iter_mut().for_each(|knot| knot.sort_unstable());
+        knots
+    }
+
+    #[test]
+    fn two_processes_that_wait_for_one_another_are_a_knot_and_who_waits_behind_them_is_not() {
+        let two = vec![vec![between(&[Who::Process(1)])], vec![between(&[Who::Process(0)])]];
+        let mut graph = Graph(two);
+        assert_eq!(knots(&graph), [[(0, 0), (1, 0)]]);
+        graph.0.push(vec![between(&[Who::Process(0)])]);
+        assert_eq!(knots(&graph), [[(0, 0), (1, 0)]]);
+        assert_eq!(graph.stuck(), [[true], [true], [true]]);
+        assert_eq!(graph.groups(&graph.stuck()), [[0, 1, 2]]);
+    }
+
+    #[test]
+    fn one_who_could_help_and_is_free_is_enough() {
+        let free = |stand: Stand| {
+            let graph =
+                Graph(vec![vec![between(&[Who::Process(1)])], vec![between(&[Who::Process(0)]), stand]]);
+            assert!(knots(&graph).is_empty() && graph.groups(&graph.stuck()).is_empty(), "{graph:?}");
+        };
+        free(Stand::Free);
+        free(between(&[Who::Stranger]));
+        free(between(&[]));
+        free(between(&[Who::Process(7)]));
+        let third = Graph(vec![
+            vec![between(&[Who::Process(1), Who::Process(2)])],
+            vec![between(&[Who::Process(0)])],
+            vec![Stand::Free],
+        ]);
+        assert!(knots(&third).is_empty(), "a third process can write too");
+    }
+
+    #[test]
+    fn a_thread_alone_may_be_waited_for() {
+        // A lock in shared memory: its owner is stuck, and other threads of that process run.
+        let graph = Graph(vec![
+            vec![between(&[Who::Thread(1, 0)])],
+            vec![between(&[Who::Thread(0, 0)]), Stand::Free],
+        ]);
+        assert_eq!(knots(&graph), [[(0, 0), (1, 0)]]);
+    }
+
+    #[test]
+    fn who_waits_for_itself_is_a_knot() {
+        assert_eq!(knots(&Graph(vec![vec![between(&[Who::Process(0)])]])), [[(0, 0)]]);
+        // A worker that waits for work in its process is none.
+        let pool = Graph(vec![vec![inside(&[Who::Process(0)]), inside(&[Who::Process(0)])]]);
+        assert!(knots(&pool).is_empty());
+        // Nor is who waits for a process that idles so.
+        let mut graph = pool.clone();
+        graph.0.push(vec![between(&[Who::Process(0)])]);
+        assert!(knots(&graph).is_empty() && graph.groups(&graph.stuck()).is_empty());
+    }
+
+    #[test]
+    fn of_a_wait_that_was_not_examined_yet_more_has_to_be_read() {
+        let graph = Graph(vec![vec![between(&[Who::Process(1)])], vec![Stand::Perhaps]]);
+        assert_eq!(graph.groups(&graph.stuck()), [[0, 1]]);
+        assert!(knots(&graph).is_empty());
+    }
+
+    #[test]
+    fn a_long_chain_takes_no_stack_and_no_squared_time() {
+        let count = 100_000;
+        let chain = (0..count).map(|at| vec![between(&[Who::Process((at + 1) % count)])]).collect();
+        assert_eq!(knots(&Graph(chain)).len(), 1);
+    }
+}

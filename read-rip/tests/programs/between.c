@@ -1,0 +1,211 @@
+/* Processes that wait for one another, and healthy ones that look like them. The argument says which. The first line of
+   output has the pids of all of them. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char block[1 << 20];
+static const char *mode;
+
+static int is(const char *name) { return !strcmp(mode, name); }
+
+/* A child that ends with its parent. */
+static pid_t child(void) {
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);
+    }
+    return pid;
+}
+
+static void told(pid_t other, pid_t third) {
+    printf("%d %d %d\n", getpid(), other, third);
+    fflush(stdout);
+}
+
+static void fill(int fd) {
+    while (write(fd, block, sizeof block) > 0) {}
+}
+
+static void wait_for_child(pid_t pid) { waitpid(pid, NULL, 0); }
+
+static void *sleeps(void *arg) {
+    for (;;) sleep(1000);
+    return arg;
+}
+
+static void on_alarm(int number) { (void)number; }
+
+/* The parent waits for the end of a child that writes to it. */
+static void waits_for_writer(void) {
+    int ends[2];
+    pipe(ends);
+    pid_t pid = child();
+    if (pid == 0) {
+        close(ends[0]);
+        fill(ends[1]);
+        _exit(0);
+    }
+    close(ends[1]);
+    if (is("writer-and-thread")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, sleeps, NULL);
+    }
+    if (is("writer-and-alarm")) signal(SIGALRM, on_alarm);
+    told(pid, 0);
+    wait_for_child(pid);
+}
+
+/* Both write, and neither reads. */
+static void write_both(void) {
+    int to[2], from[2];
+    pipe(to);
+    pipe(from);
+    pid_t pid = child();
+    if (pid == 0) {
+        close(to[1]);
+        close(from[0]);
+        fill(from[1]);
+    }
+    close(to[0]);
+    close(from[1]);
+    told(pid, 0);
+    fill(to[1]);
+}
+
+static void read_one(int fd) { read(fd, block, sizeof block); }
+
+/* Both read from one socket. A third process may have an end too. */
+static void read_both(int one, int other) {
+    pid_t third = 0;
+    if (is("sockets-and-third")) {
+        third = child();
+        if (third == 0) sleeps(NULL);
+    }
+    pid_t pid = child();
+    if (pid == 0) {
+        close(one);
+        read_one(other);
+        _exit(0);
+    }
+    close(other);
+    told(pid, third);
+    if (is("producer")) sleeps(NULL);
+    read_one(one);
+}
+
+static void sockets(void) {
+    int ends[2];
+    socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+    read_both(ends[0], ends[1]);
+}
+
+static void tcp(void) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+    bind(listener, (struct sockaddr *)&at, len);
+    listen(listener, 1);
+    getsockname(listener, (struct sockaddr *)&at, &len);
+    connect(client, (struct sockaddr *)&at, len);
+    int server = accept(listener, NULL, NULL);
+    close(listener);
+    read_both(client, server);
+}
+
+/* A process that reads until all who can write have closed the pipe, and it can itself. */
+static void own_end(void) {
+    int ends[2];
+    pipe(ends);
+    told(0, 0);
+    read_one(ends[0]);
+}
+
+static void lock_file(int fd) {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (is("ofd"))
+        fcntl(fd, F_OFD_SETLKW, &whole);
+    else if (is("posix-held"))
+        fcntl(fd, F_SETLKW, &whole);
+    else
+        flock(fd, LOCK_EX);
+}
+
+/* Two files, locked in opposite orders. */
+static void locks(const char *one, const char *other) {
+    int locked[2];
+    char byte = 0;
+    socketpair(AF_UNIX, SOCK_STREAM, 0, locked);
+    pid_t pid = child();
+    int first = open(pid ? one : other, O_RDWR | O_CREAT, 0600);
+    lock_file(first);
+    write(locked[!pid], &byte, 1);
+    read(locked[!pid], &byte, 1);
+    close(locked[0]);
+    close(locked[1]);
+    if (pid) told(pid, 0);
+    if (pid && (is("flock-held") || is("posix-held"))) sleeps(NULL);
+    lock_file(open(pid ? other : one, O_RDWR | O_CREAT, 0600));
+}
+
+static pthread_mutex_t *mutexes;
+
+/* Two mutexes in shared memory, locked in opposite orders. */
+static void shared_mutexes(void) {
+    pthread_mutexattr_t shared;
+    pthread_barrierattr_t of_barrier;
+    char *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_barrier_t *both = (pthread_barrier_t *)(memory + 1024);
+    mutexes = (pthread_mutex_t *)memory;
+    pthread_mutexattr_init(&shared);
+    pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(&mutexes[0], &shared);
+    pthread_mutex_init(&mutexes[1], &shared);
+    pthread_barrierattr_init(&of_barrier);
+    pthread_barrierattr_setpshared(&of_barrier, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(both, &of_barrier, 2);
+    pid_t pid = child();
+    pthread_mutex_lock(&mutexes[!pid]);
+    pthread_barrier_wait(both);
+    if (pid) told(pid, 0);
+    if (pid && is("mutex-held")) sleeps(NULL);
+    pthread_mutex_lock(&mutexes[!!pid]);
+}
+
+/* Two FIFOs, opened in opposite orders. */
+static void fifos(const char *one, const char *other) {
+    mkfifo(one, 0600);
+    mkfifo(other, 0600);
+    pid_t pid = child();
+    if (pid) told(pid, 0);
+    open(pid ? one : other, O_RDONLY);
+    open(pid ? other : one, O_WRONLY);
+}
+
+int main(int count, char **arguments) {
+    mode = arguments[1];
+    if (!strncmp(mode, "writer", 6)) waits_for_writer();
+    if (is("pipes")) write_both();
+    if (!strncmp(mode, "sockets", 7) || is("producer")) sockets();
+    if (is("tcp")) tcp();
+    if (is("own-end")) own_end();
+    if (count > 3 && (is("flock") || is("ofd") || is("flock-held") || is("posix-held")))
+        locks(arguments[2], arguments[3]);
+    if (!strncmp(mode, "mutex", 5)) shared_mutexes();
+    if (count > 3 && is("fifos")) fifos(arguments[2], arguments[3]);
+    return 0;
+}

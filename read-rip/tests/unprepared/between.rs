@@ -1,0 +1,230 @@
+//! Deadlocks between processes: through pipes, sockets, locks on files, shared memory and the ends of children. And
+//! healthy processes that look like them.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use librip_test_kit::victim::{DEADLINE, Plan, Victim, is_root};
+use read_rip_evidence::process::live::LiveTarget;
+use read_rip_evidence::target::{Sleep, Task};
+
+use crate::support::run::{Outcome, read_rip};
+use crate::support::unprepared::{compile, contains};
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<std::path::PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        compile("between.c", "between", "cc", &["-g", "-O1", "-w", "-pthread"]).expect("a C compiler")
+    })
+}
+
+/// Processes of `programs/between.c`. They end with the test.
+struct Processes {
+    victim: Victim,
+    pids: Vec<u32>,
+}
+
+impl Processes {
+    /// Returns when the threads of each sleep in these calls, in this order.
+    fn start(mode: &str, calls: &[&[&str]]) -> Processes {
+        let plan = Plan::new(program(), &[mode]);
+        let files = [plan.dir().join("one"), plan.dir().join("other")];
+        let mut victim = files.into_iter().fold(plan, Plan::argument).start();
+        let pids: Vec<u32> = victim.line().split(' ').map(|pid| pid.parse().expect("a pid")).collect();
+        let pids: Vec<u32> = pids.into_iter().filter(|&pid| pid != 0).collect();
+        assert_eq!(pids.len(), calls.len());
+        pids.iter().zip(calls).for_each(|(&pid, calls)| until(pid, calls));
+        Processes { victim, pids }
+    }
+
+    fn check(&self, at: usize) -> Outcome {
+        read_rip(["check", &self.pids[at].to_string()])
+    }
+
+    /// Each of them is told that all of them are in a proven deadlock.
+    fn are_proven(&self, parts: &[&str]) {
+        for at in 0..self.pids.len() {
+            let outcome = self.check(at);
+            assert_eq!(outcome.status, 1, "{outcome:#?}");
+            contains(&outcome.stdout, &["proven deadlock: "]);
+            contains(&outcome.stdout, parts);
+            for pid in &self.pids {
+                contains(&outcome.stdout, &[&format!("between[{pid}] ")]);
+            }
+        }
+        self.is_told_once();
+    }
+
+    /// `check --all` has one line about all of them.
+    fn is_told_once(&self) {
+        let all = read_rip(["check", "--all"]);
+        let is_about = |line: &&str| {
+            self.pids.iter().any(|pid| line.ends_with(&format!("; next: read-rip check {pid}")))
+        };
+        let lines: Vec<&str> = all.stdout.lines().filter(is_about).collect();
+        assert!(matches!(*lines, [line] if line.contains(" deadlock: ")), "{all:#?}");
+    }
+
+    /// Nothing is found in any of them.
+    fn are_healthy(&self) {
+        for at in 0..self.pids.len() {
+            let outcome = self.check(at);
+            assert!(outcome.status == 0 && outcome.stdout.contains("no findings"), "{outcome:#?}");
+        }
+        let all = read_rip(["check", "--all"]).stdout;
+        for pid in &self.pids {
+            assert!(!all.contains(&format!("between[{pid}]")), "{all}");
+        }
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        // The others end with it.
+        self.victim.kill();
+    }
+}
+
+fn name(task: &Task) -> &'static str {
+    match task.sleep {
+        Some(Sleep::Call(call)) => call.name.unwrap_or("?"),
+        _ => "",
+    }
+}
+
+/// Waits until the threads of a process sleep in these calls.
+fn until(pid: u32, calls: &[&str]) {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let tasks = LiveTarget::open(pid).and_then(|live| live.tasks()).expect("it lives");
+        if tasks.iter().map(name).eq(calls.iter().copied()) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{calls:?}: {tasks:#?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_parent_that_waits_for_a_child_which_writes_to_it_is_a_deadlock() {
+    let processes = Processes::start("writer", &[&["wait4"], &["write"]]);
+    processes.are_proven(&[
+        "2 processes wait for one another",
+        " waits for the end of its child between[",
+        ", at wait_for_child between.c:",
+        " writes to a pipe that is full, at fill between.c:",
+        " alone can read from it",
+        "next: read all that the child writes before waiting for its end",
+        "of 2 threads: 1 waits for a child process, 1 waits for room in a pipe or a socket that is full",
+    ]);
+}
+
+#[test]
+fn two_processes_that_write_to_one_another_are_a_deadlock() {
+    let processes = Processes::start("pipes", &[&["write"], &["write"]]);
+    processes
+        .are_proven(&[" writes to a pipe that is full, at fill between.c:", "next: read while you write"]);
+}
+
+#[test]
+fn two_processes_that_read_from_one_another_are_a_deadlock() {
+    for mode in ["sockets", "tcp"] {
+        let processes = Processes::start(mode, &[&["read"], &["read"]]);
+        let parts = [
+            " reads from a socket, at read_one between.c:",
+            " alone can write at its other end",
+            "assumed: none of these sockets has a time limit of its own",
+            "next: one side has to write before it reads",
+        ];
+        processes.are_proven(&parts);
+    }
+}
+
+#[test]
+fn a_process_that_waits_for_itself_to_close_a_pipe_is_a_deadlock() {
+    let processes = Processes::start("own-end", &[&["read"]]);
+    processes.are_proven(&[
+        "a process waits for itself",
+        "the process itself (descriptor 4) alone can write to it",
+        "next: close the end for writing in the process that reads",
+    ]);
+}
+
+#[test]
+fn two_files_that_are_locked_in_opposite_orders_are_a_deadlock() {
+    for (mode, call) in [("flock", "flock"), ("ofd", "fcntl")] {
+        let processes = Processes::start(mode, &[&[call], &[call]]);
+        let (one, other) = (processes.victim.dir().join("one"), processes.victim.dir().join("other"));
+        processes.are_proven(&[
+            &format!(" waits for a lock on {}, at lock_file between.c:", one.display()),
+            &format!(" waits for a lock on {}, at lock_file between.c:", other.display()),
+            "next: acquire these locks in one order everywhere",
+            "of 2 threads: 2 wait for locks on files",
+        ]);
+    }
+}
+
+#[test]
+fn two_mutexes_in_shared_memory_that_are_locked_in_opposite_orders_are_a_deadlock() {
+    let processes = Processes::start("mutexes", &[&["futex"], &["futex"]]);
+    processes.are_proven(&[" waits for the lock 0x", " in shared memory, at shared_mutexes between.c:"]);
+}
+
+#[test]
+fn two_fifos_that_are_opened_in_opposite_orders_are_suspected() {
+    let processes = Processes::start("fifos", &[&["openat"], &["openat"]]);
+    let outcome = processes.check(0);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    let one = processes.victim.dir().join("one");
+    contains(
+        &outcome.stdout,
+        &[
+            "suspected deadlock: 2 processes wait for one another",
+            &format!(" opens the FIFO {}, and nobody opens its other end, at ", one.display()),
+            "doubt: another process may open a FIFO by its path",
+        ],
+    );
+    processes.is_told_once();
+}
+
+#[test]
+fn who_has_a_thread_that_can_help_is_in_no_deadlock() {
+    let sleeps = "clock_nanosleep";
+    Processes::start("writer-and-thread", &[&["wait4", sleeps], &["write"]]).are_healthy();
+    Processes::start("sockets-and-third", &[&["read"], &["read"], &[sleeps]]).are_healthy();
+}
+
+#[test]
+fn who_waits_for_a_process_that_works_is_in_no_deadlock() {
+    let sleeps = "clock_nanosleep";
+    Processes::start("producer", &[&[sleeps], &["read"]]).are_healthy();
+    Processes::start("flock-held", &[&[sleeps], &["flock"]]).are_healthy();
+    Processes::start("posix-held", &[&[sleeps], &["fcntl"]]).are_healthy();
+    Processes::start("mutex-held", &[&[sleeps], &["futex"]]).are_healthy();
+}
+
+#[test]
+fn who_handles_the_signal_of_a_timer_is_suspected() {
+    let processes = Processes::start("writer-and-alarm", &[&["wait4"], &["write"]]);
+    let outcome = processes.check(1);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    contains(
+        &outcome.stdout,
+        &["suspected deadlock: 2 processes wait", "doubt: a process handles the signals of timers"],
+    );
+}
+
+#[test]
+fn without_the_rights_to_look_at_the_others_nothing_is_said() {
+    if !is_root("processes of another user") {
+        return;
+    }
+    let processes = Processes::start("pipes", &[&["write"], &["write"]]);
+    let pid = processes.pids[0].to_string();
+    let mut command = std::process::Command::new("setpriv");
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    command.args(nobody).arg(env!("CARGO_BIN_EXE_read-rip")).args(["check", &pid]);
+    let outcome = crate::support::run::finish(crate::support::run::clean(command));
+    assert!(outcome.status == 3 && outcome.stdout.contains("not judged: "), "{outcome:#?}");
+}
