@@ -220,6 +220,7 @@ pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings, memory: &LiveMem
         seen.threads[task].asleep_ns = live.not_run_for(&seen.target.tasks[task]);
     }
     seen.kernel = kernel_waits(live, seen, memory);
+    seen.needs = Machine::shared_locks(seen);
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     seen.load = ready_threads().map(|ready| Load { ready, processors });
 }

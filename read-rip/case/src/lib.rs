@@ -39,7 +39,7 @@ pub use case::{Case, Judgement};
 pub use error::Error;
 pub use inspection::Inspection;
 pub use options::Options;
-pub use partners::{groups_among, stuck_groups};
+pub use partners::{GROUPS_MAX, groups_among, groups_of, stuck_groups};
 pub use processes::Process;
 pub use reading::{CoreRest, Reading, present_ns};
 pub use readings::{Begun, First, Readings};

@@ -13,6 +13,8 @@ use read_rip_model::locks::{Graph, Stand, Who, graph_of, knots_of};
 
 use crate::{Inspection, Options, Reading, Readings};
 
+/// No more groups are inspected: to look up the functions of many processes takes long.
+pub const GROUPS_MAX: usize = 64;
 /// More processes are not inspected together.
 const GROUP_MAX: usize = 64;
 /// No more are inspected at once: each takes a few descriptors of this program.
@@ -96,14 +98,15 @@ fn together(seen: Vec<Standings>) -> Option<(Standings, Vec<Standings>)> {
 /// The processes that may be stuck together with this one, which comes first; `None` if there are none.
 fn group_of(seen: &Standings) -> Option<Vec<u32>> {
     let live = LiveTarget::open_here(seen.target.pid).ok()?;
-    let machine = Machine::new();
+    let machine = Machine::brief();
     let mut own = seen.clone();
     own.needs = machine.needs_of(&live, seen);
     if own.needs.is_empty() {
         return None;
     }
     let stands = graph_of(&[&own]).0.pop()?;
-    let first = Looked { stands, needs: own.needs };
+    let tids = own.target.tasks.iter().map(|task| task.tid).collect();
+    let first = Looked { stands, needs: own.needs, tids };
     let groups = groups(&machine, vec![(seen.target.pid, first)], true);
     let mut group = groups.into_iter().find(|group| group.contains(&seen.target.pid))?;
     group.retain(|&pid| pid != seen.target.pid);
@@ -114,28 +117,33 @@ fn group_of(seen: &Standings) -> Option<Vec<u32>> {
 /// Which of these processes may be stuck together, with others that they wait for: groups of pids. The threads of each
 /// were read.
 pub fn groups_among<'t>(processes: impl IntoIterator<Item = (u32, &'t [Task])>) -> Vec<Vec<u32>> {
-    let machine = Machine::new();
-    let looked = processes.into_iter().filter_map(|(pid, tasks)| {
-        // One thread that runs, or sleeps for a time, and the process can help whom it wants.
-        tasks.iter().all(may_be_stuck).then(|| (pid, LiveTarget::open_here(pid).ok()))
-    });
-    let mut known = Vec::new();
-    let candidates: Vec<(u32, LiveTarget)> = looked
-        .filter_map(|(pid, live)| Some((pid, live?)))
-        .filter(|(_, live)| live.hidden().is_none())
-        .collect();
-    for (pid, live) in candidates {
-        if let Some(looked) = look(&machine, &live) {
-            known.push((pid, looked));
+    let machine = Machine::brief();
+    // One thread that runs, or sleeps for a time, and the process can help whom it wants.
+    let candidates = processes.into_iter().filter(|(_, tasks)| tasks.iter().all(may_be_stuck));
+    let look_at = |(pid, _): (u32, &[Task])| {
+        let live = LiveTarget::open_here(pid).ok().filter(|live| live.hidden().is_none())?;
+        Some((pid, look(&machine, &live)?))
+    };
+    let known = candidates.filter_map(look_at).collect();
+    groups(&machine, known, false)
+}
+
+/// The same, from processes that were inspected and wait for locks in memory that processes share.
+pub fn groups_of<'s>(seen: impl IntoIterator<Item = &'s Standings>) -> Vec<Vec<u32>> {
+    let mut groups: Vec<Vec<u32>> = Vec::new();
+    for seen in seen.into_iter().filter(|seen| !seen.needs.is_empty()) {
+        if !groups.iter().any(|group| group.contains(&seen.target.pid)) {
+            groups.extend(group_of(seen));
         }
     }
-    groups(&machine, known, false)
+    groups
 }
 
 /// What a short look at a process says of its threads.
 struct Looked {
     stands: Vec<Stand>,
     needs: BTreeMap<usize, Need>,
+    tids: Vec<u32>,
 }
 
 /// Follows the needs of processes to others. Returns which of them may be stuck together. `follows`: processes that are
@@ -161,16 +169,21 @@ fn groups(machine: &Machine, known: Vec<(u32, Looked)>, follows: bool) -> Vec<Ve
             number.insert(pid, looked.len());
             queue.push_back(looked.len());
             pids.push(pid);
-            looked.push(found.unwrap_or(Looked { stands: vec![Stand::Free], needs: BTreeMap::new() }));
+            looked.push(found.unwrap_or(Looked {
+                stands: vec![Stand::Free],
+                needs: BTreeMap::new(),
+                tids: Vec::new(),
+            }));
         }
     }
-    let who = |party: &Party| match number.get(&party.pid) {
-        // Which of its threads is meant shows when it is inspected.
-        Some(&process) if party.tid.is_none() => Who::Process(process),
-        Some(&process) => Who::Thread(process, 0),
-        None => Who::Stranger,
+    let tids: Vec<Vec<u32>> = looked.iter().map(|of| of.tids.clone()).collect();
+    let who = |party: &Party| {
+        let Some(&process) = number.get(&party.pid) else { return Who::Stranger };
+        let Some(tid) = party.tid else { return Who::Process(process) };
+        let thread = tids[process].iter().position(|&known| known == tid);
+        thread.map_or(Who::Stranger, |thread| Who::Thread(process, thread))
     };
-    let graph = looked.into_iter().enumerate().map(|(process, Looked { mut stands, needs })| {
+    let graph = looked.into_iter().enumerate().map(|(process, Looked { mut stands, needs, .. })| {
         for stand in &mut stands {
             if let Stand::Waits { by, .. } = stand {
                 by.iter_mut().filter(|who| **who == OWN).for_each(|who| *who = Who::Process(process));
@@ -178,9 +191,7 @@ fn groups(machine: &Machine, known: Vec<(u32, Looked)>, follows: bool) -> Vec<Ve
         }
         for (&at, need) in &needs {
             let by: Vec<Who> = need.by.iter().chain(&need.also).map(who).collect();
-            // A lock has one owner among many threads: that one is known after the inspection.
-            let is_thread = need.by.iter().any(|party| party.tid.is_some());
-            stands[at] = if is_thread { Stand::Perhaps } else { Stand::Waits { by, is_between: true } };
+            stands[at] = Stand::Waits { by, is_between: true };
         }
         stands
     });
@@ -207,7 +218,8 @@ fn look(machine: &Machine, live: &LiveTarget) -> Option<Looked> {
         _ if matches!(task.state, RunState::Zombie | RunState::Dead) => Stand::Ended,
         _ => Stand::Free,
     });
-    Some(Looked { stands: stands.collect(), needs })
+    let (stands, tids) = (stands.collect(), tasks.iter().map(|task| task.tid).collect());
+    Some(Looked { stands, needs, tids })
 }
 
 /// Whether a thread may wait for somebody, by its call alone.

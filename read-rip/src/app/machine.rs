@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::thread;
 
 use read_rip_case::{
-    Begun, Case, First, Options, Reading, Readings, Second, Subject, Triage, groups_among, stuck_groups,
+    Begun, Case, First, GROUPS_MAX, Options, Reading, Readings, Second, Subject, Triage, groups_among,
+    groups_of, stuck_groups,
 };
 use read_rip_evidence::patience::{each as each_process, is_silent};
 use read_rip_evidence::process::live::{Error, LiveTarget, processes};
@@ -139,8 +140,13 @@ impl<'a> Scan<'a> {
         thread::sleep(options.window);
 
         let found = groups_among(triages.iter().map(|triage| (triage.pid, triage.tasks())));
-        let groups = stuck_groups(&found, options);
-        let grouped: HashSet<u32> = groups.iter().flat_map(|(pids, _)| pids).copied().collect();
+        let (first, rest) = found.split_at(found.len().min(GROUPS_MAX));
+        let mut groups = stuck_groups(first, options);
+        self.unseen.extend(rest.iter().flatten().map(|pid| Unjudged {
+            process: format!("process {pid}"),
+            name: pid.to_string(),
+            why: report::MANY_GROUPS.to_owned(),
+        }));
         let recorded: HashSet<u32> = rings.iter().flat_map(Ring::processes).copied().collect();
         let items =
             triages.iter().map(|triage| (Arc::clone(triage), recorded.contains(&triage.pid))).collect();
@@ -165,6 +171,12 @@ impl<'a> Scan<'a> {
             })
             .collect();
         count(&triages, &mut self.examined);
+        let shares = seen
+            .iter()
+            .flatten()
+            .filter(|seen| !groups.iter().any(|(pids, _)| pids.contains(&seen.target.pid)));
+        groups.extend(stuck_groups(&groups_of(shares), options));
+        let grouped: HashSet<u32> = groups.iter().flat_map(|(pids, _)| pids).copied().collect();
         self.examined.rings += rings.len();
         for ring in rings {
             let at = |pid: &u32| triages.iter().position(|triage| triage.pid == *pid);

@@ -183,6 +183,10 @@ static void shared_mutexes(void) {
     pthread_barrier_wait(both);
     if (pid) told(pid, 0);
     if (pid && is("mutex-held")) sleeps(NULL);
+    if (is("mutex-lost")) {
+        if (!pid) _exit(0);
+        waitpid(pid, NULL, 0);
+    }
     pthread_mutex_lock(&mutexes[!!pid]);
 }
 

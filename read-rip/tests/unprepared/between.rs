@@ -34,7 +34,9 @@ impl Processes {
         let pids: Vec<u32> = victim.line().split(' ').map(|pid| pid.parse().expect("a pid")).collect();
         let pids: Vec<u32> = pids.into_iter().filter(|&pid| pid != 0).collect();
         assert_eq!(pids.len(), calls.len());
-        pids.iter().zip(calls).for_each(|(&pid, calls)| until(pid, calls));
+        // One without calls has ended.
+        let living = pids.iter().zip(calls).filter(|(_, calls)| !calls.is_empty());
+        living.for_each(|(&pid, calls)| until(pid, calls));
         Processes { victim, pids }
     }
 
@@ -169,6 +171,19 @@ fn two_files_that_are_locked_in_opposite_orders_are_a_deadlock() {
 fn two_mutexes_in_shared_memory_that_are_locked_in_opposite_orders_are_a_deadlock() {
     let processes = Processes::start("mutexes", &[&["futex"], &["futex"]]);
     processes.are_proven(&[" waits for the lock 0x", " in shared memory, at shared_mutexes between.c:"]);
+}
+
+#[test]
+fn a_mutex_in_shared_memory_whose_owner_was_killed_is_lost() {
+    let processes = Processes::start("mutex-lost", &[&["futex"], &[]]);
+    let outcome = processes.check(0);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    let ended = format!("; thread {} has it, and has ended", processes.pids[1]);
+    contains(
+        &outcome.stdout,
+        &["proven unreleased: 1 thread waits for a lock in shared memory whose owner has ended", &ended],
+    );
+    assert!(!outcome.stdout.contains("stall"), "{outcome:#?}");
 }
 
 #[test]

@@ -37,6 +37,15 @@ pub enum Needed {
     FileLock(PathBuf, FileLockKind),
     /// A thread of another process has to release the lock at this address, which processes share.
     SharedLock(u64),
+    /// A thread has to release the lock at this address, which processes share, and it has ended.
+    LostLock {
+        /// The lock.
+        address: u64,
+        /// The thread.
+        owner: u32,
+        /// Whether only forks of one process can have the memory.
+        of_forks: bool,
+    },
     /// The tracer has to let the thread run.
     Tracer,
 }

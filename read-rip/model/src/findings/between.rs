@@ -127,7 +127,7 @@ impl WaitsFor {
             Some(Needed::OpenFifo(_)) => WaitsFor::OtherEndOfFifo,
             Some(Needed::EndOfChild) => WaitsFor::EndOfChild,
             Some(Needed::FileLock(..)) => WaitsFor::FileLock,
-            Some(Needed::SharedLock(_)) => WaitsFor::SharedLock,
+            Some(Needed::SharedLock(_) | Needed::LostLock { .. }) => WaitsFor::SharedLock,
             Some(Needed::Tracer) => WaitsFor::Tracer,
             None => WaitsFor::OwnProcess,
         }
@@ -136,8 +136,25 @@ impl WaitsFor {
 
 impl Analysis for BetweenProcesses {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        found.extend(view.now.knots.iter().map(|knot| finding(view, knot)));
+        found.extend(view.now.knots.iter().filter(|knot| !may_idle(knot)).map(|knot| finding(view, knot)));
     }
+}
+
+/// Whether a thread waits for somebody unknown of its process.
+fn is_vague(link: &Link) -> bool {
+    link.need.is_none() && link.owner.is_none()
+}
+
+/// Whether all may have nothing to do: they wait for data, and a thread of one of the processes waits within it, for a
+/// signal perhaps, and would then write.
+fn may_idle(knot: &Knot) -> bool {
+    let is_idle = |link: &Link| {
+        matches!(
+            link.need.as_ref().map(|need| &need.what),
+            None | Some(Needed::DataInPipe | Needed::DataInSocket | Needed::EndOfChild)
+        )
+    };
+    knot.links.iter().any(is_vague) && knot.links.iter().all(is_idle)
 }
 
 fn finding(view: &View<'_>, knot: &Knot) -> Finding {
@@ -155,7 +172,6 @@ fn finding(view: &View<'_>, knot: &Knot) -> Finding {
     doubts.extend(knot.others.by_path.then_some(Doubt::OpenedByPath));
     doubts.extend(knot.others.timer.then_some(Doubt::TimerSignal));
     // A signal handler of the process may wake who waits for an unknown thread of it.
-    let is_vague = |link: &Link| link.need.is_none() && link.owner.is_none();
     doubts.extend(knot.links.iter().any(is_vague).then_some(Doubt::UnrecordedWaker));
     let confidence = if doubts.is_empty() { Confidence::Proven } else { Confidence::Suspected };
     let evidence =
@@ -308,7 +324,7 @@ fn what(link: &Link, programs: &HashMap<u32, &str>, words: &Words<'_>) -> (Strin
         Needed::FileLock(path, _) => {
             (format!("waits for a lock on {}", path.display()), format!("{by} has it"))
         }
-        Needed::SharedLock(address) => {
+        Needed::SharedLock(address) | Needed::LostLock { address, .. } => {
             (format!("waits for the lock {address:#x} in shared memory"), format!("{by} has it"))
         }
         Needed::Tracer => return (format!("is stopped by its tracer {by}"), None),
@@ -337,5 +353,50 @@ fn parties(own: u32, programs: &HashMap<u32, &str>, by: &[Party]) -> String {
         [one] => one.clone(),
         [all @ .., last] => format!("{} and {last}", all.join(", ")),
         [] => "nobody".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use read_rip_evidence::target::Others;
+
+    use super::*;
+    use crate::findings::testing::Scene;
+
+    fn found(needs: &[Option<Needed>]) -> Vec<Finding> {
+        let mut scene = Scene::new();
+        let link = |(at, need): (usize, &Option<Needed>)| Link {
+            thread: scene.thread("worker"),
+            pid: at as u32,
+            program: "work".into(),
+            threads: 1,
+            need: need.clone().map(|what| Need {
+                what,
+                by: Vec::new(),
+                also: Vec::new(),
+                others: Others::default(),
+            }),
+            owner: None,
+        };
+        let links = needs.iter().enumerate().map(link).collect();
+        scene.model.knots.push(Knot { links, behind: Vec::new(), others: Others::default() });
+        scene.run(&BetweenProcesses)
+    }
+
+    #[test]
+    fn what_may_idle_is_no_deadlock_and_what_waits_for_room_may_be_one() {
+        let proven = found(&[Some(Needed::RoomInPipe), Some(Needed::EndOfChild)]);
+        assert_eq!((proven[0].kind, proven[0].confidence), (Kind::Deadlock, Confidence::Proven));
+        assert_eq!(proven[0].advice, [Advice::ReadBeforeWait]);
+        let suspected = found(&[Some(Needed::RoomInPipe), Some(Needed::EndOfChild), None]);
+        assert_eq!(
+            (suspected[0].confidence, &*suspected[0].doubts),
+            (Confidence::Suspected, &[Doubt::UnrecordedWaker][..])
+        );
+        assert_eq!(
+            found(&[Some(Needed::DataInPipe), Some(Needed::DataInPipe)])[0].confidence,
+            Confidence::Proven
+        );
+        assert!(found(&[Some(Needed::DataInPipe), Some(Needed::DataInPipe), None]).is_empty());
     }
 }

@@ -22,7 +22,7 @@
 //! proven frozen: the freezer of control groups keeps all 3 threads from running
 //!     `echo 0 > /sys/fs/cgroup/batch/cgroup.freeze` thaws the group
 //! suspected disk-sleep: 1 thread sleeps in the kernel, for at least 41 s
-//!     in request_wait_answer of the kernel, about /mnt/files/a, of the file system fuse.sshfs at /mnt/files (host:/home)
+//!     in request_wait_answer of the kernel, about /mnt/a, of the file system fuse.sshfs at /mnt (host:/home)
 //!     sshfs[812] answers for it; `echo 1 > /sys/fs/fuse/connections/57/abort` ends all its requests with errors
 //! ```
 

@@ -46,6 +46,7 @@ mod lock_order;
 mod long_hold;
 mod long_wait;
 mod lost_owner;
+mod lost_shared;
 mod lost_wakeup;
 mod misuse;
 mod named;
@@ -102,6 +103,7 @@ pub use lock_order::{Acquisition, OrderCycle, OrderEdge};
 pub use long_hold::IdleHolder;
 pub use long_wait::{HolderSleep, StandingHolder, Standstill};
 pub use lost_owner::Orphan;
+pub use lost_shared::{LostWait, OwnerEnded};
 pub use lost_wakeup::Unheard;
 pub use misuse::{Refusal, RefusedCall};
 pub use nested_read::NestedReads;
@@ -243,6 +245,7 @@ analyses! {
     never_woken::NeverWokenTask => [NeverWoken],
     abandoned_channel::AbandonedChannel => [FullChannel],
     unreleased::Unreleased => [DeadHolder],
+    lost_shared::LostShared => [OwnerEnded],
     lost_owner::LostOwner => [Orphan],
     destroyed::Destroyed => [DestroyedWhileHeld],
     misuse::Misuse => [RefusedCall],

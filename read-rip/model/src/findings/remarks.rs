@@ -74,10 +74,13 @@ worded! {
             "nothing recorded when these waits began: they may be short (a longer --window says more)",
         OneMoment = "one-moment": "a core file is one moment: what these threads wait for may have come soon",
         HiddenHolders = "hidden-holders":
-            "this user may not see what a process has open that is related to these, and it may have an end or a lock too",
+            "this user may not see what a process has open that is related to these, and it may have an end or a lock \
+             too",
         OpenedByPath = "opened-by-path": "another process may open a FIFO by its path",
         TimerSignal = "timer-signal":
             "a process handles the signals of timers, and one of these may interrupt its wait",
+        OwnerElsewhere = "owner-elsewhere":
+            "the owner may be in another container, where threads have other ids",
         SlowAnswer = "slow-answer": "a disk or a server that is slow may still answer",
         UnrecordedWaker = "unrecorded-waker": "a signal handler, a timer, or another process may wake them",
         LockUnknown = "lock-unknown":
@@ -112,7 +115,8 @@ worded! {
         WorkersBlock = "workers-block":
             "no poll has handed its worker over, as tokio's `block_in_place` does",
         NoSocketLimit = "no-socket-limit":
-            "none of these sockets has a time limit of its own (SO_RCVTIMEO, SO_SNDTIMEO): the kernel does not show them",
+            "none of these sockets has a time limit of its own (SO_RCVTIMEO, SO_SNDTIMEO): the kernel does not \
+             show them",
         NobodyHidden = "nobody-hidden":
             "nobody has handed an end or a lock over to a process that this user may not look into",
         NobodyOutside = "nobody-outside":
@@ -190,10 +194,12 @@ worded! {
             "let the holder run on: `kill -CONT PID` continues what a signal stopped, and a debugger lets go \
              of what it has stopped when it detaches",
         ReadBeforeWait = "read-before-wait":
-            "read all that the child writes before waiting for its end (in Python `communicate()` and not `wait()`), or \
+            "read all that the child writes before waiting for its end (in Python `communicate()` and not \
+             `wait()`), or \
              let it write to a file",
         CloseBeforeWait = "close-before-wait":
-            "close the pipe or socket from which the child reads before waiting for its end: it reads until all who can \
+            "close the pipe or socket from which the child reads before waiting for its end: it reads until all \
+             who can \
              write have closed it, also copies that a fork made",
         OpenInOneOrder = "open-in-one-order":
             "let both sides open the FIFOs in one order: opening one waits until the other side opens it too",
@@ -202,10 +208,15 @@ worded! {
         WriteFirst = "write-first":
             "one side has to write before it reads, and close or flush what it has written",
         ReadWhileWriting = "read-while-writing":
-            "read while you write: a pipe or socket takes only so much before somebody reads from it; use two threads, or \
+            "read while you write: a pipe or socket takes only so much before somebody reads from it; use two \
+             threads, or \
              `poll`",
         EndOneProcess = "end-one-process":
             "end one of these processes: that frees the others, and shows which of them can go on",
+        RobustMutex = "robust-mutex":
+            "make mutexes in shared memory robust (pthread_mutexattr_setrobust): the next thread then gets \
+             EOWNERDEAD, and \
+             can repair what the lock protects",
         Continue = "continue":
             "`kill -CONT PID` lets it run on; `jobs` of the shell that started it may show it as stopped",
         Thaw = "thaw":

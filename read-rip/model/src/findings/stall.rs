@@ -92,7 +92,9 @@ pub struct StandingFact {
 
 impl Analysis for Stalled {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let explains = |finding: &Finding| matches!(finding.kind, Kind::LockLine | Kind::StarvedRuntime);
+        let explains = |finding: &Finding| {
+            matches!(finding.kind, Kind::LockLine | Kind::StarvedRuntime | Kind::DiskSleep)
+        };
         if is_explained(found) || found.iter().any(explains) {
             return;
         }

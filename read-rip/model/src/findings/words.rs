@@ -342,6 +342,9 @@ pub fn doing(what: Doing, count: usize) -> &'static str {
             "wait for signals or messages of other threads",
         ),
         Doing::WaitsForChild => agree(count, "waits for a child process", "wait for child processes"),
+        Doing::WaitsForProcess => {
+            agree(count, "waits for a lock of another process", "wait for locks of other processes")
+        }
         Doing::WaitsForFileLock => agree(count, "waits for a lock on a file", "wait for locks on files"),
         Doing::WaitsToWrite => agree(
             count,

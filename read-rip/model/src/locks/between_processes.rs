@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use read_rip_evidence::standing::Standings;
-use read_rip_evidence::target::{Need, Others, Party, RunState};
+use read_rip_evidence::target::{Need, Needed, Others, Party, RunState};
 use read_rip_evidence::waits::{FutexWait, Owner, WaitKind};
 
 use super::ThreadId;
@@ -38,6 +38,34 @@ pub struct Link {
     pub need: Option<Need>,
     /// The thread of its own process for which it waits, if the memory names one.
     pub owner: Option<ThreadId>,
+}
+
+/// A lock in shared memory whose owner has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostLock {
+    /// Its address.
+    pub address: u64,
+    /// The id of its owner.
+    pub owner: u32,
+    /// Whether only forks of one process can have the memory.
+    pub of_forks: bool,
+    /// The threads that wait for it.
+    pub threads: Vec<ThreadId>,
+}
+
+/// The locks in shared memory for which threads of a process wait, and whose owners have ended. `thread_of` says which
+/// thread of the model a thread is, by its index.
+pub fn lost_locks(seen: &Standings, thread_of: impl Fn(usize) -> Option<ThreadId>) -> Vec<LostLock> {
+    let mut lost: Vec<LostLock> = Vec::new();
+    for (&at, need) in &seen.needs {
+        let Needed::LostLock { address, owner, of_forks } = need.what else { continue };
+        let Some(thread) = thread_of(at).filter(|_| seen.threads[at].is_steady) else { continue };
+        match lost.iter_mut().find(|lost| lost.address == address) {
+            Some(known) => known.threads.push(thread),
+            None => lost.push(LostLock { address, owner, of_forks, threads: vec![thread] }),
+        }
+    }
+    lost
 }
 
 /// The graph of these processes.
@@ -158,8 +186,7 @@ fn in_order(graph: &Graph, knot: &[At]) -> Vec<At> {
     while !left.is_empty() {
         let mut at = left.remove(0);
         ordered.push(at);
-        loop {
-            let Stand::Waits { by, .. } = &graph.0[at.0][at.1] else { break };
+        while let Stand::Waits { by, .. } = &graph.0[at.0][at.1] {
             let next = left.iter().position(|&other| {
                 by.iter().any(|who| match *who {
                     Who::Process(process) => other.0 == process,

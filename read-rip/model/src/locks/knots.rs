@@ -112,9 +112,9 @@ impl Graph {
         let mut knots: Vec<Vec<At>> = vec![Vec::new(); components.count];
         let mut is_between = vec![false; components.count];
         for (node, at) in nodes.threads.iter().enumerate() {
-            let Some(at) = at else { continue };
+            let Some(at) = at.filter(|at| stuck[at.0][at.1]) else { continue };
             let component = components.of[node];
-            knots[component].push(*at);
+            knots[component].push(at);
             is_between[component] |= matches!(self.0[at.0][at.1], Stand::Waits { is_between: true, .. });
         }
         let is_knot = |component: usize| !leaves[component] && is_between[component];
@@ -133,7 +133,7 @@ impl Graph {
         }
         let mut counts = vec![false; self.0.len()];
         for (process, threads) in self.0.iter().enumerate() {
-            for (thread, stand) in threads.iter().enumerate().filter(|&(thread, _)| stuck[process][thread]) {
+            for (stand, _) in threads.iter().zip(&stuck[process]).filter(|&(_, &is_stuck)| is_stuck) {
                 let Stand::Waits { by, is_between } = stand else { continue };
                 for who in by {
                     let (Who::Process(other) | Who::Thread(other, _)) = *who else { continue };
@@ -143,37 +143,26 @@ impl Graph {
                 }
                 let of = root(&mut group, process);
                 counts[of] |= *is_between;
-                let _ = thread;
             }
         }
         let mut groups: std::collections::BTreeMap<usize, Vec<usize>> = std::collections::BTreeMap::new();
-        for process in 0..self.0.len() {
+        for (process, threads) in stuck.iter().enumerate() {
             let of = root(&mut group, process);
-            if counts[of] && stuck[process].iter().any(|&is_stuck| is_stuck) {
+            if counts[of] && threads.iter().any(|&is_stuck| is_stuck) {
                 groups.entry(of).or_default().push(process);
             }
         }
-        groups.into_values().filter(|group| self.may_be_knot(group, stuck)).collect()
-    }
-
-    /// Whether the threads of a group may wait for one another: there is a knot, or a wait of which more has to be read.
-    fn may_be_knot(&self, group: &[usize], stuck: &[Vec<bool>]) -> bool {
-        let is_perhaps = |&process: &usize| {
-            let threads = self.0[process].iter().zip(&stuck[process]);
-            threads.into_iter().any(|(stand, &is_stuck)| is_stuck && *stand == Stand::Perhaps)
-        };
-        if group.iter().any(is_perhaps) {
-            return true;
-        }
-        let only: Vec<Vec<bool>> = stuck
-            .iter()
-            .enumerate()
-            .map(|(process, threads)| match group.contains(&process) {
-                true => threads.clone(),
-                false => vec![false; threads.len()],
+        let in_knots: std::collections::BTreeSet<usize> =
+            self.knots(stuck).into_iter().flatten().map(|(process, _)| process).collect();
+        // There is a knot, or a wait of which more has to be read.
+        let may_be_knot = |group: &Vec<usize>| {
+            group.iter().any(|&process| {
+                let mut threads = self.0[process].iter().zip(&stuck[process]);
+                let is_perhaps = threads.any(|(stand, &is_stuck)| is_stuck && *stand == Stand::Perhaps);
+                is_perhaps || in_knots.contains(&process)
             })
-            .collect();
-        !self.knots(&only).is_empty()
+        };
+        groups.into_values().filter(may_be_knot).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_ring::IncidentKind;
 
-use super::{Halt, Knot, Lock, ThreadLocks};
+use super::{Halt, Knot, Lock, LostLock, ThreadLocks};
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
 
@@ -63,6 +63,8 @@ pub struct LockModel {
     pub ended: HashSet<u32>,
     /// What keeps threads from running that wait for no other thread.
     pub halts: Vec<Halt>,
+    /// Locks in shared memory whose owners have ended.
+    pub lost_locks: Vec<LostLock>,
     /// Threads of several processes that wait for one another.
     pub knots: Vec<Knot>,
     /// The threads about which the kernel was asked, by their ids.

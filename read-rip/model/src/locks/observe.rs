@@ -19,13 +19,13 @@ use std::num::NonZeroU64;
 
 use foldhash::{HashMap, HashSet};
 use read_rip_evidence::standing::{Activity, Standings};
-use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, RunState, Task};
+use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Needed, RunState, Task};
 use read_rip_evidence::waits::{MutexType, Owner, Preference, Protocol, Role, WaitKind};
 use read_rip_ring::LockType;
 
 use super::{
     Doing, Halt, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, OwnerInMemory, Ownership,
-    Seen, ThreadId, ThreadLocks, Wait, halts, knots_of,
+    Seen, ThreadId, ThreadLocks, Wait, halts, knots_of, lost_locks,
 };
 use crate::locations::{LocationId, Locations};
 use crate::threads::ThreadState;
@@ -120,6 +120,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             .into_iter()
             .map(|(cause, tasks)| Halt { cause, threads: tasks.into_iter().filter_map(of_task).collect() }),
     );
+    model.lost_locks.extend(lost_locks(seen, of_task));
     model.seen.extend(threads.into_iter().filter(|&(_, id)| model.threads[id].seen.is_some()));
     if pid == model.pid {
         // All of them are in the model now.
@@ -450,6 +451,9 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
     }
     match seen.activity(at) {
         Activity::Waits(wait) => {
+            if matches!(seen.needs.get(&at).map(|need| &need.what), Some(Needed::SharedLock(_))) {
+                return Doing::WaitsForProcess;
+            }
             let memory = seen.target.mapping_at(wait.address());
             of_wait(wait, !wait.is_private && memory.is_some_and(|mapping| mapping.is_shared))
         }

@@ -47,6 +47,8 @@ pub enum Doing {
     WaitsInside,
     /// It waits for a child process.
     WaitsForChild,
+    /// It waits for a lock that another process has.
+    WaitsForProcess,
     /// It waits for a lock on a file.
     WaitsForFileLock,
     /// It waits until there is room in a pipe or in a socket.
@@ -74,6 +76,7 @@ impl Doing {
     pub fn is_outside(self) -> bool {
         match self {
             Doing::WaitsForChild
+            | Doing::WaitsForProcess
             | Doing::WaitsForFileLock
             | Doing::WaitsToWrite
             | Doing::WaitsToOpen

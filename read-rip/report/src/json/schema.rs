@@ -23,7 +23,7 @@ fn evidence(kind: Kind, generator: &mut SchemaGenerator) -> Vec<Schema> {
         Kind::UnpolledTask => &[of::<Unpolled>],
         Kind::NeverWoken => &[of::<NeverWoken>],
         Kind::AbandonedChannel => &[of::<FullChannel>],
-        Kind::Unreleased => &[of::<DeadHolder>],
+        Kind::Unreleased => &[of::<DeadHolder>, of::<OwnerEnded>],
         Kind::LostOwner => &[of::<Orphan>],
         Kind::DestroyedLock => &[of::<DestroyedWhileHeld>],
         Kind::Misuse => &[of::<RefusedCall>],

@@ -16,6 +16,10 @@ const SEARCHED_MAX: usize = 1_000_000;
 /// No longer line of parents is followed.
 const ANCESTORS_MAX: usize = 64;
 
+/// What more descriptors or processes can bring, somebody will bring: they are not followed. One of so many that can
+/// help is hardly ever stuck.
+pub(super) const PARTIES_MAX: usize = 64;
+
 /// A descriptor of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
@@ -96,9 +100,12 @@ impl Ends {
         self.holders.get(&(Kind::Socket, inode)).map_or(&[], Vec::as_slice)
     }
 
-    /// Who has a pipe open for reading, or for writing.
+    /// Who has a pipe open for reading, or for writing. Nobody is named if these are too many to follow.
     pub(super) fn of_pipe(&self, inode: u64, for_writing: bool) -> Vec<Holder> {
         let all = self.holders.get(&(Kind::Pipe, inode)).map_or(&[][..], Vec::as_slice);
+        if all.len() > 2 * PARTIES_MAX {
+            return Vec::new();
+        }
         all.iter().copied().filter(|holder| is_open_for(*holder, for_writing)).collect()
     }
 }

@@ -19,12 +19,12 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use self::ends::{Ends, Holder, Kind, key_of};
+use self::ends::{Ends, Hidden, Holder, Kind, PARTIES_MAX, key_of};
 use self::file_locks::{FileLocks, inode_of};
 use super::LiveTarget;
-use super::folder::Folder;
+use super::folder::{Failure, Folder};
 use super::sockets::Sockets;
 use super::text::{self, Status};
 use super::unix_peers::UnixPeers;
@@ -32,11 +32,13 @@ use crate::standing::Standings;
 use crate::target::{
     Call, CallKind, Child, FileLockKind, Need, Needed, Others, Party, RunState, Sleep, Target, Task,
 };
-use crate::waits::{FutexWait, Owner, UnknownOwner};
+use crate::waits::{FutexWait, Owner, UnknownOwner, WaitKind};
 
 /// The facts of the whole machine. See the [module](self).
 #[derive(Debug, Default)]
 pub struct Machine {
+    /// Whether nobody asks who else may help, nor what the processes are called.
+    is_brief: bool,
     ends: OnceCell<Ends>,
     locks: OnceCell<FileLocks>,
     unix: OnceCell<UnixPeers>,
@@ -56,6 +58,11 @@ impl Machine {
         Machine::default()
     }
 
+    /// For a first look at many processes: who else may help, and what those are called who can, is left out.
+    pub fn brief() -> Machine {
+        Machine { is_brief: true, ..Machine::default() }
+    }
+
     /// What these threads of a process need from other processes, by their indices.
     pub fn needs(&self, live: &LiveTarget, tasks: &[Task]) -> BTreeMap<usize, Need> {
         let Ok(status) = super::status::status_of(&live.thread) else { return BTreeMap::new() };
@@ -67,12 +74,17 @@ impl Machine {
     /// The same of threads that were examined: what they wait for in memory that processes share is known too.
     pub fn needs_of(&self, live: &LiveTarget, seen: &Standings) -> BTreeMap<usize, Need> {
         let mut needs = self.needs(live, &seen.target.tasks);
+        needs.extend(Machine::shared_locks(seen));
+        needs
+    }
+
+    /// What threads that were examined need to be released in memory that processes share.
+    pub fn shared_locks(seen: &Standings) -> BTreeMap<usize, Need> {
         let shared = seen.threads.iter().enumerate().filter_map(|(at, thread)| {
             let wait = thread.wait.as_ref().filter(|wait| !wait.is_timed)?;
             Some((at, shared_lock(&seen.target, wait)?))
         });
-        needs.extend(shared);
-        needs
+        shared.collect()
     }
 
     /// Whether a thread in this call may need another process.
@@ -140,12 +152,12 @@ impl Machine {
     fn socket(&self, of: &Of<'_>, inode: u64, reads: bool) -> Option<Need> {
         let peer = self.peer(of, inode, reads)?;
         let ends = self.ends();
-        if ends.of_socket(peer).is_empty() {
+        if ends.of_socket(peer).len() + ends.of_socket(inode).len() > PARTIES_MAX {
             return None;
         }
         let what = if reads { Needed::DataInSocket } else { Needed::RoomInSocket };
         let mut need = self.by_holders(of, what, ends.of_socket(peer).to_vec());
-        need.also = parties(ends.of_socket(inode));
+        need.also = self.parties(ends.of_socket(inode));
         need.also.retain(|party| party.pid != of.live.pid);
         need.others.limit = true;
         Some(need)
@@ -208,14 +220,33 @@ impl Machine {
         let locks = self.locks.get_or_init(FileLocks::search);
         let (kind, holders) = locks.blockers(of.live.pid, inode, is_flock)?;
         let path = PathBuf::from(OsString::from_vec(link));
-        let by = parties(&holders);
+        let by = self.parties(&holders);
         // The owner of such a lock alone can release it, and the table names him.
         let (hidden, strangers) = match kind {
             FileLockKind::Posix => (0, false),
-            _ => locks.hidden.relatives_of(&of.with(&by)),
+            _ => self.relatives(&locks.hidden, of, &by),
         };
         let others = Others { hidden, strangers, ..Others::default() };
         Some(Need { what: Needed::FileLock(path, kind), by, also: Vec::new(), others })
+    }
+
+    /// How many relatives of these processes were not searched, and whether others were not.
+    fn relatives(&self, hidden: &Hidden, of: &Of<'_>, by: &[Party]) -> (usize, bool) {
+        if self.is_brief { (0, false) } else { hidden.relatives_of(&of.with(by)) }
+    }
+
+    /// Each process once, with its lowest descriptor.
+    fn parties(&self, holders: &[Holder]) -> Vec<Party> {
+        let mut by: BTreeMap<u32, u32> = BTreeMap::new();
+        for holder in holders {
+            let lowest = by.entry(holder.pid).or_insert(holder.descriptor);
+            *lowest = holder.descriptor.min(*lowest);
+        }
+        let named = |(pid, descriptor)| match self.is_brief {
+            true => Party { pid, name: String::new(), descriptor: Some(descriptor), tid: None },
+            false => party(pid, Some(descriptor)),
+        };
+        by.into_iter().map(named).collect()
     }
 
     fn ends(&self) -> &Ends {
@@ -223,8 +254,8 @@ impl Machine {
     }
 
     fn by_holders(&self, of: &Of<'_>, what: Needed, holders: Vec<Holder>) -> Need {
-        let by = parties(&holders);
-        let (hidden, strangers) = self.ends().hidden.relatives_of(&of.with(&by));
+        let by = self.parties(&holders);
+        let (hidden, strangers) = self.relatives(&self.ends().hidden, of, &by);
         let others = Others { hidden, strangers, container: is_in_container(), ..Others::default() };
         Need { what, by, also: Vec::new(), others }
     }
@@ -245,7 +276,11 @@ impl Of<'_> {
         let depth = self.status.ids.len().checked_sub(1)?;
         let mut children = Vec::new();
         for tid in self.live.tasks.numbers().ok()? {
-            for pid in self.live.children_of(tid) {
+            let of_thread = self.live.children_of(tid);
+            if children.len() + of_thread.len() > PARTIES_MAX {
+                return None;
+            }
+            for pid in of_thread {
                 let Ok(folder) = Folder::open(&format!("/proc/{pid}")) else { return None };
                 let stat = text::stat(&folder.read("stat").ok()?)?;
                 // The parent is about to learn of it.
@@ -299,6 +334,9 @@ impl Of<'_> {
     }
 }
 
+/// What the kernel calls shared memory that has no file: forks have it, and nobody else.
+const FORKED_MEMORY: &str = "/dev/zero";
+
 /// Whether there are processes that this reader does not see, because it is in a PID namespace of its own.
 fn is_in_container() -> bool {
     /// What the kernel calls the first PID namespace: `PROC_PID_INIT_INO`.
@@ -307,14 +345,27 @@ fn is_in_container() -> bool {
     own.is_ok_and(|own| own != FIRST)
 }
 
-/// Who has the lock in shared memory that a thread waits for: a thread of another process, by the memory of the lock. It
+/// Who has the lock in shared memory that a thread waits for, by the lock's memory: a thread of another process. It
 /// counts if its process has the same memory.
 fn shared_lock(target: &Target, wait: &FutexWait) -> Option<Need> {
     let Owner::Unknown(UnknownOwner::NotHere(tid)) = wait.owner else { return None };
     // The memory has ids of the process's own PID namespace.
     let mapping = target.mapping_at(wait.address()).filter(|mapping| mapping.is_shared)?;
     let file = mapping.file.filter(|_| target.own_pid == target.pid)?;
-    let owner = super::status::status_of(&Folder::open(&format!("/proc/{tid}")).ok()?).ok()?.tgid;
+    let owner = match Folder::open(&format!("/proc/{tid}"))
+        .and_then(|folder| super::status::status_of(&folder))
+    {
+        Ok(status) => status.tgid,
+        Err(Failure::Gone) => {
+            // A robust one is handed on by the kernel.
+            let is_robust = matches!(wait.kind, WaitKind::Mutex { is_robust: true, .. });
+            let of_forks = mapping.is_deleted && mapping.path.as_deref() == Some(Path::new(FORKED_MEMORY));
+            let what = Needed::LostLock { address: wait.address(), owner: tid, of_forks };
+            let (by, also, others) = (Vec::new(), Vec::new(), Others::default());
+            return (!is_robust).then_some(Need { what, by, also, others });
+        }
+        Err(_) => return None,
+    };
     let live = LiveTarget::open_here(owner).ok()?;
     let has_it = live.mappings().iter().any(|other| other.is_shared && other.file == Some(file));
     let by = vec![Party { tid: Some(tid), ..party(owner, None) }];
@@ -324,16 +375,6 @@ fn shared_lock(target: &Target, wait: &FutexWait) -> Option<Need> {
         also: Vec::new(),
         others: Others::default(),
     })
-}
-
-/// Each process once, with its lowest descriptor.
-fn parties(holders: &[Holder]) -> Vec<Party> {
-    let mut by: BTreeMap<u32, u32> = BTreeMap::new();
-    for holder in holders {
-        let lowest = by.entry(holder.pid).or_insert(holder.descriptor);
-        *lowest = holder.descriptor.min(*lowest);
-    }
-    by.into_iter().map(|(pid, descriptor)| party(pid, Some(descriptor))).collect()
 }
 
 fn party(pid: u32, descriptor: Option<u32>) -> Party {
