@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use read_rip_evidence::runtimes::{InnerTasks, SourceFrame};
 use read_rip_evidence::standing::Inward;
 use read_rip_model::locations::LocationId;
 
 use super::names::LockNames;
 use super::units::{agree, counted};
+use crate::printable;
 
 /// At most this many places are listed.
 const PLACES_MAX: usize = 8;
@@ -42,5 +44,35 @@ pub(super) fn inward(names: &LockNames<'_>) -> Vec<String> {
         }
         if at.is_empty() { what } else { format!("{what}: {}", at.join("; ")) }
     };
-    all.into_iter().map(line).collect()
+    all.into_iter().map(line).chain(goroutines(names)).collect()
+}
+
+/// A line for each group of goroutines.
+fn goroutines(names: &LockNames<'_>) -> Vec<String> {
+    let Some(seen) = names.seen.map(|seen| seen.standings) else { return Vec::new() };
+    let is_for_naught = seen.interior.is_none() && seen.target.hidden.is_none();
+    if let Some(runtime) = seen.runtime.filter(|runtime| is_for_naught && runtime.has_interior()) {
+        return vec![format!(
+            "the {} in it is of a version that read-rip does not understand",
+            runtime.name()
+        )];
+    }
+    let tasks = seen.interior.as_ref().map_or(&[][..], |interior| &interior.tasks);
+    let place = |of: &SourceFrame| {
+        let file = of.file.rsplit('/').next().unwrap_or_default();
+        let line = of.line.map(|line| format!(":{line}")).unwrap_or_default();
+        format!("{} {}{line}", printable(&of.function), printable(file))
+    };
+    let line = |of: &InnerTasks| {
+        let at = of.at.as_ref().map(|at| format!(" at {}", place(at))).unwrap_or_default();
+        let made: Vec<String> = of.made_at.iter().map(place).collect();
+        let made = if made.is_empty() { String::new() } else { format!(", made at {}", made.join(" or ")) };
+        format!("{}: {}{at}{made}", counted(of.count as u64, "goroutine"), printable(&of.state))
+    };
+    let mut lines: Vec<String> = tasks.iter().take(PLACES_MAX).map(line).collect();
+    let more: usize = tasks.iter().skip(PLACES_MAX).map(|of| of.count).sum();
+    if more > 0 {
+        lines.push(counted(more as u64, "more goroutine"));
+    }
+    lines
 }

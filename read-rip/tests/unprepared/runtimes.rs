@@ -94,7 +94,15 @@ fn started(program: &Path) -> Stuck {
 fn a_stuck_program_of_go_is_not_called_sound() {
     for (name, flags) in [("go-deadlock", ""), ("go-stripped", "-s -w")] {
         let Some(program) = go(name, flags) else { return };
-        is_not_judged(&started(&program), "Go's goroutines and their locks", "`dlv attach PID`");
+        let stuck = started(&program);
+        is_not_judged(&stuck, "the owners of Go's locks", "`dlv attach PID`");
+        let checked = stuck.read(&["check"]).stdout;
+        let main = "made at main.main deadlock.go:31 or main.main deadlock.go:32";
+        contains(
+            &checked,
+            &[&format!("2 goroutines: sync.Mutex.Lock at main.transfer deadlock.go:21, {main}")],
+        );
+        contains(&checked, &["1 goroutine: sync.WaitGroup.Wait at main.main deadlock.go:40"]);
     }
 }
 

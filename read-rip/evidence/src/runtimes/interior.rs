@@ -14,6 +14,24 @@ pub struct Interior {
     /// Its locks that store their owners.
     #[serde(skip)]
     pub locks: Vec<InnerLock>,
+    /// Its tasks, as goroutines, in groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<InnerTasks>,
+}
+
+/// Tasks of a runtime that do the same at the same place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InnerTasks {
+    /// How many they are.
+    pub count: usize,
+    /// What they do, in the words of the runtime: `chan receive`.
+    pub state: String,
+    /// Where they are in the program; `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<SourceFrame>,
+    /// Where they were made, as far as that is known. Of many places some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made_at: Vec<SourceFrame>,
 }
 
 /// A thread, as its runtime knows it.
@@ -42,7 +60,7 @@ pub enum InnerDoing {
 }
 
 /// A function of a language, and where it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SourceFrame {
     /// Its name.
     pub function: String,

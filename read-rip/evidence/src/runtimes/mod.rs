@@ -8,13 +8,17 @@
 //! |---|---|
 //! | `interior` | the values: threads, frames and locks as a runtime knows them |
 //! | `python` | those of CPython |
+//! | `go` | those of Go |
+//! | `pages` | memory that is read by pages |
 //! | `exported` | the address of a symbol that a module exports, from memory alone |
 
 mod exported;
+mod go;
 mod interior;
+mod pages;
 mod python;
 
-pub use interior::{InnerDoing, InnerLock, InnerThread, Interior, SourceFrame};
+pub use interior::{InnerDoing, InnerLock, InnerTasks, InnerThread, Interior, SourceFrame};
 
 use std::path::Path;
 
@@ -138,9 +142,9 @@ const ROWS: [Row; 8] = [
         libraries: &[],
         programs: &[],
         symbol: None,
-        unseen: "Go's goroutines and their locks",
+        unseen: "the owners of Go's locks",
         tool: "dlv attach PID",
-        shows: "shows them, with `goroutines -t`; `kill -QUIT PID` prints them and ends the process",
+        shows: "shows its goroutines, with `goroutines -t`; `kill -QUIT PID` prints them and ends the process",
     },
 ];
 
@@ -173,10 +177,16 @@ impl Runtime {
         ROWS.iter().find(has).map(|row| row.runtime)
     }
 
+    /// Whether the data of some versions of it are understood.
+    pub fn has_interior(self) -> bool {
+        matches!(self, Runtime::Python | Runtime::Go)
+    }
+
     /// What the runtime's own data say of a process; `None` if they are not understood.
     pub fn interior(self, target: &Target, memory: &dyn Memory) -> Option<Interior> {
         match self {
             Runtime::Python => python::interior(target, memory),
+            Runtime::Go => go::interior(target, memory),
             _ => None,
         }
     }

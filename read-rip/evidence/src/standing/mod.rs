@@ -206,7 +206,10 @@ impl Standings {
             *task = now;
         }
         self.window_ns = Some(window_ns);
-        self.interior = self.runtime.and_then(|runtime| runtime.interior(&self.target, memory));
+        // Goroutines have no owners that two readings could compare, and may be many.
+        if let Some(runtime) = self.runtime.filter(|&runtime| runtime != Runtime::Go) {
+            self.interior = runtime.interior(&self.target, memory);
+        }
         let waits = self.waits(memory);
         for at in 0..self.threads.len() {
             if sleeps_as_before[at] && self.only_looked(at, waits[at].as_ref()) {

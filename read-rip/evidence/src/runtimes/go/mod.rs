@@ -1,0 +1,316 @@
+//! Go: its goroutines with their states, why and where they wait, and where they were made, from memory.
+//!
+//! `moduledata` leads to the tables of functions and lines, and says where variables are. It is found by its shape: its
+//! first word points to a table with a magic number, and slices follow whose lengths are their capacities. The list of
+//! all goroutines is found by its shape too, so that stripped programs are understood. A version whose structures have
+//! another shape is not understood.
+//!
+//! Nothing is stopped. What a goroutine waits in is followed by its frame pointers, on x86-64.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `functions` | functions, files and lines |
+
+mod functions;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use self::functions::{Functions, HEAD_WORDS};
+use super::pages::Pages;
+use super::{InnerTasks, Interior, SourceFrame};
+use crate::target::{Architecture, Mapping, Memory, Target};
+
+/// No more of a program is searched, and no more of its variables.
+const SEARCHED_MAX_BYTES: u64 = 256 << 20;
+/// So much is read at once.
+const BLOCK_BYTES: usize = 1 << 20;
+/// No more goroutines, and no more frames of one, are read.
+const GOROUTINES_MAX: u64 = 200_000;
+const FRAMES_MAX: usize = 48;
+/// After this time for a step, the rest is counted alone: a process that takes longer counts as one that does not
+/// answer.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// Different groups that are kept.
+const GROUPS_MAX: usize = 256;
+/// So many places where those of a group were made are kept.
+const MADE_AT_MAX: usize = 3;
+/// So much of a goroutine (`runtime.g`) is read.
+const WORDS: usize = 56;
+/// How many goroutines decide whether a slice is the list of all.
+const SAMPLE: u64 = 16;
+
+/// `stack.lo`, `stack.hi`, `sched.sp` and `sched.pc` of a goroutine, as indices of words.
+const LOW: usize = 0;
+const HIGH: usize = 1;
+const SP: usize = 7;
+const PC: usize = 8;
+/// Where `goid` may be. The status is in the word before it, and the reason to wait three words after it.
+const IDS: [usize; 2] = [19, 20];
+
+/// The states of goroutines (`runtime/runtime2.go`).
+const IDLE: u32 = 0;
+const RUNNABLE: u32 = 1;
+const RUNNING: u32 = 2;
+const SYSCALL: u32 = 3;
+const WAITING: u32 = 4;
+const DEAD: u32 = 6;
+/// It belongs to a thread that C has made, and that is not in Go now.
+const DEAD_EXTRA: u32 = 11;
+const STATUS_MAX: u32 = 11;
+/// The collector looks at the goroutine.
+const SCAN: u32 = 0x1000;
+
+type Goroutine = [u64; WORDS];
+
+/// Goroutines, and how many of them were not read.
+struct Goroutines {
+    read: Vec<Goroutine>,
+    unread: usize,
+}
+
+/// What a Go program has; `None` if it is not understood.
+pub(super) fn interior(target: &Target, memory: &dyn Memory) -> Option<Interior> {
+    let memory = Pages::new(memory);
+    let memory: &dyn Memory = &memory;
+    let program = target.modules.iter().find(|module| module.is_executable)?;
+    let is_own = |mapping: &&Mapping| program.relative(mapping.begin).is_some() && !mapping.is_executable;
+    let own = target.mappings.iter().filter(is_own);
+    let head = own.clone().find_map(|mapping| moduledata(mapping.begin..mapping.end, memory))?;
+    let (address, words) = head;
+    let functions = Functions::of(address, &words, memory)?;
+    // `bss` and `ebss`; the reasons are in the data with values, with pointers or without.
+    let (list, id_at) = goroutines(words[28]..words[29], memory)?;
+    let data = [words[26]..words[27], words[24]..words[25]];
+    let reasons = data.into_iter().find_map(|range| reasons(range, memory));
+    let made_at = list.read.iter().find_map(|of| made_at(of, id_at, &functions));
+    let reader = Reader { architecture: target.architecture, memory, functions, id_at, reasons, made_at };
+    Some(Interior { tasks: reader.groups(&list), ..Interior::default() })
+}
+
+/// Each word of a range with its index and those that follow it, until `found` has what it wants.
+fn search<R, const LEN: usize>(
+    range: std::ops::Range<u64>,
+    memory: &dyn Memory,
+    mut found: impl FnMut(u64, &[u64; LEN]) -> Option<R>,
+) -> Option<R> {
+    let end = range.end.min(range.start.saturating_add(SEARCHED_MAX_BYTES));
+    let mut at = range.start.next_multiple_of(8);
+    let mut bytes = vec![0; BLOCK_BYTES + 8 * LEN];
+    while at < end {
+        let wanted = usize::try_from(end - at).ok()?.min(bytes.len());
+        let len = memory.read_some(at, &mut bytes[..wanted]);
+        let (words, _) = bytes[..len].as_chunks::<8>();
+        let words: Vec<u64> = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        let in_block = words.windows(LEN).take(BLOCK_BYTES / 8).enumerate();
+        for (index, window) in in_block {
+            // SANITY: a window has this length.
+            let window: &[u64; LEN] = window.try_into().expect("the length of a window");
+            if let Some(result) = found(at + 8 * index as u64, window) {
+                return Some(result);
+            }
+        }
+        // What cannot be read is passed over.
+        at += BLOCK_BYTES as u64;
+    }
+    None
+}
+
+/// Finds `moduledata` in a range: its address and its first words.
+fn moduledata(range: std::ops::Range<u64>, memory: &dyn Memory) -> Option<(u64, [u64; HEAD_WORDS])> {
+    search(range, memory, |address, words: &[u64; HEAD_WORDS]| {
+        let is_slice =
+            |at: &usize| words[at + 1] == words[at + 2] && words[*at] > words[0] && words[at + 1] > 0;
+        let is_shape = words[0] != 0 && [1, 4, 7, 10, 13, 16].iter().all(is_slice) && words[22] < words[23];
+        (is_shape && Functions::of(address, words, memory).is_some()).then_some((address, *words))
+    })
+}
+
+/// Finds the slice of all goroutines: those, and where their ids are.
+fn goroutines(range: std::ops::Range<u64>, memory: &dyn Memory) -> Option<(Goroutines, usize)> {
+    search(range, memory, |_, &[list, len, capacity]| {
+        let is_shape =
+            list != 0 && list % 8 == 0 && (1..=capacity).contains(&len) && capacity <= GOROUTINES_MAX;
+        if !is_shape {
+            return None;
+        }
+        let at = |index: u64| {
+            let address =
+                memory.u64(list.checked_add(8 * index)?).ok().filter(|&of| of != 0 && of % 8 == 0)?;
+            goroutine(address, memory)
+        };
+        let sample: Vec<Goroutine> = (0..len.min(SAMPLE)).map_while(at).collect();
+        if sample.len() as u64 != len.min(SAMPLE) {
+            return None;
+        }
+        let id_at = IDS.into_iter().find(|&id_at| {
+            // The first one runs `main`.
+            sample[0][id_at] == 1 && sample.iter().all(|of| is_known(of, id_at))
+        })?;
+        let begun = Instant::now();
+        let in_time = |_: &u64| begun.elapsed() < PATIENCE;
+        let read: Vec<Option<Goroutine>> = (0..len).take_while(in_time).map(at).collect();
+        let unread = len as usize - read.len();
+        let read = read.into_iter().flatten().filter(|of| is_known(of, id_at)).collect();
+        Some((Goroutines { read, unread }, id_at))
+    })
+}
+
+fn goroutine(address: u64, memory: &dyn Memory) -> Option<Goroutine> {
+    let bytes: [u8; 8 * WORDS] = memory.bytes(address).ok()?;
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().map(|&word| u64::from_le_bytes(word)).collect::<Vec<u64>>().try_into().ok()
+}
+
+fn status(of: &Goroutine, id_at: usize) -> u32 {
+    of[id_at - 1] as u32 & !SCAN
+}
+
+/// Whether these words can be those of a goroutine.
+fn is_known(of: &Goroutine, id_at: usize) -> bool {
+    let is_dead = matches!(status(of, id_at), IDLE | DEAD | DEAD_EXTRA);
+    let has_stack = of[LOW] < of[HIGH] && (of[LOW]..=of[HIGH]).contains(&of[SP]);
+    let is_status = status(of, id_at) <= STATUS_MAX && of[id_at - 1] as u32 >> 16 == 0;
+    is_status
+        && of[id_at] < 1 << 48
+        && (is_dead || has_stack || of[LOW] < of[HIGH] && status(of, id_at) != WAITING)
+}
+
+/// Where the reasons to wait are: strings, the first of which is empty.
+fn reasons(range: std::ops::Range<u64>, memory: &dyn Memory) -> Option<u64> {
+    const SECOND: &[u8] = b"GC assist marking";
+    search(range, memory, |address, &[text, len]| {
+        if len != SECOND.len() as u64 {
+            return None;
+        }
+        let bytes: [u8; SECOND.len()] = memory.bytes(text).ok()?;
+        (bytes == SECOND).then(|| address.checked_sub(16)).flatten()
+    })
+}
+
+/// Where a goroutine has the address that made it: two words before the address at which it began.
+fn made_at(of: &Goroutine, id_at: usize, functions: &Functions<'_>) -> Option<usize> {
+    (id_at + 4..WORDS - 2).find(|&at| functions.has(of[at]) && functions.has(of[at + 2]))
+}
+
+struct Reader<'a> {
+    architecture: Architecture,
+    memory: &'a dyn Memory,
+    functions: Functions<'a>,
+    id_at: usize,
+    reasons: Option<u64>,
+    made_at: Option<usize>,
+}
+
+impl Reader<'_> {
+    /// Goroutines that do the same at the same place, the most frequent first. Those of the runtime are left out.
+    fn groups(&self, list: &Goroutines) -> Vec<InnerTasks> {
+        let mut groups: BTreeMap<(String, Option<SourceFrame>), InnerTasks> = BTreeMap::new();
+        let (mut unread, begun) = (list.unread, Instant::now());
+        for of in list.read.iter().filter(|of| !matches!(status(of, self.id_at), IDLE | DEAD | DEAD_EXTRA)) {
+            if self.is_of_runtime(of) {
+                continue;
+            }
+            if begun.elapsed() > PATIENCE {
+                unread += 1;
+                continue;
+            }
+            let frames = self.frames(of);
+            let state = self.state(of, &frames);
+            let key = (state.clone(), frames.into_iter().find(is_of_program));
+            if groups.len() >= GROUPS_MAX && !groups.contains_key(&key) {
+                continue;
+            }
+            let at = key.1.clone();
+            let group = groups.entry(key).or_insert(InnerTasks { count: 0, state, at, made_at: Vec::new() });
+            group.count += 1;
+            let made = self.made(of).filter(|_| group.made_at.len() < MADE_AT_MAX);
+            group.made_at.extend(made.filter(|made| !group.made_at.contains(made)));
+        }
+        let mut groups: Vec<InnerTasks> = groups.into_values().collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+        if unread > 0 {
+            let state = "not looked at, because they are many".to_owned();
+            groups.push(InnerTasks { count: unread, state, at: None, made_at: Vec::new() });
+        }
+        groups
+    }
+
+    /// Whether the runtime made it for itself. The one that runs `main` is not for itself.
+    fn is_of_runtime(&self, of: &Goroutine) -> bool {
+        let began = self.made_at.and_then(|at| self.functions.name(of[at + 2]));
+        began.is_some_and(|name| name.starts_with("runtime.") && name != "runtime.main")
+    }
+
+    fn made(&self, of: &Goroutine) -> Option<SourceFrame> {
+        let frames = self.functions.frames(of[self.made_at?]);
+        frames.iter().find(|frame| is_of_program(frame)).cloned()
+    }
+
+    /// What it does: the reason to wait, as Go prints it. Before 1.20, that of a mutex is the reason of all locks.
+    fn state(&self, of: &Goroutine, frames: &[SourceFrame]) -> String {
+        match status(of, self.id_at) {
+            RUNNABLE => "runnable".to_owned(),
+            RUNNING => "running".to_owned(),
+            SYSCALL => "syscall".to_owned(),
+            WAITING => {
+                let reason = self.reason(of[self.id_at + 3] as u8);
+                let of_lock = || {
+                    let until = frames.iter().position(is_of_program).unwrap_or(frames.len());
+                    let called =
+                        frames[..until].iter().rev().find(|frame| frame.function.starts_with("sync."));
+                    called.map(|frame| frame.function.replace(['(', ')', '*'], ""))
+                };
+                match reason {
+                    Some(reason) if reason == "semacquire" => of_lock().unwrap_or(reason),
+                    reason => reason.unwrap_or_else(|| "waiting".to_owned()),
+                }
+            }
+            _ => "changing".to_owned(),
+        }
+    }
+
+    fn reason(&self, number: u8) -> Option<String> {
+        const LEN_MAX: u64 = 64;
+        let at = self.reasons?.checked_add(16 * u64::from(number))?;
+        let (text, len) = (self.memory.u64(at).ok()?, self.memory.u64(at + 8).ok()?);
+        let mut bytes = vec![0; usize::try_from(len).ok().filter(|_| (1..=LEN_MAX).contains(&len))?];
+        self.memory.read(text, &mut bytes).ok()?;
+        String::from_utf8(bytes).ok()
+    }
+
+    /// The functions that a goroutine is in, the innermost first. Empty if it runs.
+    fn frames(&self, of: &Goroutine) -> Vec<SourceFrame> {
+        let is_asleep = matches!(status(of, self.id_at), WAITING | RUNNABLE);
+        if !is_asleep || self.architecture != Architecture::X86_64 || !self.functions.has(of[PC]) {
+            return Vec::new();
+        }
+        let mut frames = self.functions.frames(of[PC]).to_vec();
+        // `sched.bp`: one of three words, the others of which are no addresses in the stack.
+        let is_in_stack =
+            |at: u64, above: u64| at > above && at < of[HIGH].saturating_sub(16) && at.is_multiple_of(8);
+        let mut frame = of[11..=13].iter().copied().find(|&at| is_in_stack(at, of[SP].saturating_sub(1)));
+        while let Some(at) = frame.filter(|_| frames.len() < FRAMES_MAX) {
+            let Ok(bytes) = self.memory.bytes::<16>(at) else { break };
+            let (words, _) = bytes.as_chunks::<8>();
+            let [next, pc] = [words[0], words[1]].map(u64::from_le_bytes);
+            let named = self.functions.frames(pc);
+            if named.is_empty() {
+                break;
+            }
+            frames.extend(named.iter().cloned());
+            frame = Some(next).filter(|&next| is_in_stack(next, at));
+        }
+        frames
+    }
+}
+
+/// Whether a function is none of Go's own packages: these have no dot in the first part of their paths.
+fn is_of_program(frame: &SourceFrame) -> bool {
+    let is_of_go =
+        frame.file.contains("/go/src/") || frame.file.contains("/go-1") || frame.file.starts_with("<");
+    let package = frame.function.split(['(', '/']).next().unwrap_or_default();
+    let package = package.split('.').next().unwrap_or_default();
+    !(is_of_go
+        || matches!(package, "runtime" | "sync" | "internal" | "time" | "os" | "net" | "syscall" | "io"))
+}
