@@ -212,3 +212,65 @@ impl Reader<'_> {
         Some(InnerLock { address, len_bytes: GIL_BYTES as u64, owner })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtimes::python::objects::Types;
+    use crate::target::{Architecture, Unreadable};
+
+    /// Each word is what this function makes of its address.
+    struct Hostile(fn(u64) -> u64);
+
+    impl Memory for Hostile {
+        fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
+            for (index, byte) in into.iter_mut().enumerate() {
+                let at = address.wrapping_add(index as u64);
+                *byte = (self.0)(at & !7).to_le_bytes()[(at & 7) as usize];
+            }
+            Ok(())
+        }
+
+        fn read_some(&self, address: u64, into: &mut [u8]) -> usize {
+            self.read(address, into).map_or(0, |()| into.len())
+        }
+    }
+
+    #[test]
+    fn memory_that_leads_in_circles_ends_and_says_nothing() {
+        let words: [fn(u64) -> u64; 5] = [
+            |_| 0x1000,
+            |address| address,
+            |address| address.wrapping_add(8),
+            |address| address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8,
+            |_| u64::MAX,
+        ];
+        let target = Target {
+            pid: 1,
+            own_pid: 1,
+            name: String::new(),
+            architecture: Architecture::X86_64,
+            start_ticks: None,
+            taken_ns: None,
+            tasks: Vec::new(),
+            mappings: Vec::new(),
+            modules: Vec::new(),
+            hidden: None,
+            freezer: None,
+        };
+        for minor in 8..=12 {
+            for word in words {
+                let memory = Hostile(word);
+                let layout = Layout::of_version(minor).unwrap();
+                let types = Types::all_at(0x1000);
+                let objects = Objects::new(&memory, layout, types);
+                let living = HashSet::default();
+                let (target, runtime) = (&target, 0x1000);
+                let reader = Reader { target, memory: &memory, runtime, layout, living, objects };
+                // No thread of it lives.
+                assert_eq!(reader.read(), None, "3.{minor}");
+                assert!(Layout::of_memory(0x1000, &memory).is_none());
+            }
+        }
+    }
+}

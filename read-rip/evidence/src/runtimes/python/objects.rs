@@ -25,6 +25,12 @@ pub(super) struct Types {
 }
 
 impl Types {
+    /// Types that one object may have all of.
+    #[cfg(test)]
+    pub(super) fn all_at(address: u64) -> Types {
+        Types { code: address, text: address, bytes: address }
+    }
+
     /// Those of an interpreter, by the symbols that it exports.
     pub(super) fn of(exports: &Exports<'_>) -> Option<Types> {
         Some(Types {
