@@ -82,6 +82,8 @@ const GLUE: &[&str] = &[
     "lll_mutex_lock_optimized",
     "do_futex_wait",
     "L_*lock_*",
+    // The interposer, between the program and the C library.
+    "rip_preload::*",
     // musl
     "__timedwait",
     "__timedwait_cp",
@@ -582,6 +584,11 @@ mod tests {
         ),
         (&["pthread_cond_timedwait", "take_gil", "main"], "Python's global interpreter lock", Role::Lock),
         (&["sem_clockwait", "PyThread_acquire_lock_timed"], "Python lock", Role::Lock),
+        (
+            &["sem_wait", "rip_preload::semaphore::wait", "PyThread_acquire_lock_timed"],
+            "Python lock",
+            Role::Lock,
+        ),
         (&["runtime.futex.abi0", "runtime.futexsleep", "runtime.lock2"], "Go runtime lock", Role::Lock),
         (&["syscall", "g_mutex_lock_slowpath", "g_mutex_lock", "main"], "GMutex", Role::Lock),
         (&["syscall", "", "g_mutex_lock", "main"], "GMutex", Role::Lock),
