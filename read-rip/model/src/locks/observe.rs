@@ -84,7 +84,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             whole
         });
         let inner = seen.interior.as_ref().and_then(|inside| inside.thread(task.own_tid));
-        let native = places[standing.stack];
+        let native = recorded.or(places[standing.stack]);
         let place = match inner {
             Some(inner) => locations.of_interior(native, &inner.frames).or(native),
             None => native,
@@ -93,7 +93,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         own.seen = Some(Seen {
             process: process as u32,
             index: at,
-            place: recorded.or(place),
+            place,
             doing: doing(seen, at),
             is_still: standing.is_still,
             asleep_ns: standing.asleep_ns.and_then(NonZeroU64::new),
@@ -246,6 +246,13 @@ impl Observer<'_> {
         }
         let (Some(address), Some(nature)) = (wait.object, nature(wait)) else { return };
         let is_shared = !wait.is_exclusive;
+        if wait.kind == WaitKind::RuntimeLock {
+            // The record has the condition variable and the mutex that this lock is made of.
+            let own = &mut self.model.threads[thread];
+            (own.wait, own.sleep, own.relock) = (None, None, None);
+            (own.condition_wait, own.condition) = (None, None);
+            self.model.locks.iter_mut().for_each(|lock| lock.waiters.retain(|known| known.thread != thread));
+        }
         let lock = match self.model.threads[thread].is_blocked() {
             // The record says it, with the time and the place.
             true => {
