@@ -275,10 +275,12 @@ impl Judge<'_, '_> {
         let still_ns = self.still_since_ns();
         let length = view.length(still_ns, limit_ns);
         let is_crowd = keeps && self.is_crowd(hold, still_ns);
+        // What a future of no task does with the lock is not known: it may hold it for a moment.
+        let is_unheld = || hold.is_none() && view.now.locks[group.lock].holds_of_futures().next().is_none();
         let kind = match length {
             _ if self.is_starved(hold, holder) => Kind::StarvedHolder,
             Length::Long => Kind::LongWait,
-            Length::Unknown if (keeps || hold.is_none()) && !self.may_be_chance(hold) => Kind::LongWait,
+            Length::Unknown if (keeps || is_unheld()) && !self.may_be_chance(hold) => Kind::LongWait,
             _ if is_crowd => Kind::PileUp,
             _ => return None,
         };

@@ -362,3 +362,13 @@ fn the_future_of_no_task_that_keeps_the_lock_is_named() {
     scene.model.locks[lock].possible_holders[0].is_steady = false;
     assert_eq!(evidence(&scene.run(&LongWait)).future, None, "it moves");
 }
+
+#[test]
+fn nobody_knows_how_long_a_future_of_no_task_has_kept_a_lock_when_the_process_died() {
+    let mut scene = pile(Scene::killed(), 1, MILLISECOND);
+    let mut unheld = pile(Scene::killed(), 1, MILLISECOND);
+    unheld.model.locks[0].holders.clear();
+    kinds(&unheld, &[Kind::LongWait]);
+    scene.is_held_by_future(0);
+    kinds(&scene, &[]);
+}
