@@ -10,6 +10,7 @@ mod callers;
 mod copies;
 mod locks;
 mod optimised;
+mod servers;
 mod stand_in;
 mod variants;
 mod watched;

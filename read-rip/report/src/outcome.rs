@@ -100,7 +100,7 @@ fn recipe(of: &UnrecordedFutures) -> Vec<&'static str> {
     }
     lines.extend(of.frameworks.iter().map(|framework| match framework {
         Framework::Axum => {
-            "or make a task of each request: Router::layer(librip_tokio::layer()) after the routes (feature axum)"
+            "or make a task of each request: router.layer(librip_tokio::layer()), after its routes (feature axum)"
         }
         Framework::Tonic => "or make a task of each call: Server::builder().layer(librip_tokio::layer()) (feature tower)",
         Framework::Actix => {
@@ -108,7 +108,7 @@ fn recipe(of: &UnrecordedFutures) -> Vec<&'static str> {
              App::new().wrap_fn(|request, service| librip_tokio::traced(service.call(request)))"
         }
         Framework::Hyper => {
-            "or make a task of each request: service_fn(|request| librip_tokio::traced(handle(request)))"
+            "or make a task of each request: service_fn(move |request| librip_tokio::traced(handle(request)))"
         }
     }));
     if of.frameworks.is_empty() {
