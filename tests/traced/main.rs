@@ -337,3 +337,15 @@ fn a_program_without_a_ring_runs_as_ever() {
         assert_eq!(without.status.code(), Some(3), "{way}");
     }
 }
+
+#[test]
+fn a_filter_of_all_layers_that_lets_nothing_through_is_named() {
+    let remains = killed("filtered", "done");
+    for command in ["log", "spans"] {
+        let (out, errors) = read(&[command], &remains.ring_path());
+        assert!(!out.contains("is not given"), "{out}");
+        let said = "a filter that is added to the registry is one of all its layers";
+        assert!(errors.contains(said) && errors.contains(".with_filter("), "{command}: {errors}");
+    }
+    assert_eq!(said(&log_of("filtered apart")), ["info is given to this layer"]);
+}

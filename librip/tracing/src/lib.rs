@@ -29,7 +29,25 @@ tracing::warn!(free_bytes = 512, disk = ?Disk(3), "the disk is almost full");
 # assert!(librip::is_recording());
 ```
 
-`read-rip log` shows these lines:
+A filter that is added to the registry is one of all layers, wherever it stands: `EnvFilter` without `RUST_LOG` lets
+errors through alone, and then nothing else is recorded. Give such a filter to the layer that prints:
+
+```
+use tracing_subscriber::filter::LevelFilter; // as EnvFilter
+use tracing_subscriber::prelude::*;
+
+# let printing = tracing_subscriber::layer::Identity::new();
+tracing_subscriber::registry()
+    .with(librip_tracing::layer()) // is given everything
+    .with(printing.with_filter(LevelFilter::ERROR))
+    .init();
+# tracing::info!("is recorded");
+# assert!(tracing::enabled!(tracing::Level::INFO));
+```
+
+An event that a task says is recorded for the task: `read-rip log` shows it with the task's name.
+
+`read-rip log` shows these lines for the first program:
 
 ```text
 begin request: id=4711

@@ -267,6 +267,18 @@ pub fn of_executor(model: &LockModel, has_stacks: bool) -> Option<String> {
     ))
 }
 
+/// Why no event may be recorded of a program that uses `tracing-subscriber`.
+pub fn of_filter(locations: &mut Locations<'_>) -> Option<String> {
+    let crates = locations.packages();
+    crates.binary_search_by(|name| name.as_str().cmp("tracing_subscriber")).ok()?;
+    Some(
+        "The program uses tracing: librip_tracing::layer() records what it is given. With EnvFilter or LevelFilter, a \
+         filter that is added to the registry is one of all its layers, before and after it (an EnvFilter without \
+         RUST_LOG lets errors through alone): give it to the layer that prints, by .with_filter(...)."
+            .to_owned(),
+    )
+}
+
 /// That only one of a program's versions of `parking_lot` is recorded.
 ///
 /// The crate that stands in for it has the module `word`, and the real one has the others.

@@ -33,7 +33,7 @@ pub(super) fn log(args: &LogArgs, common: &Common) -> Result<u8, AppError> {
         if !args.follow {
             args.channel.iter().try_for_each(|name| channel(&reading, name).map(drop))?;
         }
-        let (leftover, locations) = show(&mut out, args, (common, &options), &reading, &mut shown)?;
+        let (leftover, mut locations) = show(&mut out, args, (common, &options), &reading, &mut shown)?;
         out.flush()?;
         if args.follow && !reading.is_final() {
             drop(locations);
@@ -42,13 +42,8 @@ pub(super) fn log(args: &LogArgs, common: &Common) -> Result<u8, AppError> {
         }
         let mut remarks = report::remarks::of_leftover(&leftover);
         if shown.entries == 0 {
-            remarks.push(
-                nothing(
-                    &reading,
-                    args.r#match.is_some() || !args.channel.is_empty() || args.time.is_limited(),
-                )
-                .to_owned(),
-            );
+            let is_limited = args.r#match.is_some() || !args.channel.is_empty() || args.time.is_limited();
+            remarks.extend(nothing(&reading, is_limited, &mut locations));
         }
         remarks.extend(report::remarks::of_channels(&reading.snapshot));
         if args.follow {
@@ -104,7 +99,8 @@ pub(super) fn spans(args: &SpansArgs, common: &Common) -> Result<u8, AppError> {
     drop(out);
     let mut remarks = report::remarks::of_leftover(&leftover);
     if spans.is_empty() {
-        remarks.push(nothing(&reading, args.r#match.is_some() || args.time.is_limited()).to_owned());
+        let is_limited = args.r#match.is_some() || args.time.is_limited();
+        remarks.extend(nothing(&reading, is_limited, &mut locations));
     }
     remarks.extend(report::remarks::of_spans(&reading.snapshot));
     remarks::write(&reading, common, &locations, &remarks)
@@ -242,13 +238,14 @@ pub(super) fn names_process(reading: &Reading) -> bool {
 }
 
 /// Why there is nothing to show.
-fn nothing(reading: &Reading, is_limited: bool) -> &'static str {
+fn nothing(reading: &Reading, is_limited: bool, locations: &mut Locations<'_>) -> Vec<String> {
     let has_sites = reading.snapshot.sites.iter().any(|site| site.kind.has_values());
-    match (has_sites, is_limited) {
-        (true, true) => "Nothing in the record matches.",
+    let why = match (has_sites, is_limited) {
+        (true, true) => return vec!["Nothing in the record matches.".to_owned()],
         (true, false) => {
             "The record has no events: the program has not recorded any, or later words replaced them."
         }
         (false, _) => "The program has no events and no spans: rip_event! and rip_span! record them.",
-    }
+    };
+    [why.to_owned()].into_iter().chain(report::remarks::of_filter(locations)).collect()
 }

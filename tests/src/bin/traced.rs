@@ -9,6 +9,7 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Barrier};
 
 use tracing::{Level, debug, debug_span, error, event, info, info_span, instrument, trace, warn};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::prelude::*;
 
 fn main() {
@@ -20,6 +21,8 @@ fn main() {
             records();
         }
         "beside" => beside(),
+        "filtered" => filtered(),
+        "filtered apart" => filtered_apart(),
         way => {
             tracing_subscriber::registry().with(librip_tracing::layer()).init();
             match way {
@@ -36,6 +39,21 @@ fn main() {
         }
     }
     std::process::exit(3);
+}
+
+/// A filter of the registry is one of all layers, wherever it stands.
+fn filtered() {
+    tracing_subscriber::registry().with(librip_tracing::layer()).with(LevelFilter::ERROR).init();
+    info!("is not given to any layer");
+    say("done");
+    pause();
+}
+
+/// A filter of one layer leaves the others alone.
+fn filtered_apart() {
+    let printing = tracing_subscriber::layer::Identity::new().with_filter(LevelFilter::ERROR);
+    tracing_subscriber::registry().with(librip_tracing::layer()).with(printing).init();
+    info!("is given to this layer");
 }
 
 /// Writes a line.
