@@ -75,6 +75,7 @@ formatting_steps() {
         step 'formatting of 0.13' cargo fmt --manifest-path librip/parking_lot_0_13/Cargo.toml --check -- --color never
         step 'formatting of servers' cargo fmt --manifest-path librip/tokio/servers/Cargo.toml --check -- --color never
         step 'formatting of watched' cargo fmt --manifest-path librip/tokio/watched/Cargo.toml --check -- --color never
+        step 'formatting of servers' cargo fmt --manifest-path librip/tokio/servers/Cargo.toml --check -- --color never
         step 'formatting of both' cargo fmt --manifest-path tests/build/patched/one/Cargo.toml --check -- --color never
     else
         skip 'formatting' 'rustfmt is missing; rustup component add rustfmt'

@@ -1,5 +1,7 @@
 //! What the ring has of tasks that servers make: requests, what hyper spawns, and the functions of the macros.
 
+#![cfg(all(feature = "hyper", feature = "macros", feature = "tower"))]
+
 #[allow(dead_code, reason = "others need more of it")]
 mod ring;
 

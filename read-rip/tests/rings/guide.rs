@@ -129,7 +129,7 @@ fn each_kind_of_finding_has_a_section_with_its_meaning_an_example_and_the_remedy
         let (_, example) = rest.split_once("```text\n").unwrap();
         let (example, remedy) = example.split_once("```\n").unwrap();
         let is_of_kind = |confidence: &&str| example.starts_with(&format!("{confidence} {kind}: "));
-        assert!(["proven", "potential", "suspected"].iter().any(|one| is_of_kind(one)), "{kind}: {example}");
+        assert!(["proven", "potential", "suspected"].iter().any(is_of_kind), "{kind}: {example}");
         assert!(example.contains("\n    "), "{kind} shows its evidence: {example}");
         assert!(meaning.trim().len() > 40 && remedy.trim().starts_with("**Remedy.** "), "{kind}: {remedy}");
         assert!(described.insert(kind), "{kind} twice");
