@@ -340,7 +340,7 @@ pub struct TasksArgs {
 }
 
 /// What `stacks` shows.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct StacksArgs {
     /// Which ring, which process, or which core file.
     #[command(flatten)]
@@ -457,15 +457,17 @@ pub struct RunArgs {
     /// Record the program and all processes beneath it, check each, and fail if one has findings
     #[arg(long)]
     pub check: bool,
-    /// With --check: explain and end what still runs after this time; the exit status is then 124
+    /// With --check: explain and end what still runs after this time, with a ring or without; the exit status is then
+    /// 124. Time in which a compiler runs (of Rust, C or C++) does not count
     #[arg(long, value_name = "DURATION", requires = "check", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// The time between SIGTERM and SIGKILL for what is ended
     #[arg(long, value_name = "DURATION", requires = "timeout", default_value = "5s", value_parser = duration)]
     pub grace: Duration,
-    /// With --check: report only findings that are at least this certain
-    #[arg(long, value_name = "CONFIDENCE", requires = "check", default_value = "potential")]
-    pub min_confidence: MinConfidence,
+    /// With --check: report only findings that are at least this certain; without this, potential, and suspected for
+    /// what still runs after the time-out
+    #[arg(long, value_name = "CONFIDENCE", requires = "check")]
+    pub min_confidence: Option<MinConfidence>,
     /// With --check: a file of rules for findings not to report, as for `check` (can be repeated)
     #[arg(long, value_name = "FILE", requires = "check")]
     pub suppress: Vec<PathBuf>,

@@ -138,6 +138,41 @@ fn what_hangs_is_explained_and_then_ended_with_all_that_it_started() {
 }
 
 #[test]
+fn what_hangs_without_a_ring_is_explained_too_with_its_command_line_and_the_names_of_its_threads() {
+    let scratch = tempfile::tempdir().unwrap();
+    let script = "RIP_RING=off $SCENARIO cycle-2; echo never";
+    let [junit, options] = [scratch.path().join("junit.xml"), scratch.path().join("rings")];
+    let options = ["--check", "--timeout", "2s", "--grace", "100ms", "--rings", options.to_str().unwrap()];
+    let options: Vec<&str> = options.into_iter().chain(["--junit", junit.to_str().unwrap()]).collect();
+    let outcome = run(scratch.path(), &options, script, &[]);
+    assert_eq!(outcome.status, 124, "{outcome:#?}");
+    assert!(outcome.stderr.contains("/scenario cycle-2\n"), "{outcome:#?}");
+    assert!(outcome.stdout.contains("suspected stall: "), "{outcome:#?}");
+    assert!(outcome.stdout.contains("philosopher 0["), "{outcome:#?}");
+    assert!(outcome.stderr.contains(" without a ring checked, 1 of them with findings.\n"), "{outcome:#?}");
+    assert!(!outcome.stderr.contains("no process recorded anything"), "{outcome:#?}");
+    assert!(std::fs::read_to_string(junit).unwrap().contains("suspected stall"));
+    // A healthy sleeper is no finding: its stack is shown.
+    let outcome = run(scratch.path(), &["--check", "--timeout", "1s"], "sleep 1000; echo never", &[]);
+    assert_eq!(outcome.status, 124, "{outcome:#?}");
+    assert!(outcome.stderr.contains(": sleep 1000\n"), "{outcome:#?}");
+    assert!(!outcome.stdout.contains("suspected ") && outcome.stdout.contains("sleep["), "{outcome:#?}");
+}
+
+#[test]
+fn the_time_that_a_compiler_takes_does_not_count() {
+    let scratch = tempfile::tempdir().unwrap();
+    // A program of that name. The shell waits for it, as cargo does.
+    let script = "cp $(command -v sleep) $DIR/rustc; $DIR/rustc 3; echo built; $*; exit 0";
+    let options = ["--check", "--timeout", "2s", "--grace", "100ms"];
+    let outcome = run(scratch.path(), &options, script, &["true"]);
+    assert_eq!((outcome.status, &*outcome.stdout), (3, "built\n"), "{outcome:#?}");
+    let outcome = run(scratch.path(), &options, script, &["sleep", "1000"]);
+    assert_eq!(outcome.status, 124, "{outcome:#?}");
+    assert!(outcome.stderr.contains("sh still runs after 2.0 s, compilation not counted."), "{outcome:#?}");
+}
+
+#[test]
 fn signals_that_are_sent_to_the_reader_alone_reach_the_program() {
     let scratch = tempfile::tempdir().unwrap();
     for (signal, status) in [(Signal::SIGINT, 42), (Signal::SIGTERM, 43), (Signal::SIGHUP, 44)] {
@@ -182,9 +217,9 @@ fn the_end_of_an_orphan_is_known() {
 }
 
 #[test]
-fn the_recipe_of_the_readme_works() {
-    let readme = std::fs::read_to_string(repository().join("README.md")).unwrap();
-    let recipe = readme.lines().find(|line| line.starts_with("read-rip run --check")).expect("a recipe");
+fn the_recipe_of_the_guide_works() {
+    let chapter = std::fs::read_to_string(repository().join("docs/guide/src/ci.md")).unwrap();
+    let recipe = chapter.lines().find(|line| line.starts_with("read-rip run --check")).expect("a recipe");
     let (words, tests) = recipe.split_once(" -- ").expect("a command");
     assert_eq!(tests, "cargo test");
     let scratch = tempfile::tempdir().unwrap();

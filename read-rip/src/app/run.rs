@@ -4,6 +4,7 @@
 //! program; after a signal, the status that a shell would return. Without `--check` it looks at the program's own ring,
 //! and only if the program fails. With `--check` it looks at the rings of all processes beneath it.
 
+mod hung;
 mod preload;
 mod ring_directory;
 mod supervise;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use librip_format::settings;
 use read_rip_case::Subject;
 use read_rip_evidence::process::{Ends, rings_of_process};
+use read_rip_model::findings::Confidence;
 use read_rip_report::{counted, duration, printable};
 
 use super::check::{Filter, suppressions};
@@ -101,7 +103,7 @@ fn run_once(name: &OsStr, mut command: Command, args: &RunArgs, common: &Common)
 
 /// Runs the program, and checks the rings of all processes beneath it.
 fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, common: &Common) -> Result<u8, AppError> {
-    let min_confidence = args.min_confidence.into();
+    let min_confidence = args.min_confidence.map_or(Confidence::Potential, Confidence::from);
     let filter = Filter { min_confidence, rules: suppressions(&args.suppress)?, ..Filter::default() };
     let options = common.options();
     let mut rings = RingDirectory::make(args.rings.as_deref(), &common.dir)?;
@@ -114,14 +116,21 @@ fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, common: &Comm
     let mut program = Supervised::start(&mut command, true).map_err(failed)?;
     let mut collection = Collection::new(filter, &args.source, &options, common).briefly();
     let ended = program.wait(args.timeout).map_err(failed)?;
+    let mut unrecorded = 0;
     if ended.is_none() {
         let after = duration_of(args.timeout.unwrap_or_default());
         let name = name.to_string_lossy();
+        let besides = if program.has_compiled() { ", compilation not counted" } else { "" };
         remark(format_args!(
-            "{} still runs after {after}. What it waits for, before it is ended:",
+            "{} still runs after {after}{besides}. What it waits for, before it is ended:",
             printable(&name)
         ));
+        // That something is wrong is known.
+        collection.filter.min_confidence =
+            args.min_confidence.map_or(Confidence::Suspected, Confidence::from);
         check_new(&mut rings, &mut collection, &program.ends())?;
+        unrecorded = hung::check(&rings, &mut collection, common)?;
+        collection.filter.min_confidence = min_confidence;
         collection.add_error(OsStr::new(&*name), program.pid(), format!("still ran after {after}"));
         let left = program.stop(args.grace).map_err(failed)?;
         if left > 0 {
@@ -131,7 +140,7 @@ fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, common: &Comm
     check_new(&mut rings, &mut collection, &program.ends())?;
     collection.write(&args.ci)?;
     let is_unused = rings.is_unused();
-    summarise(rings, &collection)?;
+    summarise(rings, &collection, unrecorded)?;
     Ok(match ended {
         None => TIMED_OUT,
         Some(status) if !status.success() => {
@@ -156,15 +165,23 @@ fn check_new(
     Ok(())
 }
 
-/// Says what was checked, and where the rings are.
-fn summarise(rings: RingDirectory, collection: &Collection<'_>) -> Result<(), AppError> {
-    if rings.is_unused() {
+/// Says what was checked, and where the rings are. `unrecorded`: how many processes without a ring are in the collection.
+fn summarise(rings: RingDirectory, collection: &Collection<'_>, unrecorded: usize) -> Result<(), AppError> {
+    let of_rings =
+        (!rings.is_unused()).then(|| counted((collection.rings().saturating_sub(unrecorded)) as u64, "ring"));
+    let of_processes = match unrecorded {
+        0 => None,
+        1 => Some("1 process without a ring".to_owned()),
+        several => Some(format!("{several} processes without a ring")),
+    };
+    let all: Vec<String> = of_rings.into_iter().chain(of_processes).collect();
+    if all.is_empty() {
         remark(
             "Nothing was checked: no process recorded anything.\n\
              Hint: a program records with librip::init() or rip_start(), or with `read-rip run --preload`",
         );
     } else {
-        let (all, bad) = (counted(collection.rings() as u64, "ring"), collection.with_findings());
+        let (all, bad) = (all.join(" and "), collection.with_findings());
         remark(format_args!("{all} checked, {bad} of them with findings."));
         if collection.status() == UNJUDGED {
             remark(

@@ -10,21 +10,33 @@ pub fn children() -> Vec<i32> {
     tasks.filter_map(|task| task.children().ok()).flatten().map(|pid| pid as i32).collect()
 }
 
+/// A living process beneath this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descendant {
+    /// Its id.
+    pub pid: i32,
+    /// The id of its parent.
+    pub parent: i32,
+    /// The name of its first thread: of a program that gives itself no other one, its file's name, at most 15 bytes.
+    pub name: String,
+}
+
 /// The living processes beneath this one: its children, their children, and so on. Parents come before their children.
-pub fn descendants() -> Vec<i32> {
-    let mut by_parent: HashMap<i32, Vec<i32>> = HashMap::new();
+pub fn descendants() -> Vec<Descendant> {
+    let mut by_parent: HashMap<i32, Vec<Descendant>> = HashMap::new();
     let own = std::process::id() as i32;
     for process in all_processes().into_iter().flatten().flatten() {
         if let Ok(stat) = process.stat()
             && !matches!(stat.state, 'Z' | 'X')
         {
-            by_parent.entry(stat.ppid).or_default().push(stat.pid);
+            let found = Descendant { pid: stat.pid, parent: stat.ppid, name: stat.comm };
+            by_parent.entry(found.parent).or_default().push(found);
         }
     }
     let mut found = by_parent.remove(&own).unwrap_or_default();
     let mut next = 0;
     while let Some(parent) = found.get(next) {
-        found.extend(by_parent.remove(parent).unwrap_or_default());
+        found.extend(by_parent.remove(&parent.pid).unwrap_or_default());
         next += 1;
     }
     found
@@ -48,9 +60,11 @@ mod tests {
         let got = shell.stdout.take().unwrap().read(&mut line).unwrap();
         let sleeper: i32 = std::str::from_utf8(&line[..got]).unwrap().trim().parse().unwrap();
         let found = descendants();
-        let at = |pid| found.iter().position(|&found| found == pid);
+        let at = |pid| found.iter().position(|found| found.pid == pid);
         assert!(at(shell.id() as i32) < at(sleeper), "{found:?}");
         assert!(at(shell.id() as i32).is_some(), "{found:?}");
+        let sleeps = &found[at(sleeper).unwrap()];
+        assert_eq!((&*sleeps.name, sleeps.parent), ("sleep", shell.id() as i32), "{found:?}");
         assert!(Command::new("kill").arg(sleeper.to_string()).status().unwrap().success());
         shell.wait().unwrap();
     }

@@ -32,7 +32,7 @@ mod thread_name;
 mod unfinished;
 
 pub use children::{Child, children_in, ended_children, liveness_of_child, liveness_of_children};
-pub use descendants::{children, descendants};
+pub use descendants::{Descendant, children, descendants};
 pub use ends::Ends;
 pub use find::{
     Found, Unreadable, directories_of_processes, newest_first, rings_in, rings_of_process, unreadable_in,

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::mkdtemp;
-use read_rip_evidence::process::{Found, Liveness, MappedFiles, remove, rings_in};
+use read_rip_evidence::process::{Found, Liveness, MappedFiles, remove, rings_in, rings_of_process};
 
 use super::super::error::AppError;
 
@@ -58,6 +58,11 @@ impl RingDirectory {
         let mut rings = self.rings()?;
         rings.retain(|ring| self.known.insert(ring.clone()));
         Ok(rings)
+    }
+
+    /// Whether a process records in one of them.
+    pub(super) fn has_ring_of(&self, pid: u32) -> bool {
+        !rings_of_process(pid, std::slice::from_ref(&self.path)).is_empty()
     }
 
     /// Says what came of a ring: a sound one is not needed any more.

@@ -4,7 +4,8 @@
 //! reaches it from the kernel. Signals that somebody sends to this process alone are passed on. It reads no rings.
 //!
 //! Every process beneath the program stays beneath this one: orphans are given to it (`PR_SET_CHILD_SUBREAPER`). So the
-//! time limit ends all of them, those that have sessions of their own included.
+//! time limit ends all of them, those that have sessions of their own included. The clock of the limit stands still while
+//! a compiler runs among them: `cargo test` builds first, and that takes another time on each machine.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -33,6 +34,25 @@ const PASSED_ON: [Signal; 7] = [
 
 /// A process that survives SIGKILL for longer is stuck in the kernel.
 const KILLED_WITHIN: Duration = Duration::from_secs(5);
+/// Programs that compile. Those that run the result, as cargo, make and rustdoc do, are none.
+const COMPILERS: [&str; 14] = [
+    "rustc",
+    "clippy-driver",
+    "cc1",
+    "cc1plus",
+    "clang",
+    "clang++",
+    "as",
+    "ld",
+    "ld.bfd",
+    "ld.gold",
+    "ld.lld",
+    "rust-lld",
+    "lld",
+    "mold",
+];
+/// How often a compiler is looked for.
+const LOOK_FOR_COMPILERS: Duration = Duration::from_millis(200);
 /// How often the processes beneath this one are looked for while they end: not each of them is a child, whose end the
 /// kernel announces.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -45,6 +65,8 @@ pub(super) struct Supervised {
     has_ended: bool,
     /// When the program and its orphans ended.
     ends: Ends,
+    /// For how long compilers have run, while a limit was waited for.
+    compiled: Duration,
 }
 
 impl Supervised {
@@ -61,11 +83,22 @@ impl Supervised {
         let signals = SignalFd::with_flags(&awaited, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         // If this fails, orphans of the program are not ended. The program itself still is.
         let _ = set_child_subreaper(adopts);
-        Ok(Supervised { child: command.spawn()?, signals, has_ended: false, ends: Ends::default() })
+        Ok(Supervised {
+            child: command.spawn()?,
+            signals,
+            has_ended: false,
+            ends: Ends::default(),
+            compiled: Duration::ZERO,
+        })
     }
 
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether the limit was extended by the time that compilers took.
+    pub(super) fn has_compiled(&self) -> bool {
+        !self.compiled.is_zero()
     }
 
     /// When the program and its orphans ended, as far as they have. Who waited for the others knows when those did.
@@ -74,22 +107,32 @@ impl Supervised {
         self.ends.clone()
     }
 
-    /// Waits for the program's end; `None` if it runs for longer than the limit.
+    /// Waits for the program's end; `None` if it runs for longer than the limit, compilation not counted.
     ///
     /// # Errors
     ///
     /// Those of `poll(2)` and `waitpid(2)`.
     pub(super) fn wait(&mut self, limit: Option<Duration>) -> io::Result<Option<ExitStatus>> {
-        let deadline = limit.map(|limit| Instant::now() + limit);
+        let mut left = limit;
+        let mut looked = Instant::now();
         loop {
             if let Some(status) = self.ended()? {
                 return Ok(Some(status));
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Ok(None);
+            let next_look = left.map(|left| left.min(LOOK_FOR_COMPILERS).saturating_sub(looked.elapsed()));
+            if let Some(left) = left.as_mut().filter(|_| next_look == Some(Duration::ZERO)) {
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                let passed = looked.elapsed();
+                looked = Instant::now();
+                match compiles() {
+                    true => self.compiled += passed,
+                    false => *left = left.saturating_sub(passed),
+                }
+                continue;
             }
-            self.next_signals(left)?;
+            self.next_signals(next_look)?;
         }
     }
 
@@ -110,7 +153,7 @@ impl Supervised {
                 if living.is_empty() {
                     return Ok(0);
                 }
-                for pid in living {
+                for pid in living.into_iter().map(|process| process.pid) {
                     // Each once: some programs take a second SIGTERM for impatience.
                     if !asked.contains(&pid) {
                         send(pid, signal);
@@ -168,6 +211,11 @@ impl Supervised {
         }
         Ok(())
     }
+}
+
+/// Whether a compiler runs beneath this process.
+fn compiles() -> bool {
+    descendants().iter().any(|process| COMPILERS.contains(&&*process.name))
 }
 
 /// A process that has ended meanwhile gets no signal.

@@ -1,0 +1,64 @@
+//! What still runs at the time limit of `run --check`: the processes beneath the program that have no ring.
+//!
+//! Each is checked as `read-rip check PID` does. Of one with children, only findings are shown: a shell, make or cargo
+//! waits for them. Of the others, who hang themselves, something is always shown: what they run, and where their threads
+//! stand if nothing was found.
+
+use std::collections::HashSet;
+
+use read_rip_case::{Error, Subject};
+use read_rip_evidence::process::live::LiveTarget;
+use read_rip_evidence::process::{Descendant, Ends, descendants};
+use read_rip_report::printable;
+
+use super::super::collect::Collection;
+use super::super::error::AppError;
+use super::super::output::remark;
+use super::super::unrecorded;
+use super::ring_directory::RingDirectory;
+use crate::cli::{Common, RingArgs, StacksArgs};
+
+/// No more processes are looked at: each takes the time of a window.
+const LOOKED_AT_MAX: usize = 64;
+
+/// Checks them. Returns how many there were.
+pub(super) fn check(
+    rings: &RingDirectory,
+    collection: &mut Collection<'_>,
+    common: &Common,
+) -> Result<usize, AppError> {
+    let living = descendants();
+    let parents: HashSet<i32> = living.iter().map(|process| process.parent).collect();
+    let mut unrecorded: Vec<&Descendant> =
+        living.iter().filter(|process| !rings.has_ring_of(process.pid as u32)).collect();
+    // What hangs itself is at the ends of the tree.
+    unrecorded.sort_by_key(|process| parents.contains(&process.pid));
+    if unrecorded.len() > LOOKED_AT_MAX {
+        let left_out = unrecorded.len() - LOOKED_AT_MAX;
+        remark(format_args!("{left_out} more processes without a ring are not looked at"));
+        unrecorded.truncate(LOOKED_AT_MAX);
+    }
+    for process in &unrecorded {
+        let is_parent = parents.contains(&process.pid);
+        match look(process.pid as u32, is_parent, collection, common) {
+            // It has ended meanwhile, or may not be looked into.
+            Ok(()) | Err(AppError::Read(Error::Process(_)) | AppError::NoStacks { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(unrecorded.len())
+}
+
+fn look(pid: u32, is_parent: bool, collection: &mut Collection<'_>, common: &Common) -> Result<(), AppError> {
+    if !is_parent && !common.json {
+        let target = LiveTarget::open_here(pid)?;
+        remark(format_args!("{pid}: {}", printable(&target.command_line())));
+    }
+    let before = collection.with_findings();
+    collection.check(Subject::Process(pid), &Ends::default())?;
+    if collection.with_findings() == before && !is_parent {
+        let ring = RingArgs { ring: Some(pid.to_string().into()), ..RingArgs::default() };
+        unrecorded::stacks(&StacksArgs { ring, ..StacksArgs::default() }, common)?;
+    }
+    Ok(())
+}
