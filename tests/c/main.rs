@@ -6,6 +6,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod channels;
+mod cmake;
 mod contexts;
 mod events;
 mod examples;
