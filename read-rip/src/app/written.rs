@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use read_rip_export::Files;
 use read_rip_report::printable;
 use read_rip_ring::STANDARD_INPUT as STANDARD_STREAM;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::{NamedTempFile, TempDir};
 
 use super::error::AppError;
@@ -216,9 +216,14 @@ impl Writing {
     }
 }
 
+/// Gives a file or a folder a name that nothing else has.
+pub(super) fn rename_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
+    Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
+}
+
 /// Gives a folder its name, if nothing else has it.
 fn name_folder(unfinished: TempDir, target: &Path) -> io::Result<()> {
-    renameat2(AT_FDCWD, unfinished.path(), AT_FDCWD, target, RenameFlags::RENAME_NOREPLACE)?;
+    rename_without_replacing(unfinished.path(), target)?;
     _ = unfinished.keep();
     Ok(())
 }

@@ -8,12 +8,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use read_rip_ring::{NewWords, Parts, RecordingWriter, Source};
 
 use crate::app::output::is_terminal;
-use crate::app::written::{FILE_MODE, is_standard_output};
+use crate::app::written::{FILE_MODE, is_standard_output, rename_without_replacing};
 use crate::cli::RotationArgs;
 
 /// Where a recording goes.
@@ -93,8 +91,8 @@ impl Target {
         let full = loop {
             let numbered = self.numbered();
             self.number += 1;
-            match renameat2(AT_FDCWD, &self.path, AT_FDCWD, &numbered, RenameFlags::RENAME_NOREPLACE) {
-                Err(Errno::EEXIST) => {}
+            match rename_without_replacing(&self.path, &numbered) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 renamed => break renamed.map(|()| numbered)?,
             }
         };
