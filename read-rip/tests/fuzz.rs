@@ -22,6 +22,7 @@ use read_rip_model::findings::{self, View};
 use read_rip_model::locations::{FileNames, Horizon, Limits, Location, Locations, dated_history, latest_ns};
 use read_rip_model::locks;
 use read_rip_model::locks::LockModel;
+use read_rip_model::log;
 use read_rip_model::threads;
 use read_rip_report as report;
 use read_rip_report::{LockNames, Shown};
@@ -123,6 +124,10 @@ fn report_threads(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Locati
         histories.push(dated);
     }
     black_box(latest_ns(snapshot, locations));
+    let captures = log::captures(snapshot, locations, None);
+    if let Some(cycles) = log::SlowCycles::of(&captures, snapshot) {
+        out.extend(report::KeptCycles::of(&cycles, locations).line("fuzzed").into_bytes());
+    }
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(locations, files, true);
     let groups = threads::condense(&last, locations);
@@ -197,6 +202,8 @@ fn report_findings(out: &mut Vec<u8>, model: &LockModel, names: &report::LockNam
         releases_unmatched: model.releases_unmatched,
         longer_slot_words: None,
         is_order_search_cut: !limits.is_empty(),
+        slow_cycles: None,
+        ring: String::new(),
     };
     report::findings(out, &found, &checked, names, &report::Sources::default()).unwrap();
     report::Json(out).findings(&found, &checked, names, snapshot).unwrap();

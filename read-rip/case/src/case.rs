@@ -8,6 +8,7 @@ use read_rip_evidence::standing::Standings;
 use read_rip_model::findings::{self, Balance, Finding, Limit, Memo, Suppression, UnrecordedFutures, View};
 use read_rip_model::locations::{FileNames, Limits, Location, Locations};
 use read_rip_model::locks::LockModel;
+use read_rip_model::log::{self, SlowCycles};
 use read_rip_report::{LocationTexts, LockNames, ObjectName, OneReading, StackFrames, location_texts};
 
 use crate::{Options, Reading, Readings};
@@ -103,6 +104,13 @@ impl<'a> Case<'a> {
         let holders: Vec<_> = judgement.balance.pools.iter().map(|pool| pool.holder).collect();
         self.reading.name_threads(&mut self.model, &judgement.findings, &holders);
         judgement
+    }
+
+    /// The slow cycles that the ring has kept; `None` if there are none.
+    pub fn slow_cycles(&mut self) -> Option<SlowCycles> {
+        let snapshot = &self.reading.snapshot;
+        let captures = log::captures(snapshot, &mut self.locations, self.reading.now_ns);
+        SlowCycles::of(&captures, snapshot)
     }
 
     /// What the record has of futures that belong to no recorded task.

@@ -16,6 +16,7 @@ use super::inward::inward;
 use super::locks::round;
 use super::names::LockNames;
 use super::outcome::{Reason, of_futures, reason};
+use super::printable::printable;
 use super::remarks::{Checked, looked_at};
 use super::units::{agree, counted, lasted};
 
@@ -84,6 +85,9 @@ pub(super) fn balance(
     let lines = lines.into_iter().flatten().chain(inward(names)).chain(barriers(names));
     for line in lines.chain(balance.pools.iter().map(|one| pool(one, names))) {
         writeln!(out, "    {line}")?;
+    }
+    if let Some(cycles) = &checked.slow_cycles {
+        writeln!(out, "    {}", cycles.line(&printable(&checked.ring)))?;
     }
     Ok(())
 }

@@ -78,6 +78,12 @@ pub struct Checked {
     pub longer_slot_words: Option<u32>,
     /// There were too many orders of acquisition to compare all of them.
     pub is_order_search_cut: bool,
+    /// The slow cycles that the ring has kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_cycles: Option<crate::KeptCycles>,
+    /// What the user may call the ring.
+    #[serde(skip)]
+    pub ring: String,
 }
 
 /// Whether there is nothing to say: of a number that JSON leaves out then.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use read_rip_case::{Case, Judgement, Reading};
 use read_rip_model::findings::{Confidence, Finding, Limit, Suppression};
 use read_rip_report::ci::{CaseFinding, TestCase};
-use read_rip_report::{self as report, Checked, Json, LockNames, Sources};
+use read_rip_report::{self as report, Checked, Json, KeptCycles, LockNames, Sources};
 use read_rip_ring::Header;
 use regex::Regex;
 
@@ -62,6 +62,7 @@ pub(super) fn judge(case: &mut Case<'_>, filter: &Filter) -> Verdict {
         let matching = Matching::new(pattern, &names);
         found.retain(|finding| matching.has_finding(finding));
     }
+    let slow_cycles = slow_cycles(case);
     let (model, reading) = (&case.model, case.reading);
     let checked = Checked {
         threads: model.threads.len() - model.tasks,
@@ -78,8 +79,15 @@ pub(super) fn judge(case: &mut Case<'_>, filter: &Filter) -> Verdict {
         releases_unmatched: model.releases_unmatched,
         longer_slot_words: reading.snapshot.header.as_ref().and_then(Header::longer_slot_words),
         is_order_search_cut: limits.contains(&Limit::LockOrders),
+        slow_cycles,
+        ring: reading.path.to_string_lossy().into_owned(),
     };
     Verdict { found, checked }
+}
+
+/// What is said of the slow cycles that the ring has kept.
+pub(super) fn slow_cycles(case: &mut Case<'_>) -> Option<KeptCycles> {
+    case.slow_cycles().map(|cycles| KeptCycles::of(&cycles, &case.locations))
 }
 
 impl Verdict {

@@ -12,6 +12,7 @@ use read_rip_model::locks::{self, LockModel, ThreadId};
 use read_rip_model::threads::ThreadState;
 use read_rip_report::{self as report, ActivityWords, LockNames, printable};
 
+use super::check::slow_cycles;
 use super::error::AppError;
 use crate::cli::{RingArgs, THRESHOLD};
 
@@ -38,6 +39,7 @@ pub(super) fn verdict(
     let mut readings = Readings::of(subject, options)?;
     let mut case = Case::of(&mut readings, options);
     let judgement = case.judge(THRESHOLD);
+    let slow_cycles = slow_cycles(&mut case);
     let texts = case.texts(false);
     let names = case.names(&texts);
     tasks(out, &names)?;
@@ -49,6 +51,9 @@ pub(super) fn verdict(
     }
     if let Some(verdict) = line(&judgement, &names, &command) {
         writeln!(out, "{}", printable(&verdict))?;
+    }
+    if let Some(cycles) = slow_cycles {
+        writeln!(out, "{}", printable(&cycles.line(&name(subject, ring))))?;
     }
     Ok(())
 }
@@ -98,9 +103,13 @@ fn unrecorded(out: &mut dyn Write, words: &ActivityWords<'_>, model: &LockModel)
 
 /// The command that explains the verdict.
 pub(super) fn command(subject: &Subject, ring: &RingArgs) -> String {
+    format!("read-rip check {}", name(subject, ring))
+}
+
+/// What the user calls the subject.
+fn name(subject: &Subject, ring: &RingArgs) -> String {
     let path = subject.path();
-    let name = ring.name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
-    format!("read-rip check {name}")
+    ring.name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned()
 }
 
 /// A judgement in a line, with the command that explains it. `None` if nothing is known that can be judged.

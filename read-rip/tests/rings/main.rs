@@ -34,6 +34,7 @@ mod recording;
 mod resolve;
 mod run;
 mod schema;
+mod slow;
 mod streams;
 mod tasks;
 mod times;

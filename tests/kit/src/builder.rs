@@ -346,7 +346,11 @@ impl Ring {
         put32(&mut bytes, slot_at::PID, slot.pid.unwrap_or(self.pid));
         put32(&mut bytes, slot_at::TID, slot.tid);
         put64(&mut bytes, slot_at::CLAIMED, slot.claimed_ns);
-        let exited_ns = if slot.state == slot_state::EXITED { slot.claimed_ns + 1 } else { 0 };
+        let exited_ns = match (slot.state == slot_state::EXITED, slot.exited_ns) {
+            (false, _) => 0,
+            (true, 0) => slot.claimed_ns + 1,
+            (true, exited_ns) => exited_ns,
+        };
         put64(&mut bytes, slot_at::EXITED, exited_ns);
         put64(&mut bytes, slot_at::FIRST_SEQUENCE, slot.first_sequence);
         put32(&mut bytes, slot_at::PID_NAMESPACE, self.pid_namespace as u32);

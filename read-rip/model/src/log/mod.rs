@@ -13,6 +13,7 @@
 //!
 //! An event without a time comes after the last one of its thread that has a time. `locations::whens` knows its bounds.
 
+mod captures;
 mod format;
 mod printf;
 mod spans;
@@ -24,6 +25,7 @@ use read_rip_ring::{Level, OperandType, Site, SiteKind, Slot, Snapshot, StaticTe
 
 use crate::locations::{Horizon, Location, Locations, MARKS_MAX, When, whens};
 
+pub use captures::{Blame, Capture, CycleStep, CycleStepKind, SlowCycle, SlowCycles, captures};
 pub use spans::{Longest, OpenSpan, Span, spans};
 
 /// Something that a thread recorded with values.

@@ -205,6 +205,8 @@ mod tests {
             releases_unmatched: 0,
             longer_slot_words: Some(256),
             is_order_search_cut: false,
+            slow_cycles: None,
+            ring: String::new(),
         }
     }
 

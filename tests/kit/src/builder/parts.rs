@@ -166,6 +166,8 @@ pub struct Slot {
     pub pid: Option<u32>,
     pub tid: u32,
     pub claimed_ns: u64,
+    /// When it exited, or was kept. If that is 0: 1 ns after the claim.
+    pub exited_ns: u64,
     pub name: Vec<u8>,
     /// Whether the program gave the thread this name.
     pub is_named: bool,
@@ -195,6 +197,7 @@ impl Slot {
             pid: None,
             tid,
             claimed_ns: 1_000 + u64::from(tid),
+            exited_ns: 0,
             name: name.into(),
             is_named: false,
             is_capture: false,

@@ -1,0 +1,318 @@
+//! Captures: what a thread had recorded when the program kept it, as events and as lengths of time.
+//!
+//! # Question
+//!
+//! Which cycles took too long, and in which step did each one spend its time?
+//!
+//! # Method
+//!
+//! The last event of a slow cycle says how long it took. Its steps are its spans that have ended, and its waits for
+//! locks. Each step has the time that no step within it has. The rest of the cycle's time is outside of its spans.
+//!
+//! A step is to blame if it took the most beyond its usual time, which is the median of the other kept cycles of the
+//! same name. If these medians together are longer than a cycle may take, they are not those of normal cycles, and the
+//! shortest times stand for them. If those are too long as well, or if there is no other cycle, the usual time is not
+//! known, and the longest step is named.
+//!
+//! # Blind spots
+//!
+//! What happened within a step without a mark: a step may have computed, been preempted, or waited for something that
+//! is not recorded.
+
+use std::collections::BTreeMap;
+
+use read_rip_ring::events::{self, Event};
+use read_rip_ring::{OperandType, SiteKind, Slot, Snapshot, Value};
+
+use super::{EntryKind, kind_of};
+use crate::locations::Locations;
+
+/// What the format of the event ends with that a slow cycle leaves, in Rust and in C.
+const CYCLE_FORMATS: [&str; 2] =
+    [": a cycle took {} us, more than {} us", ": a cycle took %lu us, more than %lu us"];
+
+/// A capture.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// Its index among those of the snapshot.
+    pub index: usize,
+    /// The cycle that took too long, if it is why the capture was made.
+    pub cycle: Option<SlowCycle>,
+    /// Its steps that have times, by their begins. Of two that begin together, the longer one comes first.
+    pub steps: Vec<CycleStep>,
+}
+
+/// A cycle that took too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlowCycle {
+    /// Its name.
+    pub name: String,
+    /// How long it took, ns.
+    pub took_ns: u64,
+    /// How long it may take, ns.
+    pub limit_ns: u64,
+    /// When it ended, ns since boot; `None` if that is not known.
+    pub ended_ns: Option<u64>,
+    /// The step that made it slow.
+    pub blame: Blame,
+}
+
+/// A step of a cycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CycleStep {
+    /// What the thread did.
+    pub kind: CycleStepKind,
+    /// From when on, ns since boot.
+    pub begin_ns: u64,
+    /// Until when, ns since boot.
+    pub end_ns: u64,
+    /// How many steps it lies within.
+    pub depth: usize,
+    /// How much of its time lies in no step within it, ns.
+    pub own_ns: u64,
+}
+
+/// What a thread does in a step of a cycle.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CycleStepKind {
+    /// It is in a span of this name.
+    Span(String),
+    /// It waits for the lock at this address.
+    Wait(u64),
+    /// It is in no span of the cycle.
+    Outside,
+}
+
+/// The step that made a cycle slow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blame {
+    /// What the thread did.
+    pub kind: CycleStepKind,
+    /// The name of the span around a wait.
+    pub within: Option<String>,
+    /// How long it took in this cycle, without the steps within it, ns.
+    pub took_ns: u64,
+    /// How long it usually takes, ns; `None` if that is not known.
+    pub usual_ns: Option<u64>,
+}
+
+impl Blame {
+    /// The part of the cycle that the step took, in percent.
+    pub fn percent(&self, cycle: &SlowCycle) -> u64 {
+        let percent = u128::from(self.took_ns) * 100 / u128::from(cycle.took_ns.max(1));
+        u64::try_from(percent).unwrap_or(100).min(100)
+    }
+}
+
+/// The slow cycles that a ring has kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlowCycles {
+    /// How many there are.
+    pub count: usize,
+    /// The process and the thread of the worst one.
+    pub thread: (u32, u32),
+    /// The one that took the longest.
+    pub worst: SlowCycle,
+}
+
+impl SlowCycles {
+    /// Those among these captures; `None` if there are none.
+    pub fn of(captures: &[Capture], snapshot: &Snapshot) -> Option<SlowCycles> {
+        let cycles = || captures.iter().filter_map(|of| Some((of.index, of.cycle.as_ref()?)));
+        let (index, worst) = cycles().max_by_key(|(_, cycle)| cycle.took_ns)?;
+        let slot = &snapshot.captures[index];
+        Some(SlowCycles { count: cycles().count(), thread: (slot.pid, slot.tid), worst: worst.clone() })
+    }
+}
+
+/// The captures of a snapshot, by the times at which they were made. The names of the locks for which they wait are
+/// looked up. `now_ns` is the time of the reading or of the process's end.
+pub fn captures(snapshot: &Snapshot, locations: &mut Locations<'_>, now_ns: Option<u64>) -> Vec<Capture> {
+    let slots = snapshot.captures.iter().enumerate();
+    let mut all: Vec<Capture> = slots.map(|(index, slot)| capture(index, slot, locations, now_ns)).collect();
+    all.sort_by_key(|of| snapshot.captures[of.index].exited_boottime_ns);
+    blame(&mut all);
+    all
+}
+
+fn capture(index: usize, slot: &Slot, locations: &mut Locations<'_>, now_ns: Option<u64>) -> Capture {
+    let (events, _) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
+    let mut steps = Vec::new();
+    let mut waits = BTreeMap::new();
+    for event in &events {
+        let time_ns = locations.time_of(slot, event, now_ns);
+        let (kind, begin_ns, end_ns) = match kind_of(slot, event, locations, time_ns, now_ns) {
+            Some(EntryKind::End(took_ns)) => {
+                let Some((end_ns, took_ns)) = time_ns.zip(took_ns) else { continue };
+                (CycleStepKind::Span(name_of(slot, event, locations)), end_ns - took_ns, end_ns)
+            }
+            Some(_) => continue,
+            None => {
+                let Some((lock, begin_ns, end_ns)) = wait_of(slot, event, locations, now_ns, &mut waits)
+                else {
+                    continue;
+                };
+                locations.find_lock(slot, event);
+                (CycleStepKind::Wait(lock), begin_ns, end_ns)
+            }
+        };
+        if begin_ns <= end_ns {
+            steps.push(CycleStep { kind, begin_ns, end_ns, depth: 0, own_ns: 0 });
+        }
+    }
+    let cycle = events.last().and_then(|event| cycle_of(slot, event, locations, now_ns));
+    // A capture of a forked child may have what was before its cycle.
+    let begun_ns = cycle.as_ref().and_then(|cycle| cycle.ended_ns?.checked_sub(cycle.took_ns));
+    steps.retain(|step: &CycleStep| begun_ns.is_none_or(|begun_ns| step.end_ns >= begun_ns));
+    nest(&mut steps);
+    Capture { index, cycle, steps }
+}
+
+/// The name of an event's span.
+fn name_of(slot: &Slot, event: &Event, locations: &Locations<'_>) -> String {
+    let site = locations.site_at(slot.pid, event.pc);
+    site.map_or_else(String::new, |site| locations.site(site).label.to_string())
+}
+
+/// Follows waits for locks: the lock, and the begin and the end of a wait that this event shows to be over.
+fn wait_of(
+    slot: &Slot,
+    event: &Event,
+    locations: &Locations<'_>,
+    now_ns: Option<u64>,
+    waits: &mut BTreeMap<u64, u64>,
+) -> Option<(u64, u64, u64)> {
+    let meaning = locations.meaning(slot.pid, event.pc).filter(|meaning| !meaning.is_ambiguous())?;
+    let lock = locations.lock_of(slot, event)?;
+    let time_ns = || locations.time_of(slot, event, now_ns);
+    let end_ns = match meaning.kind? {
+        SiteKind::LockWait => {
+            if let Some(time_ns) = time_ns() {
+                waits.entry(lock).or_insert(time_ns);
+            }
+            return None;
+        }
+        SiteKind::LockAcquired | SiteKind::LockTryFailed => time_ns(),
+        SiteKind::LockReleased => {
+            let since = locations.operand(slot, event, OperandType::Since);
+            since.and_then(|ticks| locations.moment(slot, ticks, now_ns))
+        }
+        _ => return None,
+    };
+    let begin_ns = waits.remove(&lock)?;
+    Some((lock, begin_ns, end_ns?))
+}
+
+/// The cycle that the last event of a capture says to be too long.
+fn cycle_of(slot: &Slot, event: &Event, locations: &Locations<'_>, now_ns: Option<u64>) -> Option<SlowCycle> {
+    let site = locations.site(locations.site_at(slot.pid, event.pc)?);
+    let name = CYCLE_FORMATS.iter().find_map(|format| site.format.strip_suffix(format))?;
+    let values = slot.values(event.operands.clone())?.values;
+    let [Value::Unsigned(took_us), Value::Unsigned(limit_us)] = values[..] else { return None };
+    let ns = |us: u128| u64::try_from(us).ok()?.checked_mul(1000);
+    let took_ns = ns(took_us.into())?;
+    let blame = Blame { kind: CycleStepKind::Outside, within: None, took_ns, usual_ns: None };
+    Some(SlowCycle {
+        name: name.to_owned(),
+        took_ns,
+        limit_ns: ns(limit_us.into())?,
+        ended_ns: locations.time_of(slot, event, now_ns),
+        blame,
+    })
+}
+
+/// Orders steps, and finds which lie within which. A step that ends after the one in which it begins is taken to end
+/// with that one.
+fn nest(steps: &mut [CycleStep]) {
+    steps.sort_by_key(|step| (step.begin_ns, std::cmp::Reverse(step.end_ns)));
+    let mut around: Vec<usize> = Vec::new();
+    for at in 0..steps.len() {
+        while around.last().is_some_and(|&outer| steps[outer].end_ns <= steps[at].begin_ns) {
+            around.pop();
+        }
+        steps[at].depth = around.len();
+        steps[at].own_ns = steps[at].end_ns - steps[at].begin_ns;
+        if let Some(&outer) = around.last() {
+            let within_ns = steps[at].end_ns.min(steps[outer].end_ns) - steps[at].begin_ns;
+            steps[outer].own_ns = steps[outer].own_ns.saturating_sub(within_ns);
+        }
+        around.push(at);
+    }
+}
+
+/// The time of each kind of step of a cycle, and the rest of the cycle.
+type Times<'a> = BTreeMap<&'a CycleStepKind, u64>;
+
+fn times<'a>(cycle: &SlowCycle, steps: &'a [CycleStep]) -> Times<'a> {
+    let mut times = Times::new();
+    for step in steps {
+        *times.entry(&step.kind).or_default() += step.own_ns;
+    }
+    let inside_ns: u64 = times.values().sum();
+    times.insert(&CycleStepKind::Outside, cycle.took_ns.saturating_sub(inside_ns));
+    times
+}
+
+/// Finds which step made each cycle slow.
+fn blame(all: &mut [Capture]) {
+    let cycles = all.iter().enumerate().filter_map(|(at, of)| Some((at, of.cycle.as_ref()?, &of.steps)));
+    let cycles: Vec<(usize, &SlowCycle, Times<'_>)> =
+        cycles.map(|(at, cycle, steps)| (at, cycle, times(cycle, steps))).collect();
+    let blamed: Vec<(usize, Blame)> = cycles
+        .iter()
+        .map(|(at, cycle, times)| {
+            let others = cycles.iter().filter(|(other, of, _)| other != at && of.name == cycle.name);
+            let others: Vec<&Times<'_>> = others.map(|(_, _, times)| times).collect();
+            let usual = usual(cycle, &others);
+            let usual_of = |kind: &CycleStepKind| usual.as_ref().map(|of| of.get(kind).copied().unwrap_or(0));
+            let beyond =
+                |(kind, took_ns): &(&CycleStepKind, u64)| took_ns.saturating_sub(usual_of(kind).unwrap_or(0));
+            let worst = times.iter().map(|(kind, took_ns)| (*kind, *took_ns)).max_by_key(beyond);
+            let (kind, took_ns) = worst.unwrap_or((&CycleStepKind::Outside, cycle.took_ns));
+            let blame = Blame {
+                kind: kind.clone(),
+                within: around(kind, &all[*at].steps),
+                took_ns,
+                usual_ns: usual_of(kind),
+            };
+            (*at, blame)
+        })
+        .collect();
+    for (at, blame) in blamed {
+        if let Some(cycle) = &mut all[at].cycle {
+            cycle.blame = blame;
+        }
+    }
+}
+
+/// How long each step takes in a cycle that is not slow; `None` if that is not known.
+fn usual<'a>(cycle: &SlowCycle, others: &[&Times<'a>]) -> Option<Times<'a>> {
+    let mut all: BTreeMap<&CycleStepKind, Vec<u64>> = BTreeMap::new();
+    for times in others {
+        times.iter().for_each(|(kind, took_ns)| all.entry(kind).or_default().push(*took_ns));
+    }
+    for times in all.values_mut() {
+        // A cycle without the step has spent no time in it.
+        times.resize(others.len(), 0);
+        times.sort_unstable();
+    }
+    let at = |index: usize| all.iter().map(|(kind, times)| (*kind, times[index])).collect::<Times<'_>>();
+    let is_normal = |times: &Times<'_>| {
+        times.values().fold(0u64, |sum, took_ns| sum.saturating_add(*took_ns)) <= cycle.limit_ns
+    };
+    let last = others.len().checked_sub(1)?;
+    [last / 2, 0].into_iter().map(at).find(is_normal)
+}
+
+/// The innermost span around the longest wait of this kind.
+fn around(kind: &CycleStepKind, steps: &[CycleStep]) -> Option<String> {
+    let is_wait = |step: &&CycleStep| step.kind == *kind && matches!(kind, CycleStepKind::Wait(_));
+    let wait = steps.iter().filter(is_wait).max_by_key(|step| step.own_ns)?;
+    let spans = steps.iter().filter(|step| step.begin_ns <= wait.begin_ns && wait.end_ns <= step.end_ns);
+    spans
+        .filter_map(|step| match &step.kind {
+            CycleStepKind::Span(name) => Some(name.clone()),
+            _ => None,
+        })
+        .last()
+}
