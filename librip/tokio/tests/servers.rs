@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::future::{pending, poll_fn};
 use std::panic::Location;
 use std::pin::pin;
+use std::sync::Once;
 use std::task::{Context, Poll};
 
 use http::Request;
@@ -19,9 +20,10 @@ use tokio::task::yield_now;
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// As the macros do.
+/// As the macros do. A second call returns while the first one has not made the ring yet.
 fn start() {
-    librip::init().unwrap();
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| librip::init().unwrap());
 }
 
 #[track_caller]

@@ -48,7 +48,7 @@ static void *sleeps(void *arg) {
     return arg;
 }
 
-static void on_alarm(int number) { (void)number; }
+static void on_signal(int number) { (void)number; }
 
 /* The parent waits for the end of a child that writes to it. */
 static void waits_for_writer(void) {
@@ -65,7 +65,7 @@ static void waits_for_writer(void) {
         pthread_t thread;
         pthread_create(&thread, NULL, sleeps, NULL);
     }
-    if (is("writer-and-alarm")) signal(SIGALRM, on_alarm);
+    if (is("writer-and-alarm")) signal(SIGALRM, on_signal);
     told(pid, 0);
     wait_for_child(pid);
 }
@@ -103,6 +103,8 @@ static void read_both(int one, int other) {
         _exit(0);
     }
     close(other);
+    if (is("sockets-and-term")) signal(SIGTERM, on_signal);
+    if (is("sockets-and-interrupt")) signal(SIGINT, on_signal);
     told(pid, third);
     if (is("producer")) sleeps(NULL);
     read_one(one);
@@ -111,6 +113,10 @@ static void read_both(int one, int other) {
 static void sockets(void) {
     int ends[2];
     socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+    if (is("sockets-limited")) {
+        struct timeval limit = {.tv_sec = 1000};
+        for (int at = 0; at < 2; at++) setsockopt(ends[at], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    }
     read_both(ends[0], ends[1]);
 }
 
@@ -131,8 +137,27 @@ static void tcp(void) {
 static void own_end(void) {
     int ends[2];
     pipe(ends);
+    if (is("own-end-and-term")) signal(SIGTERM, on_signal);
     told(0, 0);
     read_one(ends[0]);
+}
+
+/* A process that keeps a FIFO open for both, so that it outlives those who write to it. */
+static void fifo_for_both(const char *path) {
+    mkfifo(path, 0600);
+    int fd = open(path, O_RDWR);
+    told(0, 0);
+    read_one(fd);
+}
+
+/* The child has the memory of its parent, who sleeps until it ends. */
+static void child_in_the_same_memory(void) {
+    if (vfork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        told(getppid(), 0);
+        sleep(1000);
+        _exit(0);
+    }
 }
 
 static void lock_file(int fd) {
@@ -206,7 +231,9 @@ int main(int count, char **arguments) {
     if (is("pipes")) write_both();
     if (!strncmp(mode, "sockets", 7) || is("producer")) sockets();
     if (is("tcp")) tcp();
-    if (is("own-end")) own_end();
+    if (!strncmp(mode, "own-end", 7)) own_end();
+    if (count > 3 && is("fifo-for-both")) fifo_for_both(arguments[2]);
+    if (is("vfork")) child_in_the_same_memory();
     if (count > 3 && (is("flock") || is("ofd") || is("flock-held") || is("posix-held")))
         locks(arguments[2], arguments[3]);
     if (!strncmp(mode, "mutex", 5)) shared_mutexes();

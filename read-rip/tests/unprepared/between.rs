@@ -136,7 +136,7 @@ fn two_processes_that_read_from_one_another_are_a_deadlock() {
         let parts = [
             " reads from a socket, at read_one between.c:",
             " alone can write at its other end",
-            "assumed: none of these sockets has a time limit of its own",
+            "assumed: no end of these pipes or sockets is on its way to another process in a message",
             "next: one side has to write before it reads",
         ];
         processes.are_proven(&parts);
@@ -228,6 +228,33 @@ fn who_handles_the_signal_of_a_timer_is_suspected() {
         &outcome.stdout,
         &["suspected deadlock: 2 processes wait", "doubt: a process handles the signals of timers"],
     );
+}
+
+#[test]
+fn who_waits_for_a_signal_whose_handler_may_write_is_in_no_deadlock() {
+    Processes::start("own-end-and-term", &[&["read"]]).are_healthy();
+    Processes::start("sockets-and-term", &[&["read"], &["read"]]).are_healthy();
+    // Programs in Python handle this one, whatever they do.
+    let processes = Processes::start("sockets-and-interrupt", &[&["read"], &["read"]]);
+    let outcome = processes.check(1);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    contains(&outcome.stdout, &["suspected deadlock: 2 processes wait", "doubt: a process handles signals"]);
+}
+
+#[test]
+fn a_socket_with_a_time_limit_lets_its_reader_go_on() {
+    Processes::start("sockets-limited", &[&["read"], &["read"]]).are_healthy();
+}
+
+#[test]
+fn a_fifo_that_its_reader_keeps_open_is_open_to_others() {
+    Processes::start("fifo-for-both", &[&["read"]]).are_healthy();
+}
+
+#[test]
+fn the_parent_of_a_vfork_does_not_wait_for_a_disk() {
+    // The child tells the pids.
+    Processes::start("vfork", &[&["clock_nanosleep"], &["vfork"]]).are_healthy();
 }
 
 #[test]

@@ -46,8 +46,6 @@ pub enum Needed {
         /// Whether only forks of one process can have the memory.
         of_forks: bool,
     },
-    /// The tracer has to let the thread run.
-    Tracer,
 }
 
 /// The kinds of locks on files.
@@ -85,8 +83,12 @@ pub struct Others {
     pub by_path: bool,
     /// Whether a timer may interrupt the wait: the process handles the signals of timers.
     pub timer: bool,
+    /// Whether the process handles `SIGINT`.
+    pub interrupt: bool,
+    /// Whether it handles another signal that somebody sends. Who waits for a signal often waits for nothing else.
+    pub handler: bool,
     /// Whether processes outside of this reader's PID namespace, which it does not see, may have an end too.
     pub container: bool,
-    /// Whether the wait may have a time limit that the kernel does not show, as `SO_RCVTIMEO`.
+    /// Whether the wait may have a time limit of the socket, `SO_RCVTIMEO` or `SO_SNDTIMEO`, which could not be asked.
     pub limit: bool,
 }

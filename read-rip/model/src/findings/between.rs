@@ -16,7 +16,10 @@
 //!
 //! A thread that waits for one of several descriptors (`poll`, `select`, `epoll`), or with a time limit, counts as one
 //! that may go on. A descriptor that is on its way in a message, or that io_uring has registered, is not seen. A signal
-//! may interrupt a wait: if a process handles those that timers send, the finding is suspected.
+//! may interrupt a wait: if a process handles those that timers send, the finding is suspected. A handler may also write
+//! what others wait for. Servers that have nothing to do look so: their workers wait for data, and they for a signal.
+//! So there is no finding if all wait for data or for children, and a process handles a signal that somebody sends. If
+//! that is `SIGINT` alone, as in each program in Python, the finding is suspected.
 //!
 //! # Example output
 //!
@@ -111,8 +114,6 @@ pub enum WaitsFor {
     FileLock,
     /// A lock in memory that processes share.
     SharedLock,
-    /// Its tracer.
-    Tracer,
     /// Another thread of its process.
     OwnProcess,
 }
@@ -128,7 +129,6 @@ impl WaitsFor {
             Some(Needed::EndOfChild) => WaitsFor::EndOfChild,
             Some(Needed::FileLock(..)) => WaitsFor::FileLock,
             Some(Needed::SharedLock(_) | Needed::LostLock { .. }) => WaitsFor::SharedLock,
-            Some(Needed::Tracer) => WaitsFor::Tracer,
             None => WaitsFor::OwnProcess,
         }
     }
@@ -145,8 +145,8 @@ fn is_vague(link: &Link) -> bool {
     link.need.is_none() && link.owner.is_none()
 }
 
-/// Whether all may have nothing to do: they wait for data, and a thread of one of the processes waits within it, for a
-/// signal perhaps, and would then write.
+/// Whether all may have nothing to do: they wait for data, and somebody unknown may write. That is a thread of one of the
+/// processes that waits within it, a signal handler, or whoever opens a FIFO by its path.
 fn may_idle(knot: &Knot) -> bool {
     let is_idle = |link: &Link| {
         matches!(
@@ -154,7 +154,13 @@ fn may_idle(knot: &Knot) -> bool {
             None | Some(Needed::DataInPipe | Needed::DataInSocket | Needed::EndOfChild)
         )
     };
-    knot.links.iter().any(is_vague) && knot.links.iter().all(is_idle)
+    let is_open = waits_for_data(knot) && (knot.others.handler || knot.others.by_path);
+    (is_open || knot.links.iter().any(is_vague)) && knot.links.iter().all(is_idle)
+}
+
+fn waits_for_data(knot: &Knot) -> bool {
+    let mut needs = knot.links.iter().filter_map(|link| link.need.as_ref());
+    needs.any(|need| matches!(need.what, Needed::DataInPipe | Needed::DataInSocket))
 }
 
 fn finding(view: &View<'_>, knot: &Knot) -> Finding {
@@ -171,6 +177,9 @@ fn finding(view: &View<'_>, knot: &Knot) -> Finding {
     doubts.extend((knot.others.hidden > 0).then_some(Doubt::HiddenHolders));
     doubts.extend(knot.others.by_path.then_some(Doubt::OpenedByPath));
     doubts.extend(knot.others.timer.then_some(Doubt::TimerSignal));
+    doubts.extend(knot.others.limit.then_some(Doubt::SocketLimit));
+    let may_write = waits_for_data(knot) && (knot.others.handler || knot.others.interrupt);
+    doubts.extend(may_write.then_some(Doubt::SignalHandler));
     // A signal handler of the process may wake who waits for an unknown thread of it.
     doubts.extend(knot.links.iter().any(is_vague).then_some(Doubt::UnrecordedWaker));
     let confidence = if doubts.is_empty() { Confidence::Proven } else { Confidence::Suspected };
@@ -178,7 +187,11 @@ fn finding(view: &View<'_>, knot: &Knot) -> Finding {
         ProcessCycle { processes: pids.len(), count: knot.links.len(), waits, behind: knot.behind.clone() };
     let mut finding = Finding::new(Kind::Deadlock, confidence, evidence, advice(&all));
     finding.doubts = doubts;
-    finding.premises.extend(knot.others.limit.then_some(Premise::NoSocketLimit));
+    let is_of_ends = |what: &WaitsFor| {
+        use WaitsFor::{DataInPipe, DataInSocket, RoomInPipe, RoomInSocket};
+        matches!(what, DataInPipe | DataInSocket | RoomInPipe | RoomInSocket)
+    };
+    finding.premises.extend(all.iter().any(is_of_ends).then_some(Premise::NoEndOnItsWay));
     finding.premises.extend(knot.others.strangers.then_some(Premise::NobodyHidden));
     finding.premises.extend(knot.others.container.then_some(Premise::NobodyOutside));
     let rests_on_memory = |link: &Link| {
@@ -327,7 +340,6 @@ fn what(link: &Link, programs: &HashMap<u32, &str>, words: &Words<'_>) -> (Strin
         Needed::SharedLock(address) | Needed::LostLock { address, .. } => {
             (format!("waits for the lock {address:#x} in shared memory"), format!("{by} has it"))
         }
-        Needed::Tracer => return (format!("is stopped by its tracer {by}"), None),
     };
     (does, Some(who_can))
 }

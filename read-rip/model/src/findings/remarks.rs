@@ -79,6 +79,10 @@ worded! {
         OpenedByPath = "opened-by-path": "another process may open a FIFO by its path",
         TimerSignal = "timer-signal":
             "a process handles the signals of timers, and one of these may interrupt its wait",
+        SignalHandler = "signal-handler":
+            "a process handles signals such as SIGINT, and a handler may write what another thread waits for",
+        SocketLimit = "socket-limit":
+            "a socket may have a time limit (SO_RCVTIMEO, SO_SNDTIMEO), which this user may not ask for",
         OwnerElsewhere = "owner-elsewhere":
             "the owner may be in another container, where threads have other ids",
         SlowAnswer = "slow-answer": "a disk or a server that is slow may still answer",
@@ -114,9 +118,9 @@ worded! {
              can be sent to another one",
         WorkersBlock = "workers-block":
             "no poll has handed its worker over, as tokio's `block_in_place` does",
-        NoSocketLimit = "no-socket-limit":
-            "none of these sockets has a time limit of its own (SO_RCVTIMEO, SO_SNDTIMEO): the kernel does not \
-             show them",
+        NoEndOnItsWay = "no-end-on-its-way":
+            "no end of these pipes or sockets is on its way to another process in a message (SCM_RIGHTS): the kernel \
+             does not show that",
         NobodyHidden = "nobody-hidden":
             "nobody has handed an end or a lock over to a process that this user may not look into",
         NobodyOutside = "nobody-outside":
@@ -223,7 +227,8 @@ worded! {
             "thaw the group by that command as root, or find out who has frozen it: a container runtime (`docker \
              unpause`), a batch system, or a checkpoint",
         Detach = "detach":
-            "let the tracer go on (`continue`, or `detach` in gdb), or end it: the kernel then lets the process run",
+            "let the tracer go on (`continue`, or `detach` in gdb), or end it; if the process is still stopped then, a \
+             signal has stopped it too: `kill -CONT PID`",
         AskServer = "ask-server":
             "look at what answers for that file: the program behind a FUSE file system, the server of a network file \
              system, or the disk (`dmesg`); the thread goes on, or can be killed, only after an answer",

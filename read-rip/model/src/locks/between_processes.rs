@@ -146,6 +146,8 @@ pub fn knots_of(seen: &[&Standings], thread_of: impl Fn(At) -> Option<ThreadId>)
                 strangers: all.strangers || need.others.strangers,
                 by_path: all.by_path || need.others.by_path,
                 timer: all.timer || need.others.timer,
+                interrupt: all.interrupt || need.others.interrupt,
+                handler: all.handler || need.others.handler,
                 limit: all.limit || need.others.limit,
                 container: all.container || need.others.container,
             });

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use read_rip_evidence::standing::{Activity, Standings};
-use read_rip_evidence::target::{Freezer, KernelWait};
+use read_rip_evidence::target::{CallKind, Freezer, KernelWait, Sleep};
 
 use super::ThreadId;
 
@@ -56,7 +56,11 @@ pub fn halts(seen: &Standings) -> Vec<(HaltCause, Vec<usize>)> {
             Activity::IsTraced(tracer) => traced.entry(tracer).or_default().push(at),
             activity => {
                 let Some(wait) = seen.kernel.get(&at) else { continue };
-                if !matches!(activity, Activity::DiskSleep(_)) && !wait.awaits_server() {
+                // The parent of a `vfork` sleeps so until its child runs a program or ends.
+                let task = &seen.target.tasks[at];
+                let awaits_child =
+                    matches!(task.sleep, Some(Sleep::Call(call)) if call.kind == CallKind::Spawn);
+                if awaits_child || !matches!(activity, Activity::DiskSleep(_)) && !wait.awaits_server() {
                     continue;
                 }
                 match inside.iter_mut().find(|(known, _)| known == wait) {

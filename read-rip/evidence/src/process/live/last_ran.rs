@@ -87,7 +87,8 @@ fn compare(processor: usize) -> Option<i64> {
 fn exec_start_ns(folder: &Folder, thread: &str) -> Option<i64> {
     let mut buffer = [0; BEGIN_BYTES];
     let path = if thread.is_empty() { "sched".to_owned() } else { format!("{thread}/sched") };
-    text::exec_start(folder.read_into(&path, &mut buffer).ok()?)
+    // A thread that has never run yet has none.
+    text::exec_start(folder.read_into(&path, &mut buffer).ok()?).filter(|&began_ns| began_ns != 0)
 }
 
 #[cfg(test)]

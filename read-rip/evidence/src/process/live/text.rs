@@ -9,6 +9,11 @@ const FLAG_KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// Signal 14, 26, 27, and those from 34 on. The C library has 32 and 33 for itself.
 const TIMER_SIGNALS: u64 = 1 << 13 | 1 << 25 | 1 << 26 | u64::MAX << 33;
+/// `SIGINT`. Python handles it in each program.
+const INTERRUPT: u64 = 1 << 1;
+/// The signals that a thread's own instructions cause (4 to 8, 11, 13, 31), those that nobody can handle (9 and 19), and
+/// those of the C library.
+const OWN_SIGNALS: u64 = 0b1_1111 << 3 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 18 | 1 << 30 | 0b11 << 31;
 
 /// What `/proc/PID/stat` says, as far as it is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +56,10 @@ pub(super) struct Status {
     pub(super) sleeps: Option<u64>,
     /// Whether it handles signals that timers send: `SIGALRM`, `SIGVTALRM`, `SIGPROF` and those of real time.
     pub(super) handles_timers: bool,
+    /// Whether it handles `SIGINT`.
+    pub(super) handles_interrupt: bool,
+    /// Whether it handles another signal that somebody sends: `SIGTERM`, `SIGCHLD` and the like.
+    pub(super) handles_others: bool,
 }
 
 /// Parses `/proc/PID/stat`.
@@ -131,7 +140,10 @@ pub(super) fn status(text: &[u8]) -> Option<Status> {
             b"NSpid" => status.ids = values.collect(),
             b"SigCgt" => {
                 let caught = words(&line[colon + 1..]).next().and_then(hexadecimal);
-                status.handles_timers = caught.is_some_and(|caught| caught & TIMER_SIGNALS != 0);
+                let handles = |these: u64| caught.is_some_and(|caught| caught & these != 0);
+                status.handles_timers = handles(TIMER_SIGNALS);
+                status.handles_interrupt = handles(INTERRUPT);
+                status.handles_others = handles(!(OWN_SIGNALS | INTERRUPT));
             }
             b"voluntary_ctxt_switches" => status.sleeps = words(&line[colon + 1..]).next().and_then(decimal),
             _ => {}
@@ -254,11 +266,19 @@ mod tests {
     fn the_last_id_is_that_of_the_own_namespace() {
         let text =
             b"Name:\ta\\nTgid:\t1\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t4711\nNgid:\t0\nPid:\t4712\n\
-                     PPid:\t1\nTracerPid:\t99\nUid:\t1000\t0\t0\t1000\nNSpid:\t4712\t18\t2\nThreads:\t3\nSigCgt:\t0000000000002002\n\
+                     PPid:\t1\nTracerPid:\t99\nUid:\t1000\t0\t0\t1000\nNSpid:\t4712\t18\t2\nThreads:\t3\nSigCgt:\t0000000000006002\n\
                      voluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t8\n";
         let ids = vec![4712, 18, 2];
-        let expected =
-            Status { tgid: 4711, tracer: 99, effective_uid: 0, ids, sleeps: Some(7), handles_timers: true };
+        let expected = Status {
+            tgid: 4711,
+            tracer: 99,
+            effective_uid: 0,
+            ids,
+            sleeps: Some(7),
+            handles_timers: true,
+            handles_interrupt: true,
+            handles_others: true,
+        };
         assert_eq!(status(text), Some(expected));
         assert_eq!(status(b""), None);
     }

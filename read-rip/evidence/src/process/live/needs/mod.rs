@@ -11,9 +11,11 @@
 //! |---|---|
 //! | `ends` | who has pipes and sockets open |
 //! | `file_locks` | who has locks on files, and who waits for them |
+//! | `limits` | how long a socket lets a thread wait |
 
 mod ends;
 mod file_locks;
+mod limits;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -104,10 +106,6 @@ impl Machine {
     }
 
     fn need(&self, of: &Of<'_>, task: &Task) -> Option<Need> {
-        if task.state == RunState::Traced {
-            let by = vec![party(task.tracer?, None)];
-            return Some(Need { what: Needed::Tracer, by, also: Vec::new(), others: Others::default() });
-        }
         let Some(Sleep::Call(call)) = task.sleep.filter(|_| task.state == RunState::Sleeping) else {
             return None;
         };
@@ -124,6 +122,8 @@ impl Machine {
             _ => None,
         }?;
         need.others.timer = of.status.handles_timers;
+        need.others.interrupt = of.status.handles_interrupt;
+        need.others.handler = of.status.handles_others;
         Some(need)
     }
 
@@ -141,7 +141,15 @@ impl Machine {
                 let what = if reads { Needed::DataInPipe } else { Needed::RoomInPipe };
                 Some(self.by_holders(of, what, by))
             }
-            Some((Kind::Socket, inode)) => self.socket(of, inode, reads),
+            Some((Kind::Socket, inode)) => {
+                let limit = limits::of_socket(of.live.pid, call.descriptor()?, reads);
+                if limit.is_some_and(|limit| limit.is_some()) {
+                    return None;
+                }
+                let mut need = self.socket(of, inode, reads)?;
+                need.others.limit = limit.is_none();
+                Some(need)
+            }
             None if link.starts_with(b"/") => self.named_fifo(of, task, &link, reads),
             None => None,
         }
@@ -159,7 +167,6 @@ impl Machine {
         let mut need = self.by_holders(of, what, ends.of_socket(peer).to_vec());
         need.also = self.parties(ends.of_socket(inode));
         need.also.retain(|party| party.pid != of.live.pid);
-        need.others.limit = true;
         Some(need)
     }
 
