@@ -196,6 +196,7 @@ impl Writer<'_> {
         let object = match &slice.kind {
             SliceKind::Wait(object) => object_name(*object, self.names),
             SliceKind::Hold(id) => lock(*id),
+            SliceKind::Kept(lock) => printable(lock).into_owned(),
             SliceKind::Task(_) => String::new(),
             SliceKind::Span(_) => {
                 // A line for all spans of a thread, because their texts have values in them.

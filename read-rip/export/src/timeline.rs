@@ -20,6 +20,8 @@ pub enum SliceKind {
     Hold(LockId),
     /// The thread is in a span, of this name.
     Span(String),
+    /// The thread waited for the lock of this name: a capture says so, and its history has no trace of it any more.
+    Kept(String),
     /// What this task does now: it is suspended, ready or polled.
     Task(ThreadId),
 }
@@ -57,7 +59,7 @@ impl Logged {
     pub fn at_ns(&self) -> Option<u64> {
         match self.kind {
             LoggedKind::Event(at_ns) => at_ns,
-            LoggedKind::Span(_) | LoggedKind::Open(_) => None,
+            LoggedKind::Span(_) | LoggedKind::Open(_) | LoggedKind::Wait(..) => None,
         }
     }
 }
@@ -79,6 +81,8 @@ pub enum LoggedKind {
     Span(Option<(u64, u64)>),
     /// A span that is open since then.
     Open(Option<u64>),
+    /// A wait that a capture has: its begin and end. The text is what the lock is called.
+    Wait(u64, u64),
 }
 
 /// The slices of one thread or task, by their begins, and how much has no time.
@@ -137,6 +141,10 @@ impl Timeline {
                     timeline.add(kind(), begin_ns, span_end_ns, None);
                 }
                 LoggedKind::Open(begin_ns) => timeline.add_open(kind(), begin_ns, end_ns, None),
+                LoggedKind::Wait(begin_ns, wait_end_ns) => {
+                    let kind = SliceKind::Kept(logged.text.clone());
+                    timeline.add(kind, Some(begin_ns), Some(wait_end_ns), None);
+                }
             }
         }
         timeline.slices.sort_by_key(|slice| (slice.begin_ns, std::cmp::Reverse(slice.end_ns)));

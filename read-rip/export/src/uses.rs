@@ -167,6 +167,7 @@ pub(super) fn slice_words<'a>(slice: &'a Slice, names: &LockNames<'_>) -> (Cow<'
         SliceKind::Wait(object) => (format!("waits {}", awaited_words(*object, names)), "wait"),
         SliceKind::Hold(id) => (format!("holds {}", lock(*id)), "hold"),
         SliceKind::Span(name) => return (printable(name), "span"),
+        SliceKind::Kept(lock) => (format!("waits for {}", printable(lock)), "wait"),
         SliceKind::Task(id) => (task_doing_at(*id, names), "task"),
     };
     (name.into(), category)

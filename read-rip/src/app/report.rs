@@ -20,7 +20,7 @@ use super::error::AppError;
 use super::output::{ERROR, SOUND};
 use super::picture;
 use super::remarks;
-use super::timelines::{logged_in, timelines};
+use super::timelines::{kept as kept_by_captures, logged_in, timelines};
 use super::written::{self, name_of};
 use crate::cli::{Common, ReportArgs};
 
@@ -86,7 +86,9 @@ fn record(reading: &Reading, most: usize, options: &Options) -> Record {
     let spans = log::spans(snapshot, &entries, slots(), &mut locations, reading.now_ns);
     // Timelines show spans only.
     let of_spans = entries.iter().filter(|entry| !matches!(entry.kind, EntryKind::Event(_)));
-    let logged = logged_in(reading, of_spans, &spans, &mut locations);
+    let mut logged = logged_in(reading, of_spans, &spans, &mut locations);
+    logged.extend(kept_by_captures(reading, Limits::default(), &mut locations));
+    logged.sort_by_key(|logged| logged.slot);
     let left_out = entries.len().saturating_sub(most);
     let kept = &entries[left_out..];
     let places: Vec<LocationId> =

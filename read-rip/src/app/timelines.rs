@@ -1,10 +1,14 @@
 //! What threads logged and did in a time that the user wants: events, spans, waits and holds. It draws nothing.
 
+use std::collections::{HashMap, HashSet};
+
 use read_rip_case::{Options, Reading};
 use read_rip_export::{self as export, Logged, LoggedKind, Timeline};
 use read_rip_model::locations::{Limits, Locations};
 use read_rip_model::locks::{LockModel, ThreadId};
-use read_rip_model::log::{self, Entry, EntryKind, Span};
+use read_rip_model::log::{self, CycleStepKind, Entry, EntryKind, Span};
+use read_rip_ring::Slot;
+use read_rip_ring::events::{self, Event};
 
 /// What all threads said in that time, ordered by slots. Their words are still there.
 pub(super) fn logged(reading: &Reading, limits: Limits, options: &Options) -> Vec<Logged> {
@@ -17,7 +21,82 @@ pub(super) fn logged(reading: &Reading, limits: Limits, options: &Options) -> Ve
     for span in &mut spans {
         span.open.retain(|open| limits.overlap(open.since_ns, reading.now_ns));
     }
-    logged_in(reading, entries.iter(), &spans, &mut locations)
+    let mut logged = logged_in(reading, entries.iter(), &spans, &mut locations);
+    logged.extend(kept(reading, limits, &mut locations));
+    logged.sort_by_key(|logged| logged.slot);
+    logged
+}
+
+/// What captures have and the histories of their threads do not have any more: events, spans, waits, and the slow
+/// cycles themselves. A capture whose thread has no slot any more has no timeline, and is left out.
+pub(super) fn kept(reading: &Reading, limits: Limits, locations: &mut Locations<'_>) -> Vec<Logged> {
+    let snapshot = &reading.snapshot;
+    let owner = |slot: &Slot| (slot.pid, slot.tid, slot.claimed_boottime_ns);
+    let owners: HashMap<_, usize> =
+        snapshot.slots.iter().enumerate().map(|(index, slot)| (owner(slot), index)).collect();
+    // Two captures may have the same events.
+    let mut seen = HashSet::new();
+    let mut logged = Vec::new();
+    for capture in log::captures(snapshot, locations, reading.now_ns) {
+        let kept = &snapshot.captures[capture.index];
+        let Some(&slot) = owners.get(&owner(kept)) else { continue };
+        let in_history = snapshot.slots[slot].words_from;
+        let mut is_new = |event: &Event| {
+            let first = event.sequence - event.operands.len() as u64;
+            first < in_history && seen.insert((slot, event.sequence))
+        };
+        let overlap = |from_ns, to_ns| limits.overlap(Some(from_ns), Some(to_ns));
+        let (events, _) = events::events(kept, |pc| locations.operand_words(kept.pid, pc));
+        for event in &events {
+            let Some(EntryKind::Event(level)) = log::kind_of(kept, event, locations, None, None) else {
+                continue;
+            };
+            let at_ns = locations.time_of(kept, event, reading.now_ns);
+            if !is_new(event) || !limits.overlap(at_ns, at_ns) {
+                continue;
+            }
+            let text = {
+                let found = locations.find(kept, event);
+                log::text(EntryKind::Event(level), kept, event, locations.get(found), locations)
+            };
+            let place = place(kept, event, locations);
+            logged.push(Logged { slot, text, place, kind: LoggedKind::Event(at_ns) });
+        }
+        if let Some(cycle) = &capture.cycle
+            && let Some((begin_ns, end_ns)) = cycle.times_ns
+            && let Some(last) = events.last()
+        {
+            if overlap(begin_ns, end_ns) {
+                let text = format!("slow cycle: {}", cycle.name);
+                let kind = LoggedKind::Span(Some((begin_ns, end_ns)));
+                logged.push(Logged { slot, text, place: place(kept, last, locations), kind });
+            }
+        }
+        for step in &capture.steps {
+            let (begin_ns, end_ns) = (step.begin_ns, step.end_ns);
+            if !overlap(begin_ns, end_ns) || !is_new(&step.event) {
+                continue;
+            }
+            let (text, kind) = match &step.kind {
+                CycleStepKind::Span(name) => (name.clone(), LoggedKind::Span(Some((begin_ns, end_ns)))),
+                CycleStepKind::Wait(lock) => {
+                    let name = locations.lock_name(kept.pid, *lock);
+                    let name = name.map_or_else(|| format!("lock {lock:#x}"), str::to_owned);
+                    (name, LoggedKind::Wait(begin_ns, end_ns))
+                }
+                CycleStepKind::Outside => continue,
+            };
+            logged.push(Logged { slot, text, place: place(kept, &step.event, locations), kind });
+        }
+    }
+    logged
+}
+
+/// `file:line` of an event, as the compiler knew it.
+fn place(slot: &Slot, event: &Event, locations: &mut Locations<'_>) -> String {
+    let id = locations.find(slot, event);
+    let source = locations.get(id).source.as_ref();
+    source.map_or_else(String::new, |(file, line)| format!("{file}:{line}"))
 }
 
 /// What these entries say, and the open ones of these spans, ordered by slots.
@@ -38,11 +117,9 @@ pub(super) fn logged_in<'e>(
             (EntryKind::Begin, _) => continue,
         };
         let slot = reading.snapshot.recorded(entry.slot);
-        let place = locations.find(slot, &entry.event);
-        let location = locations.get(place);
-        let text = log::text(entry.kind, slot, &entry.event, location, locations);
-        let place =
-            location.source.as_ref().map_or_else(String::new, |(file, line)| format!("{file}:{line}"));
+        let location = locations.find(slot, &entry.event);
+        let text = log::text(entry.kind, slot, &entry.event, locations.get(location), locations);
+        let place = place(slot, &entry.event, locations);
         logged.push(Logged { slot: entry.slot, text, place, kind });
     }
     for span in spans {

@@ -151,3 +151,60 @@ fn a_wait_is_named_with_its_lock_and_a_ring_without_captures_says_nothing() {
     let (checked, _) = run(&ring(&[]), &["check"]);
     assert!(checked.contains("no findings") && !checked.contains("slow"), "{checked}");
 }
+
+/// The slices and instants of the thread `loop` in a Chrome trace: name, begin and length in us.
+fn drawn(ring: &Ring, phase: &str) -> Vec<(String, u64, u64)> {
+    let (out, _) = run(ring, &["export", "--format", "chrome"]);
+    let trace: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"));
+    let us = |event: &Value, key: &str| event[key].as_f64().unwrap_or(0.0).round() as u64;
+    let events = trace["traceEvents"].as_array().unwrap().iter();
+    let events = events.filter(|event| event["ph"] == phase && event["tid"] == 9);
+    let base_us = BASE.0 / 1000;
+    events
+        .map(|event| {
+            (event["name"].as_str().unwrap().to_owned(), us(event, "ts") - base_us, us(event, "dur"))
+        })
+        .collect()
+}
+
+#[test]
+fn exports_have_the_slow_cycles_at_their_times_and_nothing_twice() {
+    let slow = Cycle { begin_us: 200_000, wait: 6000, ..NORMAL };
+    let ring = ring(&[slow]);
+    let slices = drawn(&ring, "X");
+    let of = |name: &str, begin: u64, length: u64| (name.to_owned(), begin, length);
+    for expected in [
+        of("slow cycle: work", 200_000, 6110),
+        of("read", 200_000, 60),
+        of("update", 200_060, 6040),
+        of("waits for TABLE", 200_060, 6000),
+        of("grow", 206_100, 10),
+        of("read", 900_000, 60),
+    ] {
+        assert_eq!(slices.iter().filter(|slice| **slice == expected).count(), 1, "{expected:?}: {slices:#?}");
+    }
+    let said = drawn(&ring, "i");
+    assert_eq!(said, [of("work: a cycle took 6110 us, more than 3000 us", 206_110, 0)]);
+    let (out, _) = run(&ring, &["export", "--format", "ndjson"]);
+    let rows: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let count = |table: &str, column: &str, value: &str| {
+        rows.iter().filter(|row| row["table"] == table && row[column] == value).count()
+    };
+    assert_eq!(count("spans", "span", "slow cycle: work"), 1, "{out}");
+    assert_eq!(count("spans", "span", "grow"), 2, "{out}");
+    assert_eq!(count("waits", "object", "TABLE"), 1, "{out}");
+    assert_eq!(count("events", "text", "work: a cycle took 6110 us, more than 3000 us"), 1, "{out}");
+}
+
+#[test]
+fn what_the_history_still_has_is_drawn_once() {
+    let slow = Cycle { begin_us: 900_000, wait: 6000, ..NORMAL };
+    let mut ring = ring(&[slow]);
+    // The thread has done nothing since.
+    ring.slots[0] = slow.recorded(Slot::thread("loop", 9).from(slow.begin_us));
+    let slices = drawn(&ring, "X");
+    for name in ["slow cycle: work", "read", "update", "waits for TABLE", "grow"] {
+        assert_eq!(slices.iter().filter(|(of, ..)| of == name).count(), 1, "{name}: {slices:#?}");
+    }
+    assert_eq!(drawn(&ring, "i").len(), 1);
+}

@@ -199,6 +199,7 @@ fn row(slice: &Slice, names: &LockNames<'_>, since: &impl Fn(u64) -> u64, texts:
     let (kind, text) = match &slice.kind {
         &SliceKind::Hold(of) => (0, lock(of)),
         &SliceKind::Wait(of) => (kind_of(of), object_name(of, names)),
+        SliceKind::Kept(lock) => (1, printable(lock).into_owned()),
         SliceKind::Span(name) => (5, printable(name).into_owned()),
         &SliceKind::Task(task) if is_suspended(task, names) => (6, report::task_doing_since(task, names)),
         &SliceKind::Task(task) => (7, report::task_doing_since(task, names)),

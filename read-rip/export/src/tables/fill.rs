@@ -224,7 +224,7 @@ impl Filler<'_, '_> {
             SliceKind::Wait(object) => self.wait(id, object, &stretch),
             SliceKind::Hold(lock) => self.hold(id, lock, &stretch),
             // What the thread logged has the place too, and so has the row of a task.
-            SliceKind::Span(_) | SliceKind::Task(_) => Ok(()),
+            SliceKind::Span(_) | SliceKind::Kept(_) | SliceKind::Task(_) => Ok(()),
         }
     }
 
@@ -306,6 +306,29 @@ impl Filler<'_, '_> {
             LoggedKind::Open(since_ns) => {
                 let now_ns = thread.exited_ns.or(self.model.now_ns);
                 (since_ns.map(|since| (since, now_ns.unwrap_or(since).max(since))), true)
+            }
+            LoggedKind::Wait(begin_ns, end_ns) => {
+                let began = self.moment(begin_ns);
+                let for_ns = Some(end_ns.saturating_sub(begin_ns));
+                return self.row(&WaitRow {
+                    thread_pid,
+                    tid,
+                    thread: name,
+                    waits_for: "lock",
+                    address: None,
+                    object: text,
+                    function: None,
+                    file: None,
+                    line: None,
+                    began,
+                    for_ns,
+                    is_open: false,
+                    holder_tid: None,
+                    holder: None,
+                    holder_function: None,
+                    holder_file: None,
+                    holder_line: None,
+                });
             }
         };
         self.row(&SpanRow {

@@ -219,7 +219,7 @@ table! {
         thread: String,
         /// What it waits for: `lock`, `condition`, `unit`, or `thread` for the end of a thread or task.
         waits_for: &'static str,
-        /// The lock's address; empty if it waits for an end.
+        /// The lock's address; empty if it waits for an end, or if only a capture has the wait.
         address: Option<String>,
         /// What the lock, or the other thread or task, is called.
         object: String,

@@ -25,11 +25,15 @@ use read_rip_ring::events::{self, Event};
 use read_rip_ring::{OperandType, SiteKind, Slot, Snapshot, Value};
 
 use super::{EntryKind, kind_of};
-use crate::locations::Locations;
+use crate::locations::{LocationId, Locations, history};
 
 /// What the format of the event ends with that a slow cycle leaves, in Rust and in C.
 const CYCLE_FORMATS: [&str; 2] =
     [": a cycle took {} us, more than {} us", ": a cycle took %lu us, more than %lu us"];
+
+/// The event of a slow cycle has whole microseconds, and its time is a little later than the end of the cycle. If the
+/// first event of the capture is earlier than the begin that follows by less than this, the cycle began there.
+const ROUNDED_NS: u64 = 1_000_000;
 
 /// A capture.
 #[derive(Clone, Debug)]
@@ -51,8 +55,8 @@ pub struct SlowCycle {
     pub took_ns: u64,
     /// How long it may take, ns.
     pub limit_ns: u64,
-    /// When it ended, ns since boot; `None` if that is not known.
-    pub ended_ns: Option<u64>,
+    /// When it began and when it ended, ns since boot; `None` if that is not known.
+    pub times_ns: Option<(u64, u64)>,
     /// The step that made it slow.
     pub blame: Blame,
 }
@@ -70,6 +74,8 @@ pub struct CycleStep {
     pub depth: usize,
     /// How much of its time lies in no step within it, ns.
     pub own_ns: u64,
+    /// The event that ended a span, or began a wait.
+    pub event: Event,
 }
 
 /// What a thread does in a step of a cycle.
@@ -94,6 +100,8 @@ pub struct Blame {
     pub took_ns: u64,
     /// How long it usually takes, ns; `None` if that is not known.
     pub usual_ns: Option<u64>,
+    /// The longest of its steps, as an index into those of the capture; `None` if it is outside of them.
+    pub step: Option<usize>,
 }
 
 impl Blame {
@@ -141,29 +149,32 @@ fn capture(index: usize, slot: &Slot, locations: &mut Locations<'_>, now_ns: Opt
     let mut waits = BTreeMap::new();
     for event in &events {
         let time_ns = locations.time_of(slot, event, now_ns);
-        let (kind, begin_ns, end_ns) = match kind_of(slot, event, locations, time_ns, now_ns) {
+        let (kind, begin_ns, end_ns, of) = match kind_of(slot, event, locations, time_ns, now_ns) {
             Some(EntryKind::End(took_ns)) => {
                 let Some((end_ns, took_ns)) = time_ns.zip(took_ns) else { continue };
-                (CycleStepKind::Span(name_of(slot, event, locations)), end_ns - took_ns, end_ns)
+                (CycleStepKind::Span(name_of(slot, event, locations)), end_ns - took_ns, end_ns, event)
             }
             Some(_) => continue,
             None => {
-                let Some((lock, begin_ns, end_ns)) = wait_of(slot, event, locations, now_ns, &mut waits)
-                else {
-                    continue;
-                };
+                let wait = wait_of(slot, event, locations, now_ns, &mut waits);
+                let Some((lock, (begin_ns, begin), end_ns)) = wait else { continue };
                 locations.find_lock(slot, event);
-                (CycleStepKind::Wait(lock), begin_ns, end_ns)
+                (CycleStepKind::Wait(lock), begin_ns, end_ns, begin)
             }
         };
         if begin_ns <= end_ns {
-            steps.push(CycleStep { kind, begin_ns, end_ns, depth: 0, own_ns: 0 });
+            steps.push(CycleStep { kind, begin_ns, end_ns, depth: 0, own_ns: 0, event: of.clone() });
         }
     }
-    let cycle = events.last().and_then(|event| cycle_of(slot, event, locations, now_ns));
-    // A capture of a forked child may have what was before its cycle.
-    let begun_ns = cycle.as_ref().and_then(|cycle| cycle.ended_ns?.checked_sub(cycle.took_ns));
-    steps.retain(|step: &CycleStep| begun_ns.is_none_or(|begun_ns| step.end_ns >= begun_ns));
+    let mut cycle = events.last().and_then(|event| cycle_of(slot, event, locations, now_ns));
+    if let Some((begun_ns, _)) = cycle.as_mut().and_then(|cycle| cycle.times_ns.as_mut()) {
+        let first_ns = events.iter().find_map(|event| locations.time_of(slot, event, now_ns));
+        if let Some(first_ns) = first_ns.filter(|first_ns| begun_ns.saturating_sub(*first_ns) < ROUNDED_NS) {
+            *begun_ns = first_ns.min(*begun_ns);
+        }
+        // A capture of a forked child may have what was before its cycle.
+        steps.retain(|step: &CycleStep| step.end_ns >= *begun_ns);
+    }
     nest(&mut steps);
     Capture { index, cycle, steps }
 }
@@ -175,20 +186,20 @@ fn name_of(slot: &Slot, event: &Event, locations: &Locations<'_>) -> String {
 }
 
 /// Follows waits for locks: the lock, and the begin and the end of a wait that this event shows to be over.
-fn wait_of(
+fn wait_of<'e>(
     slot: &Slot,
-    event: &Event,
+    event: &'e Event,
     locations: &Locations<'_>,
     now_ns: Option<u64>,
-    waits: &mut BTreeMap<u64, u64>,
-) -> Option<(u64, u64, u64)> {
+    waits: &mut BTreeMap<u64, (u64, &'e Event)>,
+) -> Option<(u64, (u64, &'e Event), u64)> {
     let meaning = locations.meaning(slot.pid, event.pc).filter(|meaning| !meaning.is_ambiguous())?;
     let lock = locations.lock_of(slot, event)?;
     let time_ns = || locations.time_of(slot, event, now_ns);
     let end_ns = match meaning.kind? {
         SiteKind::LockWait => {
             if let Some(time_ns) = time_ns() {
-                waits.entry(lock).or_insert(time_ns);
+                waits.entry(lock).or_insert((time_ns, event));
             }
             return None;
         }
@@ -199,8 +210,8 @@ fn wait_of(
         }
         _ => return None,
     };
-    let begin_ns = waits.remove(&lock)?;
-    Some((lock, begin_ns, end_ns?))
+    let begin = waits.remove(&lock)?;
+    Some((lock, begin, end_ns?))
 }
 
 /// The cycle that the last event of a capture says to be too long.
@@ -211,12 +222,14 @@ fn cycle_of(slot: &Slot, event: &Event, locations: &Locations<'_>, now_ns: Optio
     let [Value::Unsigned(took_us), Value::Unsigned(limit_us)] = values[..] else { return None };
     let ns = |us: u128| u64::try_from(us).ok()?.checked_mul(1000);
     let took_ns = ns(took_us.into())?;
-    let blame = Blame { kind: CycleStepKind::Outside, within: None, took_ns, usual_ns: None };
+    let blame = Blame { kind: CycleStepKind::Outside, within: None, took_ns, usual_ns: None, step: None };
     Some(SlowCycle {
         name: name.to_owned(),
         took_ns,
         limit_ns: ns(limit_us.into())?,
-        ended_ns: locations.time_of(slot, event, now_ns),
+        times_ns: locations
+            .time_of(slot, event, now_ns)
+            .and_then(|ended_ns| Some((ended_ns.checked_sub(took_ns)?, ended_ns))),
         blame,
     })
 }
@@ -269,11 +282,15 @@ fn blame(all: &mut [Capture]) {
                 |(kind, took_ns): &(&CycleStepKind, u64)| took_ns.saturating_sub(usual_of(kind).unwrap_or(0));
             let worst = times.iter().map(|(kind, took_ns)| (*kind, *took_ns)).max_by_key(beyond);
             let (kind, took_ns) = worst.unwrap_or((&CycleStepKind::Outside, cycle.took_ns));
+            let steps = &all[*at].steps;
+            let of_kind = steps.iter().enumerate().filter(|(_, step)| step.kind == *kind);
+            let step = of_kind.max_by_key(|(_, step)| step.own_ns).map(|(index, _)| index);
             let blame = Blame {
                 kind: kind.clone(),
-                within: around(kind, &all[*at].steps),
+                within: step.and_then(|step| around(&steps[step], steps)),
                 took_ns,
                 usual_ns: usual_of(kind),
+                step,
             };
             (*at, blame)
         })
@@ -304,15 +321,75 @@ fn usual<'a>(cycle: &SlowCycle, others: &[&Times<'a>]) -> Option<Times<'a>> {
     [last / 2, 0].into_iter().map(at).find(is_normal)
 }
 
-/// The innermost span around the longest wait of this kind.
-fn around(kind: &CycleStepKind, steps: &[CycleStep]) -> Option<String> {
-    let is_wait = |step: &&CycleStep| step.kind == *kind && matches!(kind, CycleStepKind::Wait(_));
-    let wait = steps.iter().filter(is_wait).max_by_key(|step| step.own_ns)?;
-    let spans = steps.iter().filter(|step| step.begin_ns <= wait.begin_ns && wait.end_ns <= step.end_ns);
-    spans
-        .filter_map(|step| match &step.kind {
-            CycleStepKind::Span(name) => Some(name.clone()),
-            _ => None,
-        })
-        .last()
+/// The innermost span around a wait.
+fn around(wait: &CycleStep, steps: &[CycleStep]) -> Option<String> {
+    if !matches!(wait.kind, CycleStepKind::Wait(_)) {
+        return None;
+    }
+    let around = steps.iter().filter(|step| step.begin_ns <= wait.begin_ns && wait.end_ns <= step.end_ns);
+    let spans = around.filter_map(|step| match &step.kind {
+        CycleStepKind::Span(name) => Some(name.clone()),
+        _ => None,
+    });
+    spans.last()
+}
+
+/// Who held a lock while a thread waited for it in a cycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The slot of the holder, as an index into what the snapshot has recorded.
+    pub slot: usize,
+    /// From when on it held the lock, ns since boot.
+    pub since_ns: u64,
+    /// Until when, ns since boot.
+    pub until_ns: u64,
+    /// Where it acquired the lock, or released it if that is not known.
+    pub location: LocationId,
+}
+
+/// Who held the lock for which a thread waited, for the longest part of the wait: by the times that the holder has
+/// recorded when it released the lock. `None` if no history has them: nothing is concluded from anything else.
+pub fn holder(
+    snapshot: &Snapshot,
+    waiter: &Slot,
+    wait: &CycleStep,
+    locations: &mut Locations<'_>,
+    now_ns: Option<u64>,
+) -> Option<Holder> {
+    let CycleStepKind::Wait(lock) = wait.kind else { return None };
+    let mut longest: Option<(u64, usize, u64, u64, u64)> = None;
+    for index in 0..snapshot.slots.len() {
+        let slot = &snapshot.slots[index];
+        if slot.pid != waiter.pid || slot.tid == waiter.tid {
+            continue;
+        }
+        let (events, _) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
+        for event in &events {
+            let Some((since_ns, until_ns)) = hold_of(slot, event, lock, locations, now_ns) else { continue };
+            let part_ns = until_ns.min(wait.end_ns).saturating_sub(since_ns.max(wait.begin_ns));
+            if part_ns > 0 && longest.is_none_or(|(part, ..)| part < part_ns) {
+                longest = Some((part_ns, index, event.sequence, since_ns, until_ns));
+            }
+        }
+    }
+    let (_, slot, sequence, since_ns, until_ns) = longest?;
+    let (events, _) = history(&snapshot.slots[slot], locations);
+    let (_, location) = events.into_iter().find(|(event, _)| event.sequence == sequence)?;
+    Some(Holder { slot, since_ns, until_ns, location })
+}
+
+/// From when to when a thread held this lock, if the event is its release and has both times.
+fn hold_of(
+    slot: &Slot,
+    event: &Event,
+    lock: u64,
+    locations: &Locations<'_>,
+    now_ns: Option<u64>,
+) -> Option<(u64, u64)> {
+    let meaning = locations.meaning(slot.pid, event.pc).filter(|meaning| !meaning.is_ambiguous())?;
+    if meaning.kind != Some(SiteKind::LockReleased) || locations.lock_of(slot, event) != Some(lock) {
+        return None;
+    }
+    let since = locations.operand(slot, event, OperandType::Since)?;
+    Some((locations.moment(slot, since, now_ns)?, locations.time_of(slot, event, now_ns)?))
 }

@@ -25,7 +25,9 @@ use read_rip_ring::{Level, OperandType, Site, SiteKind, Slot, Snapshot, StaticTe
 
 use crate::locations::{Horizon, Location, Locations, MARKS_MAX, When, whens};
 
-pub use captures::{Blame, Capture, CycleStep, CycleStepKind, SlowCycle, SlowCycles, captures};
+pub use captures::{
+    Blame, Capture, CycleStep, CycleStepKind, Holder, SlowCycle, SlowCycles, captures, holder,
+};
 pub use spans::{Longest, OpenSpan, Span, spans};
 
 /// Something that a thread recorded with values.
