@@ -53,7 +53,7 @@ mod threads;
 
 pub use activity::ActivityWords;
 pub use balance::{doing_now, recorded_nothing, tasks_now};
-pub use captures::{KeptCycles, capture};
+pub use captures::{KeptCycles, ShownCapture, capture, culprits};
 pub use death::death;
 pub use difference::{PlaceChange, difference, place_changes};
 pub use findings::{FindingText, Sources, balance_lines, finding_text, findings};

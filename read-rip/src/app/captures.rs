@@ -5,8 +5,9 @@ use std::io::Write;
 use read_rip_case::Reading;
 use read_rip_model::locations::{Dated, FileNames, Locations, When, dated_history};
 use read_rip_model::locks::LockModel;
-use read_rip_model::log;
-use read_rip_report::{self as report, Json, LockNames};
+use read_rip_model::log::{self, Holder};
+use read_rip_report::{self as report, Json, LockNames, ShownCapture as Shown};
+use read_rip_ring::Slot;
 use read_rip_ring::events::Leftover;
 
 use super::error::AppError;
@@ -21,16 +22,24 @@ use crate::cli::{CapturesArgs, Common};
 pub(super) fn captures(args: &CapturesArgs, common: &Common) -> Result<u8, AppError> {
     let subject = super::rings::choose(&args.ring, common)?;
     let options = common.options();
-    let mut reading = read(&subject, &options)?;
+    let reading = read(&subject, &options)?;
     let limits = limits(&args.time, &reading)?;
-    let mut kept = std::mem::take(&mut reading.snapshot.captures);
-    let all = kept.len();
-    kept.retain(|slot| limits.has(&When::at(slot.exited_boottime_ns)));
-    kept.sort_by_key(|slot| slot.exited_boottime_ns);
-    let mut locations = Locations::new(&reading.snapshot, reading.resolver(&options));
+    let snapshot = &reading.snapshot;
+    let mut locations = Locations::new(snapshot, reading.resolver(&options));
+    let mut captures = log::captures(snapshot, &mut locations, reading.now_ns);
+    let all = captures.len();
+    captures.retain(|of| limits.has(&When::at(snapshot.captures[of.index].exited_boottime_ns)));
+    let kept: Vec<&Slot> = captures.iter().map(|of| &snapshot.captures[of.index]).collect();
+    let holders: Vec<Option<Holder>> = captures
+        .iter()
+        .map(|of| {
+            let step = of.cycle.as_ref().and_then(|cycle| of.steps.get(cycle.blame.step?))?;
+            log::holder(snapshot, &snapshot.captures[of.index], step, &mut locations, reading.now_ns)
+        })
+        .collect();
     let mut leftover = Leftover::default();
     let mut histories = Vec::new();
-    for slot in &kept {
+    for &slot in &kept {
         let (events, of_slot) = dated_history(slot, &mut locations, reading.horizon());
         events.iter().for_each(|dated| locations.find_lock(slot, &dated.event));
         leftover += of_slot;
@@ -50,8 +59,9 @@ pub(super) fn captures(args: &CapturesArgs, common: &Common) -> Result<u8, AppEr
             writeln!(out, "{}", process.heading)?;
         }
     }
-    let mut shown = 0;
-    for (slot, events) in kept.iter().zip(&histories) {
+    let mut shown = Vec::new();
+    for ((slot, events), (capture, holder)) in kept.iter().zip(&histories).zip(captures.iter().zip(&holders))
+    {
         let is_matched = |Dated { event, location, .. }: &Dated, of: &Pattern<'_>| {
             let location = locations.get(*location);
             let logged = log::kind_of(slot, event, &locations, None, None)
@@ -61,23 +71,26 @@ pub(super) fn captures(args: &CapturesArgs, common: &Common) -> Result<u8, AppEr
         };
         if matching
             .as_ref()
-            .is_some_and(|of| !of.has_thread_of(slot) && !events.iter().any(|event| is_matched(event, of)))
+            .is_none_or(|of| of.has_thread_of(slot) || events.iter().any(|event| is_matched(event, of)))
         {
-            continue;
+            shown.push(Shown { slot, events, capture, holder: holder.as_ref() });
         }
-        shown += 1;
-        if common.json {
-            Json(&mut out).capture(slot, events, &names, &reading.snapshot, reading.now_ns)?;
-        } else {
-            let of = (&reading.snapshot, names_process);
-            report::capture(&mut out, slot, events, &names, of, reading.now_ns)?;
+    }
+    if common.json {
+        for of in &shown {
+            Json(&mut out).capture(of, &names, snapshot, reading.now_ns)?;
+        }
+    } else {
+        report::culprits(&mut out, &shown, &names, snapshot)?;
+        for of in &shown {
+            report::capture(&mut out, of, &names, (snapshot, names_process), reading.now_ns)?;
         }
     }
     out.flush()?;
     drop(out);
     let mut remarks = report::remarks::of_leftover(&leftover);
     remarks.extend(report::remarks::of_captures(&reading.snapshot));
-    if shown == 0 {
+    if shown.is_empty() {
         remarks.push(nothing(&reading, all == 0).to_owned());
     }
     remarks::write(&reading, common, &locations, &remarks)

@@ -208,3 +208,55 @@ fn what_the_history_still_has_is_drawn_once() {
     }
     assert_eq!(drawn(&ring, "i").len(), 1);
 }
+
+/// The ring of a thread that waited for a lock, and of `janitor`, which has recorded when it held the lock.
+fn with_holder(held: (u64, u64)) -> Ring {
+    let ring = ring(&[Cycle { begin_us: 200_000, wait: 6000, ..NORMAL }]);
+    let hold = [ticks(held.1), ticks(held.0), TABLE];
+    ring.with_slots([Slot::thread("janitor", 10).event(TAKES, &[TABLE]).event(RELEASES, &hold)])
+}
+
+#[test]
+fn captures_begin_with_what_made_the_cycles_slow_and_mark_the_step_in_each() {
+    let (out, _) = run(&mixed(), &["captures"]);
+    let lines: Vec<&str> = out.lines().collect();
+    let index = |start: &str| {
+        lines.iter().position(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{out}"))
+    };
+    let first = index("2 slow cycles of work: in `grow`, up to 9.0 ms, usually 10.0 us");
+    assert!(lines[first + 1].contains("no wait is recorded there: it ran longer, or waited for "), "{out}");
+    index("2 slow cycles of work: in `read`, up to 4.1 ms, usually 60.0 us");
+    let wait = index("1 slow cycle of work: waiting for TABLE in `update`, up to 6.0 ms, usually 0 ns");
+    assert!(lines[wait + 1].starts_with("loop[9], kept "), "no holder is recorded: {out}");
+    let marked: Vec<&&str> = lines.iter().filter(|line| line.contains("<-- ")).collect();
+    assert_eq!(marked.len(), 5, "{out}");
+    assert!(marked[0].contains("(end) \"grow\"") && marked[0].ends_with("<-- 98 % of the cycle"), "{out}");
+    // It is within the span.
+    assert!(marked[1].contains("   loop.rs:9<0x1700>(waits) of TABLE"), "{out}");
+    assert!(marked[1].ends_with("<-- 98 % of the cycle"), "{out}");
+}
+
+#[test]
+fn the_holder_of_a_lock_is_named_by_its_own_record_and_only_if_it_held_the_lock_meanwhile() {
+    let (out, _) = run(&with_holder((199_000, 206_060)), &["captures"]);
+    assert!(out.contains("  held meanwhile by janitor[10], loop.rs:9"), "{out}");
+    assert!(out.contains("<-- 98 % of the cycle: janitor[10] held the lock for 7.0 ms, loop.rs:9"), "{out}");
+    let (out, _) = run(&with_holder((199_000, 206_060)), &["captures", "--json"]);
+    let line = out.lines().find(|line| line.contains("\"type\":\"capture\"")).unwrap();
+    let line: Value = serde_json::from_str(line).unwrap();
+    let cycle = &line["data"]["slow_cycle"];
+    assert_eq!((&cycle["step"], &cycle["within"]), (&"TABLE".into(), &"update".into()), "{cycle}");
+    assert_eq!((&cycle["holder"]["tid"], &cycle["held_ns"]), (&10.into(), &7_060_000.into()), "{cycle}");
+    // It held the lock at another time.
+    let (out, _) = run(&with_holder((150_000, 160_000)), &["captures"]);
+    assert!(out.contains("waiting for TABLE") && !out.contains("janitor"), "{out}");
+}
+
+#[test]
+fn a_cycle_whose_others_are_all_slow_in_the_same_step_is_slow_in_that_step() {
+    let cycles: Vec<Cycle> = (0..9)
+        .map(|at| Cycle { begin_us: 100_000 * at + 50_000, read: 60 + 10 * at, grow: 9000 + at, ..NORMAL })
+        .collect();
+    let (out, _) = run(&ring(&cycles), &["captures"]);
+    assert!(out.contains("9 slow cycles of work: in `grow`, up to 9.0 ms\n"), "{out}");
+}

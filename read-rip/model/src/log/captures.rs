@@ -44,6 +44,8 @@ pub struct Capture {
     pub cycle: Option<SlowCycle>,
     /// Its steps that have times, by their begins. Of two that begin together, the longer one comes first.
     pub steps: Vec<CycleStep>,
+    /// Whether it has waits that are no steps: on a condition variable, or without an end or a time.
+    pub has_other_waits: bool,
 }
 
 /// A cycle that took too long.
@@ -146,8 +148,10 @@ pub fn captures(snapshot: &Snapshot, locations: &mut Locations<'_>, now_ns: Opti
 fn capture(index: usize, slot: &Slot, locations: &mut Locations<'_>, now_ns: Option<u64>) -> Capture {
     let (events, _) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
     let mut steps = Vec::new();
-    let mut waits = BTreeMap::new();
+    let (mut waits, mut begun_waits) = (BTreeMap::new(), 0);
     for event in &events {
+        let meaning = locations.meaning(slot.pid, event.pc).and_then(|meaning| meaning.kind);
+        begun_waits += usize::from(matches!(meaning, Some(SiteKind::LockWait | SiteKind::ConditionWait)));
         let time_ns = locations.time_of(slot, event, now_ns);
         let (kind, begin_ns, end_ns, of) = match kind_of(slot, event, locations, time_ns, now_ns) {
             Some(EntryKind::End(took_ns)) => {
@@ -166,6 +170,8 @@ fn capture(index: usize, slot: &Slot, locations: &mut Locations<'_>, now_ns: Opt
             steps.push(CycleStep { kind, begin_ns, end_ns, depth: 0, own_ns: 0, event: of.clone() });
         }
     }
+    let ended_waits = steps.iter().filter(|step: &&CycleStep| matches!(step.kind, CycleStepKind::Wait(_)));
+    let has_other_waits = begun_waits > ended_waits.count();
     let mut cycle = events.last().and_then(|event| cycle_of(slot, event, locations, now_ns));
     if let Some((begun_ns, _)) = cycle.as_mut().and_then(|cycle| cycle.times_ns.as_mut()) {
         let first_ns = events.iter().find_map(|event| locations.time_of(slot, event, now_ns));
@@ -176,7 +182,7 @@ fn capture(index: usize, slot: &Slot, locations: &mut Locations<'_>, now_ns: Opt
         steps.retain(|step: &CycleStep| step.end_ns >= *begun_ns);
     }
     nest(&mut steps);
-    Capture { index, cycle, steps }
+    Capture { index, cycle, steps, has_other_waits }
 }
 
 /// The name of an event's span.

@@ -12,6 +12,7 @@ use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
 use super::values::{Address, JsonThread, Moment};
 use super::{Json, Line};
+use crate::captures::{ShownCapture, step_name};
 use crate::log::realtime_ns;
 use crate::{ActivityWords, LockNames};
 
@@ -103,9 +104,43 @@ pub(super) struct JsonCapture<'a> {
     kept_realtime_ns: Option<Moment>,
     /// Older words that newer ones had replaced.
     overwritten: u64,
+    /// The cycle that took too long, if that is why it was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slow_cycle: Option<JsonSlowCycle<'a>>,
     /// What it had recorded, oldest first.
     #[cfg_attr(test, schemars(with = "Vec<JsonEvent<'_>>"))]
     events: JsonEvents<'a>,
+}
+
+/// A cycle that took too long, and the step that made it slow.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "SlowCycle"))]
+struct JsonSlowCycle<'a> {
+    /// Its name.
+    name: &'a str,
+    /// How long it took, ns.
+    took_ns: u64,
+    /// How long it may take, ns.
+    limit_ns: u64,
+    /// `span`, `lock` (it waited for a lock), or `outside` of its spans.
+    step_kind: &'static str,
+    /// The name of that span or lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<String>,
+    /// The span around a wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    within: Option<&'a str>,
+    /// How long it was in that step, ns.
+    step_ns: u64,
+    /// How long it usually is in that step, ns, if other cycles show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usual_ns: Option<u64>,
+    /// Who held the lock meanwhile, if that is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<JsonThread<'a>>,
+    /// For how long the holder had it, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_ns: Option<u64>,
 }
 
 impl<W: Write> Json<W> {
@@ -153,17 +188,34 @@ impl<W: Write> Json<W> {
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn capture(
         &mut self,
-        slot: &Slot,
-        events: &[Dated],
+        shown: &ShownCapture<'_>,
         names: &LockNames<'_>,
         snapshot: &Snapshot,
         now_ns: Option<u64>,
     ) -> io::Result<()> {
+        let &ShownCapture { slot, events, capture, holder } = shown;
+        let slow_cycle = capture.cycle.as_ref().map(|cycle| {
+            let blame = &cycle.blame;
+            let (step_kind, step) = step_name(&blame.kind, slot.pid, names.locations);
+            JsonSlowCycle {
+                name: &cycle.name,
+                took_ns: cycle.took_ns,
+                limit_ns: cycle.limit_ns,
+                step_kind,
+                step,
+                within: blame.within.as_deref(),
+                step_ns: blame.took_ns,
+                usual_ns: blame.usual_ns,
+                holder: holder.map(|holder| (&snapshot.slots[holder.slot]).into()),
+                held_ns: holder.map(|holder| holder.until_ns.saturating_sub(holder.since_ns)),
+            }
+        });
         self.line(Line::Capture(JsonCapture {
             thread: slot.into(),
             kept_boottime_ns: Moment(slot.exited_boottime_ns),
             kept_realtime_ns: realtime_ns(snapshot, slot.exited_boottime_ns).map(Moment),
             overwritten: slot.overwritten(),
+            slow_cycle,
             events: JsonEvents { slot, events, locations: names.locations, snapshot, now_ns },
         }))
     }
