@@ -152,6 +152,14 @@ fn may_be_stuck(seen: &Standings) -> bool {
     if waits.into_iter().any(|wait| is_owned(wait.owner)) {
         return true;
     }
+    // A thread that waits for a pool, or ends a runtime, is stuck whether or not others move.
+    let waits_for_pool = |at: usize| {
+        let is_still = seen.threads[at].is_still == Some(true);
+        is_still && matches!(doing(seen, at), Doing::WaitsForObject | Doing::WaitsForCalls)
+    };
+    if (0..seen.threads.len()).any(waits_for_pool) {
+        return true;
+    }
     let living = (0..seen.threads.len())
         .filter(|&at| !matches!(seen.target.tasks[at].state, RunState::Zombie | RunState::Dead));
     let mut waits_for_lock = false;

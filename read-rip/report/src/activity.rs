@@ -251,6 +251,10 @@ impl<'a> ActivityWords<'a> {
                     Some((Role::Idle, name)) => return format!("for work ({name})"),
                     Some((Role::Park, name)) => return format!("to be woken ({name})"),
                     Some((Role::Join, name)) => return format!("for threads to end ({name})"),
+                    Some((Role::Calls, name)) => {
+                        return format!("for calls on the pool of a runtime that ends ({name})");
+                    }
+                    Some((Role::Pool, name)) => return format!("for an object of a pool ({name})"),
                     Some((_, name)) => format!("for {name} "),
                     None => "for ".to_owned(),
                 }

@@ -2,12 +2,13 @@
 
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
-    Balance, Finding, Framework, HeldAtEnd, Outcome, UnrecordedFutures, Unseen, executor,
+    Balance, EmptyPool, Finding, Framework, HeldAtEnd, Outcome, UnrecordedFutures, Unseen, executor,
 };
+use read_rip_model::locks::Seen;
 
 use super::machine::brief;
 use super::names::LockNames;
-use super::units::{counted, lasted_at_least};
+use super::units::{agree, counted, lasted_at_least};
 
 /// Why nothing was judged: the sentence that every view has, and what a full report adds to it.
 pub(super) struct Reason {
@@ -63,6 +64,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             ", such as a main future; `librip::task::traced` makes a task of it",
         ),
         Outcome::HeldAtEnd => held_at_end(balance.held_at_end?, names),
+        Outcome::EmptyPool => empty_pool(balance.empty_pool?, names),
         Outcome::OneMoment => {
             let waiting = counted(balance.waiting_in_core as u64, "thread");
             reason(
@@ -163,6 +165,27 @@ fn held_at_end(of: HeldAtEnd, names: &LockNames<'_>) -> Reason {
         did => format!("; {holder} {}: if it was stuck there, the others were too", did.join(" and ")),
     };
     Reason { sentence, more }
+}
+
+/// Who waits for an object of a pool.
+fn empty_pool(of: EmptyPool, names: &LockNames<'_>) -> Reason {
+    let EmptyPool { threads, first, location, for_ns } = of;
+    let wait = |seen: Seen| names.seen?.of(&seen).threads.get(seen.index)?.wait.as_ref()?.construct;
+    let pool = names.model.threads[first].seen.and_then(wait);
+    let pool = pool.map_or_else(String::new, |pool| format!(" ({})", pool.name));
+    let (counted, waits) = (counted(threads as u64, "thread"), agree(threads, "waits", "wait"));
+    let lasted = lasted_at_least(Some(for_ns));
+    let at = location.map_or_else(String::new, |at| format!(" at {}", names.location(at)));
+    Reason {
+        sentence: format!(
+            "not judged: {counted} {waits} for an object of a pool{pool}, with a time limit, {lasted}"
+        ),
+        more: format!(
+            "; {}{at}: who has the objects is not recorded, and if it is these threads, none is given back before a \
+             time limit ends",
+            names.thread(first)
+        ),
+    }
 }
 
 /// Why a process is not judged that this user may not look into, and what to do.

@@ -31,6 +31,10 @@ pub enum Role {
     Join,
     /// A value must come, or there must be room for one.
     Channel,
+    /// An object of a pool must be given back.
+    Pool,
+    /// Calls that block must end, on the pool of an executor that ends.
+    Calls,
     /// Another thread must wake this one.
     Park,
     /// A worker has nothing to do.

@@ -94,7 +94,9 @@ const GLUE: &[&str] = &[
     // Rust
     "std::sys::*futex_wait*",
     "core::*",
+    "std::thread::local::LocalKey*",
     "parking_lot_core::*",
+    "tokio::loom::*",
     "parking_lot::*deadlock*",
     // C++: what absl waits in.
     "absl::*synchronization_internal::*",
@@ -194,6 +196,9 @@ const OBJECTS: &[Object] = &[
     read_lock("parking_lot::raw_rwlock::*shared*", Elsewhere, "parking_lot::RwLock"),
     lock("parking_lot::raw_rwlock::*", Elsewhere, "parking_lot::RwLock"),
     other("parking_lot::condvar::*wait*", Elsewhere, "parking_lot::Condvar", Role::Condition),
+    // The same where it is one of `lock_api` 0.5.
+    other("parking_lot::raw_condvar::*wait*", Elsewhere, "parking_lot::Condvar", Role::Condition),
+    other("lock_api::condvar::Condvar*::wait*", Elsewhere, "lock_api::Condvar", Role::Condition),
     other("parking_lot::once::*", Elsewhere, "parking_lot::Once", Role::Initialisation),
     // Other locks that are built as those of parking_lot: each implements a trait of lock_api.
     lock("dashmap::lock::RawRwLock::*exclusive*", Elsewhere, "shard of a DashMap"),
@@ -399,13 +404,30 @@ const PURPOSES: &[Purpose] = &[
         Role::Channel,
         &["crossbeam_channel::*recv*", "crossbeam_channel::*send*", "crossbeam_channel::*select*"],
     ),
+    (&[Role::Park, Role::Channel], "flume channel", Role::Channel, &["flume::*"]),
+    (&[Role::Park, Role::Channel], "kanal channel", Role::Channel, &["kanal::*"]),
+    (&[Role::Park, Role::Channel], "tokio channel", Role::Channel, &["tokio::sync::*blocking_*"]),
     (&[Role::Park], "std::thread::park", Role::Park, &["std::thread::*park*", "std::sys::*park*"]),
+    (&[Role::Condition, Role::Pool], "r2d2", Role::Pool, &["r2d2::Pool*::*get*"]),
+    (
+        &[Role::Condition, Role::Idle],
+        "scheduled-thread-pool worker",
+        Role::Idle,
+        &["scheduled_thread_pool::Worker::*"],
+    ),
+    // A runtime that is dropped waits for the calls on its pool. Those that it has not begun do not run.
+    (
+        &[Role::Condition, Role::Park, Role::Idle, Role::Calls],
+        "tokio",
+        Role::Calls,
+        &["tokio::runtime::blocking::shutdown::*"],
+    ),
     // A thread that polls one future: `block_on` of a runtime with workers of its own, `blocking_recv` and its like.
     (
         &[Role::Condition, Role::Park, Role::Idle],
         "tokio block_on",
         Role::Park,
-        &["tokio::runtime::park::CachedParkThread::*"],
+        &["tokio::runtime::park::CachedParkThread::*", "tokio::runtime::context::blocking::*"],
     ),
     (&[Role::Condition, Role::Park, Role::Idle], "tokio worker", Role::Idle, &["tokio::runtime::*park*"]),
     (&[Role::Condition, Role::Idle], "rayon worker", Role::Idle, &["rayon_core::sleep::*"]),
@@ -462,6 +484,70 @@ mod tests {
 
     /// Stacks, innermost first; the last functions are the user's. Those of libraries are as debuggers show them.
     const STACKS: &[(&[&str], &str, Role)] = &[
+        (
+            &[
+                "syscall",
+                "parking_lot_core::thread_parker::imp::ThreadParker::futex_wait",
+                "parking_lot_core::parking_lot::park",
+                "parking_lot::condvar::Condvar::wait_until_internal",
+                "parking_lot::condvar::Condvar::wait",
+                "tokio::loom::std::parking_lot::Condvar::wait",
+                "tokio::runtime::park::Inner::park",
+                "tokio::runtime::park::CachedParkThread::park::{{closure}}",
+                "std::thread::local::LocalKey<T>::try_with",
+                "tokio::runtime::park::CachedParkThread::block_on",
+                "tokio::runtime::context::blocking::BlockingRegionGuard::block_on",
+                "tokio::runtime::blocking::shutdown::Receiver::wait",
+                "tokio::runtime::blocking::pool::BlockingPool::shutdown",
+                "main",
+            ],
+            "tokio",
+            Role::Calls,
+        ),
+        (
+            &[
+                "std::sys::sync::condvar::futex::Condvar::wait",
+                "std::sync::poison::condvar::Condvar::wait",
+                "tokio::runtime::park::Inner::park",
+                "tokio::runtime::park::CachedParkThread::block_on",
+                "tokio::runtime::context::blocking::BlockingRegionGuard::block_on",
+                "tokio::sync::mpsc::bounded::Sender<T>::blocking_send",
+                "user",
+            ],
+            "tokio channel",
+            Role::Channel,
+        ),
+        (
+            &[
+                "parking_lot::condvar::Condvar::wait_until_internal",
+                "parking_lot::condvar::Condvar::wait_until",
+                "<r2d2::Pool<M>>::get_timeout",
+                "<r2d2::Pool<M>>::get",
+                "user",
+            ],
+            "r2d2",
+            Role::Pool,
+        ),
+        (
+            &[
+                "parking_lot::raw_condvar::RawCondvar::wait_until_internal",
+                "<parking_lot::raw_condvar::RawCondvar as lock_api::condvar::RawCondvarTimed>::wait_until",
+                "lock_api::condvar::Condvar<C>::wait_until",
+                "scheduled_thread_pool::Worker::get_job",
+            ],
+            "scheduled-thread-pool worker",
+            Role::Idle,
+        ),
+        (
+            &["std::thread::park", "flume::signal::SyncSignal::wait", "flume::Sender<T>::send", "user"],
+            "flume channel",
+            Role::Channel,
+        ),
+        (
+            &["std::thread::park", "kanal::signal::Signal<T>::wait", "kanal::Sender<T>::send", "user"],
+            "kanal channel",
+            Role::Channel,
+        ),
         (&["__GI___lll_lock_wait", "___pthread_mutex_lock", "main"], "pthread mutex", Role::Lock),
         (&["", "pthread_mutex_lock@@GLIBC_2.2.5", "main"], "pthread mutex", Role::Lock),
         (&["__lll_lock_wait", "_L_lock_791", "__pthread_mutex_lock"], "pthread mutex", Role::Lock),

@@ -3,6 +3,7 @@
 //! A process in which threads wait is not silent, even if no rule fires.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use serde::Serialize;
 
@@ -13,9 +14,9 @@ use super::nobody_left::asleep;
 use super::runtimes::executor;
 use super::task_balance::TaskBalance;
 use super::unrecorded_futures::UnrecordedFutures;
-use super::{Asleep, Finding, HoldFact, Kind, View};
+use super::{Asleep, Finding, HoldFact, Kind, LATELY_NS, View};
 use crate::locations::LocationId;
-use crate::locks::{Awaited, Doing, Hold, HoldState, LockId, Seen, StepKind, ThreadLocks};
+use crate::locks::{Awaited, Doing, Hold, HoldState, LockId, Seen, StepKind, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;
 
 named! {
@@ -40,6 +41,9 @@ named! {
         OneMoment = "one-moment",
         /// All workers of an executor were in polls when the process died, and tasks were ready.
         AllWorkersBusy = "all-workers-busy",
+        /// Threads of a living process wait for objects of a pool, and have done so for a second or more. Who has the
+        /// objects is not recorded.
+        EmptyPool = "empty-pool",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
         Hidden = "hidden",
         /// No finding is there, and the program has locks that this reader does not see.
@@ -112,6 +116,37 @@ impl HeldAtEnd {
     }
 }
 
+/// Threads that have waited for an object of a pool for long.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EmptyPool {
+    /// How many threads.
+    pub threads: usize,
+    /// The one that has waited longest.
+    pub first: ThreadId,
+    /// Where it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<LocationId>,
+    /// For how long it has waited, ns, at least.
+    pub for_ns: u64,
+}
+
+impl EmptyPool {
+    /// A pool hands its objects out for moments. A wait that lasts says that somebody keeps them, that all who have one
+    /// want another one, or that what the pool connects to does not answer.
+    fn of(view: &View<'_>) -> Option<EmptyPool> {
+        let waits = |(id, thread): (ThreadId, &ThreadLocks)| {
+            let is_at_pool = |seen: &Seen| seen.doing == Doing::WaitsForObject && seen.is_still == Some(true);
+            let seen = thread.seen.filter(is_at_pool)?;
+            let for_ns = seen.asleep_ns.map(NonZeroU64::get).max(view.now.window_ns)?;
+            (for_ns >= LATELY_NS).then_some((for_ns, id, seen.place))
+        };
+        let waits: Vec<_> = view.now.present().filter_map(waits).collect();
+        let &(for_ns, first, location) = waits.iter().max_by_key(|(for_ns, ..)| for_ns)?;
+        Some(EmptyPool { threads: waits.len(), first, location, for_ns })
+    }
+}
+
 /// What the threads of a ring do, and what the record cannot show.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -148,6 +183,9 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::HeldAtEnd`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_at_end: Option<HeldAtEnd>,
+    /// Why the outcome is [`Outcome::EmptyPool`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub empty_pool: Option<EmptyPool>,
     /// What is not judged in any case: the locks and waits of futures that belong to no recorded task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_futures: Option<UnrecordedFutures>,
@@ -214,6 +252,7 @@ impl Balance {
         let nobody_runs = || doing.keys().all(|what| waits_inside(what) || is_idle(what));
         let held_at_end = HeldAtEnd::of(view, &pools).filter(|_| found.is_empty());
         let waiting_in_core = if found.is_empty() { going_on::waiting_in_core(view) } else { 0 };
+        let empty_pool = EmptyPool::of(view).filter(|_| found.is_empty());
         let unrecorded_futures = UnrecordedFutures::of(model);
         let outcome = match () {
             () if !found.is_empty() => Outcome::Findings,
@@ -222,6 +261,7 @@ impl Balance {
             }
             () if all_wait => Outcome::AllWait,
             () if held_at_end.is_some() => Outcome::HeldAtEnd,
+            () if empty_pool.is_some() => Outcome::EmptyPool,
             () if waiting_in_core > 0 => Outcome::OneMoment,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
@@ -250,6 +290,7 @@ impl Balance {
             doing,
             pools,
             held_at_end,
+            empty_pool,
             unrecorded_futures,
             waiting_in_core,
             tasks,
@@ -373,6 +414,27 @@ mod tests {
         scene.nests(worker, &[lock]);
         assert_eq!(balance(&scene).outcome, Outcome::UnseenTasks);
         scene.model.tasks = 1;
+        assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
+    }
+
+    #[test]
+    fn a_process_whose_threads_wait_long_for_an_object_of_a_pool_is_not_called_sound() {
+        let mut scene = Scene::new();
+        for _ in 0..3 {
+            let thread = scene.thread("user");
+            let asleep_ns = NonZeroU64::new(2 * SECOND);
+            let waits = Seen { asleep_ns, is_timed: true, ..seen(Doing::WaitsForObject, true) };
+            scene.model.threads[thread].seen = Some(waits);
+        }
+        let other = scene.thread("main");
+        scene.model.threads[other].seen = Some(seen(Doing::Runs, false));
+        let of = balance(&scene);
+        let pool = of.empty_pool.unwrap();
+        assert_eq!((of.outcome, pool.threads, pool.for_ns), (Outcome::EmptyPool, 3, 2 * SECOND));
+        // They have just begun, as in a busy pool.
+        for thread in &mut scene.model.threads[..3] {
+            thread.seen.as_mut().unwrap().asleep_ns = NonZeroU64::new(SECOND / 10);
+        }
         assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
     }
 

@@ -74,6 +74,7 @@ mod task_tests;
 mod task_waits;
 #[cfg(test)]
 mod testing;
+mod unended_calls;
 mod unlock;
 mod unpolled_task;
 mod unrecorded_futures;
@@ -86,7 +87,7 @@ mod worker_tests;
 
 pub use abandoned_channel::FullChannel;
 pub use about::{Mentions, Role};
-pub use balance::{Balance, HeldAtEnd, Outcome};
+pub use balance::{Balance, EmptyPool, HeldAtEnd, Outcome};
 pub use between::{ProcessCycle, ProcessWait, WaitsFor};
 pub use contention::Contended;
 pub use convoy::{ActiveHolder, Queue};
@@ -118,6 +119,7 @@ pub use starvation::{Overtaken, OvertakenWait};
 pub use starved_runtime::{BusyRuntime, PollFact, ReadyTask, ReadyTasks};
 pub use suppress::{BadRule, BadRuleReason, Suppression};
 pub use task_balance::TaskBalance;
+pub use unended_calls::EndOfRuntime;
 pub use unlock::StrayRelease;
 pub use unpolled_task::Unpolled;
 pub use unrecorded_futures::{Framework, UnrecordedFutures};
@@ -262,6 +264,7 @@ analyses! {
     long_wait::LongWait => [Standstill],
     lost_wakeup::LostWakeup => [Unheard],
     nobody_left::NobodyLeft => [Abandoned],
+    unended_calls::UnendedCalls => [EndOfRuntime],
     long_hold::LongHold => [IdleHolder],
     contention::Contention => [Contended],
     lines::Lines => [CrowdedLine],

@@ -185,6 +185,9 @@ worded! {
         CheckSilentHolder = "check-silent-holder":
             "find out what the holder waits for after its last mark (a join, a channel, a file, a socket), or \
              on which path it left without releasing the lock (an early return, a forgotten guard)",
+        EndRuntimeInTime = "end-runtime-in-time":
+            "end the runtime with `shutdown_timeout` or `shutdown_background`, which leave such a call behind, or read \
+             standard input and the like on a thread that the program starts itself",
         JoinUnlocked = "join-unlocked":
             "release this lock before waiting for the end of a thread, or find out why that thread does not \
              end: `read-rip stacks PID` shows where it is",

@@ -32,6 +32,7 @@ pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
         doing,
         is_still: Some(is_still),
         asleep_ns,
+        is_timed: false,
         limit_ns,
         worker: None,
         inward: None,

@@ -341,6 +341,16 @@ pub fn doing(what: Doing, count: usize) -> &'static str {
             "waits for a signal or a message of another thread",
             "wait for signals or messages of other threads",
         ),
+        Doing::WaitsForCalls => agree(
+            count,
+            "waits for calls on the pool of an executor that ends",
+            "wait for calls on pools of executors that end",
+        ),
+        Doing::WaitsForObject => agree(
+            count,
+            "waits for an object of a pool, with a time limit",
+            "wait for objects of pools, with a time limit",
+        ),
         Doing::WaitsForChild => agree(count, "waits for a child process", "wait for child processes"),
         Doing::WaitsForProcess => {
             agree(count, "waits for a lock of another process", "wait for locks of other processes")

@@ -97,6 +97,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             doing: doing(seen, at),
             is_still: standing.is_still,
             asleep_ns: standing.asleep_ns.and_then(NonZeroU64::new),
+            is_timed: is_timed(seen, at),
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             worker: standing.worker,
             inward: seen.inward(at),
@@ -451,6 +452,15 @@ fn is_lock(wait: &read_rip_evidence::waits::FutexWait) -> bool {
     wait.construct.is_some_and(|construct| construct.role == Role::Lock)
 }
 
+/// Whether the sleep of a thread ends by itself after a time, as far as its call says so.
+fn is_timed(seen: &Standings, at: usize) -> bool {
+    match seen.activity(at) {
+        Activity::Waits(wait) => wait.is_timed,
+        Activity::Calls(call) => call.is_timed() == Some(true),
+        _ => false,
+    }
+}
+
 /// What a thread does, as far as analyses want to know it.
 pub fn doing(seen: &Standings, at: usize) -> Doing {
     if seen.is_frozen() {
@@ -476,7 +486,8 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
 /// `is_shared`: other processes have the memory, and may do there what the thread waits for.
 fn of_wait(wait: &read_rip_evidence::waits::FutexWait, is_shared: bool) -> Doing {
     if wait.is_timed {
-        return Doing::WaitsOutside;
+        let is_for_object = wait.construct.is_some_and(|construct| construct.role == Role::Pool);
+        return if is_for_object { Doing::WaitsForObject } else { Doing::WaitsOutside };
     }
     match of_kind(wait) {
         Doing::WaitsInside | Doing::Unknown if is_shared => Doing::WaitsOutside,
@@ -503,6 +514,7 @@ fn of_kind(wait: &read_rip_evidence::waits::FutexWait) -> Doing {
                 Doing::WaitsForLock
             }
             Some(Role::Initialisation | Role::Join) => Doing::WaitsForThread,
+            Some(Role::Calls) => Doing::WaitsForCalls,
             Some(_) => Doing::WaitsInside,
             None => of_futex(wait),
         },

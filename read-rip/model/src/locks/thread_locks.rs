@@ -26,6 +26,8 @@ pub struct Seen {
     pub is_still: Option<bool>,
     /// For how long it has not run, ns, at least, if it stood still; `None` if that is not known.
     pub asleep_ns: Option<NonZeroU64>,
+    /// Whether its sleep ends by itself after a time.
+    pub is_timed: bool,
     /// For how long it sleeps at most, ns, if its call has a time limit that is known.
     pub limit_ns: Option<NonZeroU64>,
     /// What it is for an executor of async tasks, as far as its stack says so.
@@ -45,6 +47,10 @@ pub enum Doing {
     /// It waits for what only another thread of the process can bring: a signal on a condition variable, a unit of a
     /// semaphore, a message.
     WaitsInside,
+    /// It waits for calls that block to end, on the pool of an executor that ends.
+    WaitsForCalls,
+    /// It waits, with a time limit, until an object of a pool is given back.
+    WaitsForObject,
     /// It waits for a child process.
     WaitsForChild,
     /// It waits for a lock that another process has.
@@ -75,7 +81,8 @@ impl Doing {
     /// Whether it waits for what comes from outside of its process, or for a time.
     pub fn is_outside(self) -> bool {
         match self {
-            Doing::WaitsForChild
+            Doing::WaitsForObject
+            | Doing::WaitsForChild
             | Doing::WaitsForProcess
             | Doing::WaitsForFileLock
             | Doing::WaitsToWrite
@@ -84,6 +91,7 @@ impl Doing {
             | Doing::WaitsOutside => true,
             Doing::WaitsForLock
             | Doing::WaitsForThread
+            | Doing::WaitsForCalls
             | Doing::WaitsInside
             | Doing::Kernel
             | Doing::Runs

@@ -163,16 +163,19 @@ impl<W: Write> Json<W> {
 
 fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonChecked<'a> {
     let (pools, polls) = (&checked.balance.pools, &checked.balance.tasks.saturated);
-    let held = &checked.balance.held_at_end;
-    let mentions = (!pools.is_empty() || !polls.is_empty() || held.is_some()).then(|| {
+    let (held, empty) = (&checked.balance.held_at_end, &checked.balance.empty_pool);
+    let is_any = !pools.is_empty() || !polls.is_empty() || held.is_some() || empty.is_some();
+    let mentions = is_any.then(|| {
         let of_polls = polls.iter().filter_map(PollFact::place);
         let of_held = held.iter().flat_map(|held| [held.hold.location, held.last]).flatten();
+        let of_empty = empty.iter().filter_map(|empty| empty.location);
         let locations: BTreeSet<_> =
-            pools.iter().map(|pool| pool.location).chain(of_polls).chain(of_held).collect();
+            pools.iter().map(|pool| pool.location).chain(of_polls).chain(of_held).chain(of_empty).collect();
         let of_polls = polls.iter().flat_map(|poll| [Some(poll.task), poll.thread]).flatten();
         let of_held = held.iter().map(|held| held.hold.thread);
+        let of_empty = empty.iter().map(|empty| empty.first);
         let threads: BTreeSet<_> =
-            pools.iter().map(|pool| pool.holder).chain(of_polls).chain(of_held).collect();
+            pools.iter().map(|pool| pool.holder).chain(of_polls).chain(of_held).chain(of_empty).collect();
         let locks: BTreeSet<_> =
             pools.iter().map(|pool| pool.lock).chain(held.iter().map(|held| held.lock)).collect();
         let location = |id| json_location(names.locations.get(id), names.locations, snapshot).with_id(id);

@@ -33,7 +33,7 @@ fn evidence(kind: Kind, generator: &mut SchemaGenerator) -> Vec<Schema> {
         Kind::NestedRead => &[of::<NestedReads>],
         Kind::Livelock => &[of::<MutualFailure>, of::<BusyLoops>, of::<Restless>],
         Kind::StarvedHolder | Kind::PileUp => &[of::<Standstill>],
-        Kind::LongWait => &[of::<Standstill>, of::<Abandoned>],
+        Kind::LongWait => &[of::<Standstill>, of::<Abandoned>, of::<EndOfRuntime>],
         Kind::LostWakeup => &[of::<Unheard>],
         Kind::Stopped | Kind::Traced | Kind::Frozen | Kind::DiskSleep => &[of::<NotRunning>],
         Kind::Stall => &[of::<Stall>],
