@@ -67,11 +67,13 @@ pub(super) fn balance(
                     Outcome::AllTasksWait => {
                         format!("{}, {locks}", counted(balance.tasks.present as u64, "task"))
                     }
-                    Outcome::AllWorkersBusy => looked_at,
+                    Outcome::AllWorkersBusy | Outcome::WaitsWithinPoll => looked_at,
                     _ => format!("{all}, {locks}"),
                 };
                 writeln!(out, "{sentence}{more} ({of})")?;
-                let polls = polls.iter().filter(|_| balance.outcome == Outcome::AllWorkersBusy);
+                let is_of_polls =
+                    matches!(balance.outcome, Outcome::AllWorkersBusy | Outcome::WaitsWithinPoll);
+                let polls = polls.iter().filter(|_| is_of_polls);
                 polls.into_iter().try_for_each(|poll| writeln!(out, "    {poll}"))?;
             }
         }

@@ -77,6 +77,10 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             "not judged: all workers of an executor were in polls when the process died",
             ", and if that lasted, the ready tasks were starved",
         ),
+        Outcome::WaitsWithinPoll => reason(
+            "not judged: polls or calls of tasks waited and had not returned when the process died",
+            ", and if that lasted, tasks that need their threads were stuck",
+        ),
         Outcome::AllWait if model.is_recorded() && model.seen.is_empty() => reason(
             "not judged: all recorded threads wait, and the record does not say who could wake them",
             "",

@@ -41,6 +41,8 @@ named! {
         OneMoment = "one-moment",
         /// All workers of an executor were in polls when the process died, and tasks were ready.
         AllWorkersBusy = "all-workers-busy",
+        /// Polls or calls of tasks had not returned when the process died, although what runs in them waited.
+        WaitsWithinPoll = "waits-within-poll",
         /// Threads of a living process wait for objects of a pool, and have done so for a second or more. Who has the
         /// objects is not recorded.
         EmptyPool = "empty-pool",
@@ -265,6 +267,7 @@ impl Balance {
             () if waiting_in_core > 0 => Outcome::OneMoment,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
+            () if !tasks.waiting_within.is_empty() => Outcome::WaitsWithinPoll,
             () if unrecorded_futures.is_some() => Outcome::UnrecordedFutures,
             () if !model.has_tasks() && present().any(|thread| executor(thread).is_some()) => {
                 Outcome::UnseenTasks

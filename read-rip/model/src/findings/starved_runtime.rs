@@ -230,6 +230,35 @@ pub(super) fn saturated(view: &View<'_>) -> Vec<PollFact> {
     first.map(|(_, tasks)| longest_polls(view, &tasks)).unwrap_or_default()
 }
 
+/// Polls and calls that had not returned when a process died, although what runs in them waited, the longest first. A
+/// poll returns when its future waits, unless something in it blocks the thread until that future is ready. A call may
+/// wait, and keeps others waiting if all that run on its pool do.
+pub(super) fn waiting_within(view: &View<'_>) -> Vec<PollFact> {
+    let is_ready = |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(TaskFacts::is_ready);
+    let waits_within =
+        |id: &ThreadId| task_of(&view.now.threads[*id]).is_some_and(TaskFacts::waits_within_poll);
+    let mut all = Tasks::default();
+    for (of, tasks) in tasks_of_all(view, |_| true, is_ready) {
+        match of {
+            Of::Calls(..)
+                if tasks.ready.is_empty() || !tasks.polled.iter().all(|&id| waits_for_good(view, id)) => {}
+            Of::Calls(..) => all.polled.extend(tasks.polled),
+            Of::Polls(_) => all.polled.extend(tasks.polled.into_iter().filter(waits_within)),
+        }
+    }
+    // A poll may keep the workers of an executor, and a thread that alone polls other tasks.
+    all.polled.sort_unstable();
+    all.polled.dedup();
+    longest_polls(view, &all)
+}
+
+/// Whether what runs on a thread waits without a time limit, by the record.
+fn waits_for_good(view: &View<'_>, id: ThreadId) -> bool {
+    let thread = &view.now.threads[id];
+    let wait = thread.wait.as_ref().or(thread.sleep.as_deref());
+    wait.is_some_and(|wait| !wait.is_timed) || thread.join.as_deref().is_some_and(|join| !join.is_timed)
+}
+
 fn longest_polls(view: &View<'_>, tasks: &Tasks) -> Vec<PollFact> {
     let mut polls: Vec<PollFact> = tasks.polled.iter().map(|&id| poll_fact(view, id)).collect();
     polls.sort_by_key(|poll| std::cmp::Reverse(poll.for_ns));

@@ -30,6 +30,10 @@ pub struct TaskBalance {
     /// first of these polls, the longest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub saturated: Vec<PollFact>,
+    /// If a process died at an unknown moment: polls and calls that had not returned, although what runs in them
+    /// waited. The longest are first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting_within: Vec<PollFact>,
     /// Whether all of them wait at recorded objects without a time limit, have done so for as long as the threshold if
     /// the process lives, and nobody else is known who could wake one of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -60,6 +64,7 @@ impl TaskBalance {
         balance.longest_ns = view.ago_ns(first_ns);
         if view.now.is_end_unknown && view.now.is_final {
             balance.saturated = starved_runtime::saturated(view);
+            balance.waiting_within = starved_runtime::waiting_within(view);
         }
         balance.all_wait = balance.present > 0
             && balance.refused == 0
@@ -92,9 +97,11 @@ fn waits_for_good(view: &View<'_>, thread: &ThreadLocks) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use read_rip_ring::TaskKind;
+
     use crate::findings::testing::{NOW, SECOND, Scene, finding_about, seen};
     use crate::findings::{Balance, Kind, Outcome};
-    use crate::locks::{Doing, ThreadId};
+    use crate::locks::{Doing, TaskJoin, ThreadId};
 
     fn outcome(scene: &Scene) -> Outcome {
         scene.with_view(|view| Balance::of(view, &[])).outcome
@@ -179,5 +186,38 @@ mod tests {
         assert!(scene.with_view(|view| Balance::of(view, &found)).tasks.saturated.is_empty(), "said already");
         scene.facts(other).is_polled = false;
         assert_eq!(outcome(&scene), Outcome::NothingFound, "a worker is free");
+    }
+
+    #[test]
+    fn a_poll_that_waits_within_itself_at_death_is_not_called_sound() {
+        let mut scene = Scene::dead();
+        scene.model.is_end_unknown = true;
+        let (worker, task) = (scene.thread("worker"), scene.task("task"));
+        scene.polls(worker, task);
+        scene.facts(task).joins = vec![TaskJoin { is_polled: Some(true), is_direct: false }];
+        assert_eq!(outcome(&scene), Outcome::WaitsWithinPoll);
+        scene.facts(task).joins[0].is_polled = Some(false);
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "the poll has not come to it");
+        scene.facts(task).joins[0].is_polled = Some(true);
+        scene.facts(task).is_polled = false;
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "it is suspended, as it should be");
+    }
+
+    #[test]
+    fn a_pool_all_of_whose_calls_wait_at_death_is_not_called_sound_if_others_need_it() {
+        let mut scene = Scene::dead();
+        scene.model.is_end_unknown = true;
+        let lock = scene.lock("CONDITION");
+        let (worker, call, next) = (scene.thread("worker"), scene.task("call"), scene.task("next"));
+        for task in [call, next] {
+            scene.facts(task).kind = TaskKind::Blocking;
+        }
+        scene.polls(worker, call);
+        scene.waits_on_condition(call, lock);
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "nobody waits for the pool");
+        (scene.facts(next).polls, scene.facts(next).is_steady) = (0, true);
+        assert_eq!(outcome(&scene), Outcome::WaitsWithinPoll);
+        scene.model.threads[call].sleep.as_mut().unwrap().is_timed = true;
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "it returns by itself");
     }
 }

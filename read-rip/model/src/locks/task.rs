@@ -181,6 +181,12 @@ impl TaskFacts {
         self.is_asleep() && !self.is_new() && self.wakers == Some(0) && self.outer.is_none()
     }
 
+    /// Whether a future waits that was polled in the present poll, which has not returned: for a moment, or because
+    /// something in the poll blocks the thread until the future is ready, as `block_on` of another executor does.
+    pub(crate) fn waits_within_poll(&self) -> bool {
+        self.is_polled && self.kind == TaskKind::Async && self.ways_to_wait().any(|way| way.0 == Some(true))
+    }
+
     /// Whether it exists and was never polled.
     pub fn is_new(&self) -> bool {
         self.polls == 0

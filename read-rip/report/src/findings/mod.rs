@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use read_rip_model::findings::{Confidence, Finding, Paragraph};
+use read_rip_model::findings::{Confidence, Finding, Outcome, Paragraph};
 
 use super::advice::{advice, doubt_text};
 use super::balance::balance;
@@ -74,7 +74,12 @@ fn write_balance(
     is_without_findings: bool,
     names: &LockNames<'_>,
 ) -> io::Result<()> {
-    let polls: Vec<String> = checked.balance.tasks.saturated.iter().map(|poll| poll.line(names)).collect();
+    let tasks = &checked.balance.tasks;
+    let polls = match checked.balance.outcome {
+        Outcome::AllWorkersBusy => &tasks.saturated,
+        _ => &tasks.waiting_within,
+    };
+    let polls: Vec<String> = polls.iter().map(|poll| poll.line(names)).collect();
     balance(out, checked, is_without_findings, &polls, names)
 }
 

@@ -162,11 +162,12 @@ impl<W: Write> Json<W> {
 }
 
 fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonChecked<'a> {
-    let (pools, polls) = (&checked.balance.pools, &checked.balance.tasks.saturated);
+    let (pools, tasks) = (&checked.balance.pools, &checked.balance.tasks);
+    let polls: Vec<&PollFact> = tasks.saturated.iter().chain(&tasks.waiting_within).collect();
     let (held, empty) = (&checked.balance.held_at_end, &checked.balance.empty_pool);
     let is_any = !pools.is_empty() || !polls.is_empty() || held.is_some() || empty.is_some();
     let mentions = is_any.then(|| {
-        let of_polls = polls.iter().filter_map(PollFact::place);
+        let of_polls = polls.iter().filter_map(|poll| poll.place());
         let of_held = held.iter().flat_map(|held| [held.hold.location, held.last]).flatten();
         let of_empty = empty.iter().filter_map(|empty| empty.location);
         let locations: BTreeSet<_> =
