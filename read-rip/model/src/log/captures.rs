@@ -333,11 +333,11 @@ fn around(wait: &CycleStep, steps: &[CycleStep]) -> Option<String> {
         return None;
     }
     let around = steps.iter().filter(|step| step.begin_ns <= wait.begin_ns && wait.end_ns <= step.end_ns);
-    let spans = around.filter_map(|step| match &step.kind {
+    let mut spans = around.filter_map(|step| match &step.kind {
         CycleStepKind::Span(name) => Some(name.clone()),
         _ => None,
     });
-    spans.last()
+    spans.next_back()
 }
 
 /// Who held a lock while a thread waited for it in a cycle.
