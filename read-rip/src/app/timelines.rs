@@ -65,12 +65,11 @@ pub(super) fn kept(reading: &Reading, limits: Limits, locations: &mut Locations<
         if let Some(cycle) = &capture.cycle
             && let Some((begin_ns, end_ns)) = cycle.times_ns
             && let Some(last) = events.last()
+            && overlap(begin_ns, end_ns)
         {
-            if overlap(begin_ns, end_ns) {
-                let text = format!("slow cycle: {}", cycle.name);
-                let kind = LoggedKind::Span(Some((begin_ns, end_ns)));
-                logged.push(Logged { slot, text, place: place(kept, last, locations), kind });
-            }
+            let text = format!("slow cycle: {}", cycle.name);
+            let kind = LoggedKind::Span(Some((begin_ns, end_ns)));
+            logged.push(Logged { slot, text, place: place(kept, last, locations), kind });
         }
         for step in &capture.steps {
             let (begin_ns, end_ns) = (step.begin_ns, step.end_ns);
