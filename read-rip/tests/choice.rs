@@ -189,7 +189,7 @@ fn a_ring_is_found_by_the_pid_of_its_process_living_or_dead() {
     let outcome = in_directory(&fixture, &["-r", "4321"]).sound();
     assert!(outcome.result().starts_with("server::cache::? : 3 threads"));
     let outcome = in_directory(&fixture, &["4000000000"]);
-    outcome.fails_with("Error: no readable ring of process 4000000000 (it does not exist; searched ");
+    outcome.fails_with("Error: there is no process 4000000000, and no readable ring of it in ");
 }
 
 #[test]

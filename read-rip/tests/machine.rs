@@ -403,7 +403,7 @@ fn a_pid_that_stands_for_no_program_is_an_error_of_one_sentence() {
         assert_eq!((outcome.status, &*outcome.stdout), (2, ""), "{outcome:#?}");
         outcome.stderr
     };
-    let expected = "Error: no readable ring of process 4294967295 (it does not exist; searched ";
+    let expected = "Error: there is no process 4294967295, and no readable ring of it in ";
     assert!(error(u32::MAX).starts_with(expected));
     let zombie = Command::new("true").spawn().unwrap();
     let pid = zombie.id();

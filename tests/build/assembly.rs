@@ -161,6 +161,7 @@ fn a_mark_is_the_instructions_of_the_golden_listing() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
+#[ignore = "compiles for long: scripts/test-builds"]
 fn a_mark_is_the_same_instructions_with_fat_link_time_optimisation() {
     let program = compile("listing.rs", "listing-lto", &["-C", "opt-level=3", "-C", "lto=fat"]);
     assert_eq!(disassembled(&program, "snap"), std::fs::read_to_string(golden("x86_64", "snap")).unwrap());

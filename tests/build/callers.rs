@@ -110,6 +110,7 @@ fn check_program(source: &str, name: &str, program: PathBuf) {
 }
 
 #[test]
+#[ignore = "compiles for long: scripts/test-builds"]
 fn a_recorded_lock_shows_the_line_of_its_caller_in_every_kind_of_build() {
     let builds: [(&str, &[&str]); 7] = [
         ("release", &["-C", "opt-level=3"]),

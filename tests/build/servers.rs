@@ -1,5 +1,5 @@
 //! Servers of frameworks that spawn their requests themselves: what `check` says of them if they are prepared as it
-//! says, and if they are not, while they live and after they were killed. scripts/frameworks runs these tests.
+//! says, and if they are not, while they live and after they were killed. scripts/test-builds runs these tests.
 
 use std::path::Path;
 use std::process::Command;
@@ -34,7 +34,7 @@ fn verdicts(arguments: &[&str]) -> Option<[Outcome; 2]> {
 }
 
 #[test]
-#[ignore = "builds a hundred packages: scripts/frameworks"]
+#[ignore = "builds a hundred packages: scripts/test-builds"]
 fn a_request_that_waits_for_a_background_task_is_called_by_its_route() {
     let Some(said) = verdicts(&["axum", "orders"]) else { return };
     for said in said {
@@ -47,7 +47,7 @@ fn a_request_that_waits_for_a_background_task_is_called_by_its_route() {
 }
 
 #[test]
-#[ignore = "builds a hundred packages: scripts/frameworks"]
+#[ignore = "builds a hundred packages: scripts/test-builds"]
 fn a_request_that_sends_into_a_full_channel_waits_for_the_receiver() {
     let Some(said) = verdicts(&["axum", "channel"]) else { return };
     for said in said {
@@ -59,7 +59,7 @@ fn a_request_that_sends_into_a_full_channel_waits_for_the_receiver() {
 }
 
 #[test]
-#[ignore = "builds a hundred packages: scripts/frameworks"]
+#[ignore = "builds a hundred packages: scripts/test-builds"]
 fn a_request_of_hyper_is_a_task_within_that_of_its_connection() {
     let Some(said) = verdicts(&["hyper", "orders"]) else { return };
     for said in said {
@@ -69,7 +69,7 @@ fn a_request_of_hyper_is_a_task_within_that_of_its_connection() {
 }
 
 #[test]
-#[ignore = "builds a hundred packages: scripts/frameworks"]
+#[ignore = "builds a hundred packages: scripts/test-builds"]
 fn a_server_that_is_not_prepared_is_not_judged() {
     for scenario in ["orders", "healthy"] {
         let Some(said) = verdicts(&["axum-bare", scenario]) else { return };
@@ -83,7 +83,7 @@ fn a_server_that_is_not_prepared_is_not_judged() {
 }
 
 #[test]
-#[ignore = "builds a hundred packages: scripts/frameworks"]
+#[ignore = "builds a hundred packages: scripts/test-builds"]
 fn a_healthy_server_under_load_has_no_finding() {
     for framework in ["axum", "hyper"] {
         let Some(mut victim) = started(&[framework, "healthy"]) else { return };
@@ -107,7 +107,7 @@ const ADVICE: [&str; 4] = [
 ];
 
 #[test]
-#[ignore = "builds a hundred packages: scripts/frameworks"]
+#[ignore = "builds a hundred packages: scripts/test-builds"]
 fn what_is_advised_compiles() {
     let text = |path: &str| std::fs::read_to_string(repository().join(path)).unwrap();
     let (said, program) =

@@ -81,6 +81,7 @@ fn marks_are_exact_with_many_codegen_units() {
 }
 
 #[test]
+#[ignore = "compiles for long: scripts/test-builds"]
 fn marks_are_exact_with_fat_and_thin_link_time_optimisation() {
     for lto in ["fat", "thin"] {
         let flags = ["-C", "opt-level=3", "-C", &format!("lto={lto}"), "-C", "codegen-units=1"];

@@ -26,6 +26,7 @@ fn compile(compiler: Compiler, source: &str, name: &str, flags: &[&str]) {
 }
 
 #[test]
+#[ignore = "compiles for long: scripts/test-builds"]
 fn the_header_compiles_without_a_warning_in_all_standards_and_levels() {
     for compiler in installed(&ALL) {
         for standard in compiler.standards {
@@ -239,6 +240,7 @@ fn sanitizers_for_races_and_for_arithmetic_report_nothing() {
 }
 
 #[test]
+#[ignore = "compiles for long: scripts/test-builds"]
 fn templates_inline_functions_exceptions_and_static_initialisers_may_mark() {
     for compiler in installed(&[GPP, CLANGPP]) {
         let variants: [&[&str]; 5] = [

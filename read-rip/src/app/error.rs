@@ -213,13 +213,15 @@ impl AppError {
                 Some("read it as that user, or as root"),
             ),
             AppError::NoRingOf { pid, is_alive, dir, owner: None } => {
-                let (is, searched) = if *is_alive {
-                    ("it is alive", " and its memory maps")
-                } else {
-                    ("it does not exist", "")
+                let dir = dir.display();
+                let what = match is_alive {
+                    true => {
+                        format!(
+                            "no readable ring of process {pid}: searched {dir} and the maps of its memory"
+                        )
+                    }
+                    false => format!("there is no process {pid}, and no readable ring of it in {dir}"),
                 };
-                let what =
-                    format!("no readable ring of process {pid} ({is}; searched {}{searched})", dir.display());
                 (what, None, Some(NO_RING_HINT))
             }
             AppError::ManyRings { count } => (

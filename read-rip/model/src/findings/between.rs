@@ -41,7 +41,7 @@ use super::{
 };
 use crate::locations::LocationId;
 use crate::locks::{Knot, Link, ThreadId};
-use crate::units::counted;
+use crate::units::{agree, counted};
 
 /// See the file's description.
 pub(super) struct BetweenProcesses;
@@ -292,9 +292,9 @@ fn name_of(program: &str, pid: u32) -> String {
 fn line(wait: &ProcessWait, programs: &HashMap<u32, &str>, words: &Words<'_>) -> String {
     let link = &wait.link;
     let process = name_of(&link.program, link.pid);
-    let who = match link.threads {
-        1 => process,
-        _ => format!("{} in {process}", words.short_thread(wait.thread)),
+    let who = match words.short_thread(wait.thread) {
+        thread if link.threads == 1 || thread == process => process,
+        thread => format!("{thread} in {process}"),
     };
     let place = wait.location.map_or_else(String::new, |at| format!(", at {}", words.location(at)));
     let lasting = lasting(", for at least ", wait.for_ns);
@@ -313,6 +313,7 @@ fn what(link: &Link, programs: &HashMap<u32, &str>, words: &Words<'_>) -> (Strin
     };
     let by = parties(link.pid, programs, &need.by);
     let can = if need.by.len() == 1 { "alone can" } else { "can" };
+    let has = agree(need.by.len(), "has", "have");
     let (does, who_can) = match &need.what {
         Needed::RoomInPipe => {
             ("writes to a pipe that is full".to_owned(), format!("{by} {can} read from it"))
@@ -335,10 +336,10 @@ fn what(link: &Link, programs: &HashMap<u32, &str>, words: &Words<'_>) -> (Strin
         }
         Needed::EndOfChild => return (format!("waits for the end of one of its children {by}"), None),
         Needed::FileLock(path, _) => {
-            (format!("waits for a lock on {}", path.display()), format!("{by} has it"))
+            (format!("waits for a lock on {}", path.display()), format!("{by} {has} it"))
         }
         Needed::SharedLock(address) | Needed::LostLock { address, .. } => {
-            (format!("waits for the lock {address:#x} in shared memory"), format!("{by} has it"))
+            (format!("waits for the lock {address:#x} in shared memory"), format!("{by} {has} it"))
         }
     };
     (does, Some(who_can))

@@ -215,7 +215,10 @@ impl Basis for Unheard {
             true => format!("{thread} notified all waiters at {location}, and nobody waited"),
             false => format!("{thread} signalled it last at {location}, and no thread waited"),
         });
-        evidence.push(format!("all {all} of the process wait"));
+        evidence.push(match all.strip_prefix("1 ") {
+            Some(one) => format!("it is the only {one} of the process"),
+            None => format!("all {all} of the process wait"),
+        });
         Paragraph { summary, evidence }
     }
 }

@@ -165,7 +165,10 @@ impl Basis for Abandoned {
 
     fn paragraph(&self, words: &mut Words<'_>) -> Paragraph {
         let (all, lasting) = (words.threads(self.threads), words.lasting(", for ", self.for_ns));
-        let summary = format!("all {all} wait, and nobody is left to wake them{lasting}");
+        let summary = match all.strip_prefix("1 ") {
+            Some(one) => format!("the only {one} waits, and nobody is left to wake it{lasting}"),
+            None => format!("all {all} wait, and nobody is left to wake them{lasting}"),
+        };
         let mut evidence: Vec<String> = self.first.iter().map(|one| words.sleep(one)).collect();
         evidence.extend(words.and_more(self.threads.saturating_sub(self.first.len())));
         Paragraph { summary, evidence }
