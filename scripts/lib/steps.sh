@@ -101,7 +101,8 @@ build_step() {
         name='building, with clippy'
     fi
     # Tests run programs of other packages, above all the reader. `cargo test` builds those of the tested packages only.
-    step "$name" without_warnings cargo build --workspace --all-targets --quiet
+    # Nothing here runs a bench: `scripts/check` and `scripts/bench` compile them.
+    step "$name" without_warnings cargo build --workspace --lib --bins --tests --examples --quiet
 }
 
 # without_warnings COMMAND...: fails also if the command warns.

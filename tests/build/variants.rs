@@ -69,6 +69,7 @@ fn check(program: &Path) -> Ring {
 }
 
 #[test]
+#[ignore = "compiles for long: scripts/test-builds"]
 fn marks_are_exact_at_every_optimisation_level() {
     for level in ["0", "1", "2", "3", "s", "z"] {
         check(&compile("marks.rs", &format!("marks-O{level}"), &["-C", &format!("opt-level={level}")]));
@@ -110,6 +111,7 @@ fn marks_are_exact_in_a_program_that_is_not_position_independent() {
 }
 
 #[test]
+#[ignore = "compiles for long: scripts/test-builds"]
 fn marks_are_exact_in_static_programs_position_independent_or_not() {
     for (name, model) in [("pie", "pie"), ("no-pie", "static")] {
         let flags = ["-O", "-C", "target-feature=+crt-static", "-C", &format!("relocation-model={model}")];

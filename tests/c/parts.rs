@@ -49,6 +49,7 @@ fn check_both(ring: &Ring) {
 }
 
 #[test]
+#[ignore = "compiles for long: scripts/test-builds"]
 fn a_rust_program_with_parts_in_c_has_one_ring_and_one_block_a_thread() {
     let variants: [(&str, &[&str]); 4] = [
         ("both-O0", &[]),
