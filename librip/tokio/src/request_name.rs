@@ -8,11 +8,11 @@ use http::header::CONTENT_TYPE;
 
 /// So much of a name is in the ring.
 const LEN_BYTES: usize = 40;
-/// Of a path, no more segments are shown.
+/// At most this many segments of a path are shown.
 const SEGMENTS_MAX: usize = 4;
 /// A longer segment is a value.
 const SEGMENT_MAX: usize = 24;
-/// Of a method, no more bytes are shown. `PROPFIND` and the like fit.
+/// At most this many bytes of a method are shown. `PROPFIND` and the like fit.
 const METHOD_MAX: usize = 10;
 
 /// The name of a request, as much as fits in a slot.

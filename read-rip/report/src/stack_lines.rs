@@ -66,7 +66,7 @@ impl StackLines<'_> {
                 self.line(out, called, &file, &more)?;
             }
         }
-        // Of a process that may not be looked into, a warning says why.
+        // If the process may not be looked into, a warning says why.
         if let End::Cut(cut) = stack.end
             && self.seen.target.hidden.is_none()
         {

@@ -79,7 +79,7 @@ fn awaits_value(cli: &clap::Command, option: &str) -> bool {
             |arg: &clap::Arg| arg.get_long_and_visible_aliases().is_some_and(|all| all.contains(&name));
         return all().any(|arg| is_named(arg) && takes_value(arg));
     }
-    // Of letters in one word, the first one that takes a value takes the rest of the word.
+    // If a word has several letters, the first one that takes a value takes the rest of the word.
     let is_named = |arg: &clap::Arg, letter| {
         arg.get_short_and_visible_aliases().is_some_and(|all| all.contains(&letter))
     };
