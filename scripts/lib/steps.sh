@@ -66,17 +66,15 @@ skip() {
 }
 
 formatting_steps() {
+    local workspace
     if cargo fmt --version >/dev/null 2>&1; then
         step 'formatting' cargo fmt --all --check -- --color never
         # Workspaces of their own.
-        step 'formatting of fuzz' cargo fmt --manifest-path tests/fuzz/Cargo.toml --check -- --color never
-        step 'formatting of http' cargo fmt --manifest-path librip/tokio/benches/http/Cargo.toml --check -- --color never
-        step 'formatting of patched' cargo fmt --manifest-path examples/patched/Cargo.toml --check -- --color never
-        step 'formatting of 0.13' cargo fmt --manifest-path librip/parking_lot_0_13/Cargo.toml --check -- --color never
-        step 'formatting of servers' cargo fmt --manifest-path librip/tokio/servers/Cargo.toml --check -- --color never
-        step 'formatting of watched' cargo fmt --manifest-path librip/tokio/watched/Cargo.toml --check -- --color never
-        step 'formatting of servers' cargo fmt --manifest-path librip/tokio/servers/Cargo.toml --check -- --color never
-        step 'formatting of both' cargo fmt --manifest-path tests/build/patched/one/Cargo.toml --check -- --color never
+        for workspace in tests/fuzz examples/patched tests/build/patched/one librip/parking_lot_0_13 \
+            librip/tokio/benches/http librip/tokio/servers librip/tokio/watched; do
+            step "formatting of $(basename "$workspace")" \
+                cargo fmt --manifest-path "$workspace/Cargo.toml" --check -- --color never
+        done
     else
         skip 'formatting' 'rustfmt is missing; rustup component add rustfmt'
     fi
