@@ -235,6 +235,6 @@ fn pi_futex(case: &Case<'_>) -> Option<Found> {
 }
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -46,7 +46,7 @@ pub(super) fn mapping(path: &str) -> Mapping {
 }
 
 /// A target with threads of these ids. Each sleeps in the futex call of these arguments.
-pub(super) fn target(tids: &[u32], arguments: [u64; 4]) -> Target {
+pub(crate) fn target(tids: &[u32], arguments: [u64; 4]) -> Target {
     let [address, operation, value, timeout] = arguments;
     let arguments = [address, operation, value, timeout, 0, 0];
     let task = |&own_tid| Task {

@@ -1,7 +1,7 @@
 //! CPython: its threads, the lines that they are at, and the lock of the interpreter (GIL), from memory.
 //!
-//! `_PyRuntime` leads to the interpreters, these to their threads, and these to their frames. Nothing is stopped, so all
-//! of it may change meanwhile. A list that leads in a circle is left, each object must have the type that it should
+//! `_PyRuntime` leads to the interpreters, these to their threads, and these to their frames. Nothing is stopped, so
+//! all of it may change meanwhile. A list that leads in a circle is left, each object must have the type that it should
 //! have, and a thread must be one of the process. What does not pass is left out.
 //!
 //! | file | what it has |
@@ -217,7 +217,8 @@ impl Reader<'_> {
 mod tests {
     use super::*;
     use crate::runtimes::python::objects::Types;
-    use crate::target::{Architecture, Unreadable};
+    use crate::target::Unreadable;
+    use crate::waits::testing::target;
 
     /// Each word is what this function makes of its address.
     struct Hostile(fn(u64) -> u64);
@@ -245,19 +246,7 @@ mod tests {
             |address| address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8,
             |_| u64::MAX,
         ];
-        let target = Target {
-            pid: 1,
-            own_pid: 1,
-            name: String::new(),
-            architecture: Architecture::X86_64,
-            start_ticks: None,
-            taken_ns: None,
-            tasks: Vec::new(),
-            mappings: Vec::new(),
-            modules: Vec::new(),
-            hidden: None,
-            freezer: None,
-        };
+        let target = target(&[], [0; 4]);
         for minor in 8..=12 {
             for word in words {
                 let memory = Hostile(word);
