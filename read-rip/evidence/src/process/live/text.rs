@@ -11,8 +11,8 @@ const FLAG_KERNEL_THREAD: u64 = 0x0020_0000;
 const TIMER_SIGNALS: u64 = 1 << 13 | 1 << 25 | 1 << 26 | u64::MAX << 33;
 /// `SIGINT`. Python handles it in each program.
 const INTERRUPT: u64 = 1 << 1;
-/// The signals that a thread's own instructions cause (4 to 8, 11, 13, 31), those that nobody can handle (9 and 19), and
-/// those of the C library.
+/// The signals that a thread's own instructions cause (4 to 8, 11, 13, 31), those that nobody can handle (9 and 19),
+/// and those of the C library.
 const OWN_SIGNALS: u64 = 0b1_1111 << 3 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 18 | 1 << 30 | 0b11 << 31;
 
 /// What `/proc/PID/stat` says, as far as it is needed.
@@ -54,12 +54,25 @@ pub(super) struct Status {
     pub(super) ids: Vec<u32>,
     /// How often it gave up its processor to sleep.
     pub(super) sleeps: Option<u64>,
+    /// The signals that it handles: bit 0 is signal 1.
+    pub(super) caught: u64,
+}
+
+impl Status {
     /// Whether it handles signals that timers send: `SIGALRM`, `SIGVTALRM`, `SIGPROF` and those of real time.
-    pub(super) handles_timers: bool,
+    pub(super) fn handles_timers(&self) -> bool {
+        self.caught & TIMER_SIGNALS != 0
+    }
+
     /// Whether it handles `SIGINT`.
-    pub(super) handles_interrupt: bool,
+    pub(super) fn handles_interrupt(&self) -> bool {
+        self.caught & INTERRUPT != 0
+    }
+
     /// Whether it handles another signal that somebody sends: `SIGTERM`, `SIGCHLD` and the like.
-    pub(super) handles_others: bool,
+    pub(super) fn handles_others(&self) -> bool {
+        self.caught & !(OWN_SIGNALS | INTERRUPT) != 0
+    }
 }
 
 /// Parses `/proc/PID/stat`.
@@ -139,11 +152,7 @@ pub(super) fn status(text: &[u8]) -> Option<Status> {
             b"Uid" => status.effective_uid = values.nth(1)?,
             b"NSpid" => status.ids = values.collect(),
             b"SigCgt" => {
-                let caught = words(&line[colon + 1..]).next().and_then(hexadecimal);
-                let handles = |these: u64| caught.is_some_and(|caught| caught & these != 0);
-                status.handles_timers = handles(TIMER_SIGNALS);
-                status.handles_interrupt = handles(INTERRUPT);
-                status.handles_others = handles(!(OWN_SIGNALS | INTERRUPT));
+                status.caught = words(&line[colon + 1..]).next().and_then(hexadecimal).unwrap_or(0);
             }
             b"voluntary_ctxt_switches" => status.sleeps = words(&line[colon + 1..]).next().and_then(decimal),
             _ => {}
@@ -269,16 +278,8 @@ mod tests {
                      PPid:\t1\nTracerPid:\t99\nUid:\t1000\t0\t0\t1000\nNSpid:\t4712\t18\t2\nThreads:\t3\nSigCgt:\t0000000000006002\n\
                      voluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t8\n";
         let ids = vec![4712, 18, 2];
-        let expected = Status {
-            tgid: 4711,
-            tracer: 99,
-            effective_uid: 0,
-            ids,
-            sleeps: Some(7),
-            handles_timers: true,
-            handles_interrupt: true,
-            handles_others: true,
-        };
+        let expected =
+            Status { tgid: 4711, tracer: 99, effective_uid: 0, ids, sleeps: Some(7), caught: 0x6002 };
         assert_eq!(status(text), Some(expected));
         assert_eq!(status(b""), None);
     }

@@ -1,40 +1,39 @@
-//! How long a socket lets a thread wait: `SO_RCVTIMEO` and `SO_SNDTIMEO`.
+//! Whether a socket has a time limit for those who wait: `SO_RCVTIMEO` and `SO_SNDTIMEO`.
 //!
 //! No file of `/proc` has that. This asks a second descriptor of the same socket, which `pidfd_getfd` makes in this
 //! process, and which is closed at once. The process whose socket it is does not notice. It takes the rights that its
 //! memory takes.
 
-use std::time::Duration;
-
 use rustix::net::sockopt::{Timeout, socket_timeout};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-/// The limit of a socket of a process for those who read from it, or write to it: `Some(None)` if it has none, `None`
-/// if that is not known.
-pub(super) fn of_socket(pid: u32, descriptor: u32, reads: bool) -> Option<Option<Duration>> {
+/// Whether a socket of a process has a limit for those who read from it, or write to it; `None` if that is not known.
+pub(super) fn has_limit(pid: u32, descriptor: u32, reads: bool) -> Option<bool> {
     let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
     let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
     let socket = pidfd_getfd(process, i32::try_from(descriptor).ok()?, PidfdGetfdFlags::empty()).ok()?;
-    socket_timeout(&socket, if reads { Timeout::Recv } else { Timeout::Send }).ok()
+    let limit = socket_timeout(&socket, if reads { Timeout::Recv } else { Timeout::Send });
+    limit.ok().map(|limit| limit.is_some())
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
+    use std::time::Duration;
 
     use super::*;
 
     #[test]
-    fn a_socket_says_for_how_long_its_readers_wait() {
+    fn a_socket_says_whether_its_readers_wait_for_ever() {
         let (one, _other) = UnixStream::pair().unwrap();
-        let ask = |reads| of_socket(std::process::id(), one.as_raw_fd() as u32, reads);
+        let ask = |reads| has_limit(std::process::id(), one.as_raw_fd() as u32, reads);
         if ask(true).is_none() {
             eprintln!("skipped: the kernel does not give a descriptor of another process");
             return;
         }
-        assert_eq!((ask(true), ask(false)), (Some(None), Some(None)));
+        assert_eq!((ask(true), ask(false)), (Some(false), Some(false)));
         one.set_read_timeout(Some(Duration::from_secs(15))).unwrap();
-        assert_eq!((ask(true), ask(false)), (Some(Some(Duration::from_secs(15))), Some(None)));
+        assert_eq!((ask(true), ask(false)), (Some(true), Some(false)));
     }
 }

@@ -121,9 +121,9 @@ impl Machine {
             }
             _ => None,
         }?;
-        need.others.timer = of.status.handles_timers;
-        need.others.interrupt = of.status.handles_interrupt;
-        need.others.handler = of.status.handles_others;
+        need.others.timer = of.status.handles_timers();
+        need.others.interrupt = of.status.handles_interrupt();
+        need.others.handler = of.status.handles_others();
         Some(need)
     }
 
@@ -142,12 +142,15 @@ impl Machine {
                 Some(self.by_holders(of, what, by))
             }
             Some((Kind::Socket, inode)) => {
-                let limit = limits::of_socket(of.live.pid, call.descriptor()?, reads);
-                if limit.is_some_and(|limit| limit.is_some()) {
-                    return None;
-                }
                 let mut need = self.socket(of, inode, reads)?;
-                need.others.limit = limit.is_none();
+                // A first look leaves the socket alone: it is asked once it seems to matter.
+                if !self.is_brief {
+                    let has_limit = limits::has_limit(of.live.pid, call.descriptor()?, reads);
+                    if has_limit == Some(true) {
+                        return None;
+                    }
+                    need.others.limit = has_limit.is_none();
+                }
                 Some(need)
             }
             None if link.starts_with(b"/") => self.named_fifo(of, task, &link, reads),
