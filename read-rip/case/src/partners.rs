@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use read_rip_evidence::process::live::{LiveTarget, Machine};
 use read_rip_evidence::standing::Standings;
-use read_rip_evidence::target::{Need, Party, RunState, Sleep, Task};
-use read_rip_model::locks::{Graph, Stand, Who, graph_of, knots_of};
+use read_rip_evidence::target::{Need, RunState, Sleep, Task};
+use read_rip_model::locks::{Graph, Stand, Who, graph_of, knots_of, waits_between};
 
 use crate::{Inspection, Options, Reading, Readings};
 
@@ -177,12 +177,7 @@ fn groups(machine: &Machine, known: Vec<(u32, Looked)>, follows: bool) -> Vec<Ve
         }
     }
     let tids: Vec<Vec<u32>> = looked.iter().map(|of| of.tids.clone()).collect();
-    let who = |party: &Party| {
-        let Some(&process) = number.get(&party.pid) else { return Who::Stranger };
-        let Some(tid) = party.tid else { return Who::Process(process) };
-        let thread = tids[process].iter().position(|&known| known == tid);
-        thread.map_or(Who::Stranger, |thread| Who::Thread(process, thread))
-    };
+    let thread = |process: usize, tid| tids[process].iter().position(|&known| known == tid);
     let graph = looked.into_iter().enumerate().map(|(process, Looked { mut stands, needs, .. })| {
         for stand in &mut stands {
             if let Stand::Waits { by, .. } = stand {
@@ -190,8 +185,7 @@ fn groups(machine: &Machine, known: Vec<(u32, Looked)>, follows: bool) -> Vec<Ve
             }
         }
         for (&at, need) in &needs {
-            let by: Vec<Who> = need.by.iter().chain(&need.also).map(who).collect();
-            stands[at] = Stand::Waits { by, is_between: true };
+            stands[at] = waits_between(need, &number, thread);
         }
         stands
     });

@@ -92,3 +92,21 @@ pub struct Others {
     /// Whether the wait may have a time limit of the socket, `SO_RCVTIMEO` or `SO_SNDTIMEO`, which could not be asked.
     pub limit: bool,
 }
+
+impl Others {
+    /// Who may bring one of two things.
+    #[must_use]
+    pub fn or(self, other: Others) -> Others {
+        Others {
+            // The same relatives may have either.
+            hidden: self.hidden.max(other.hidden),
+            strangers: self.strangers || other.strangers,
+            by_path: self.by_path || other.by_path,
+            timer: self.timer || other.timer,
+            interrupt: self.interrupt || other.interrupt,
+            handler: self.handler || other.handler,
+            container: self.container || other.container,
+            limit: self.limit || other.limit,
+        }
+    }
+}

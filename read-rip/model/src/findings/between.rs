@@ -16,10 +16,10 @@
 //!
 //! A thread that waits for one of several descriptors (`poll`, `select`, `epoll`), or with a time limit, counts as one
 //! that may go on. A descriptor that is on its way in a message, or that io_uring has registered, is not seen. A signal
-//! may interrupt a wait: if a process handles those that timers send, the finding is suspected. A handler may also write
-//! what others wait for. Servers that have nothing to do look so: their workers wait for data, and they for a signal.
-//! So there is no finding if all wait for data or for children, and a process handles a signal that somebody sends. If
-//! that is `SIGINT` alone, as in each program in Python, the finding is suspected.
+//! may interrupt a wait: if a process handles those that timers send, the finding is suspected. A handler may also
+//! write what others wait for. Servers that have nothing to do look so: their workers wait for data, and they for a
+//! signal. So there is no finding if all wait for data or for children, and a process handles a signal that somebody
+//! sends. If that is `SIGINT` alone, as in each program in Python, the finding is suspected.
 //!
 //! # Example output
 //!
@@ -132,6 +132,16 @@ impl WaitsFor {
             None => WaitsFor::OwnProcess,
         }
     }
+
+    /// Whether somebody has to write to a pipe or a socket.
+    fn is_for_data(&self) -> bool {
+        matches!(self, WaitsFor::DataInPipe | WaitsFor::DataInSocket)
+    }
+
+    /// Whether somebody has to read from a pipe or a socket.
+    fn is_for_room(&self) -> bool {
+        matches!(self, WaitsFor::RoomInPipe | WaitsFor::RoomInSocket)
+    }
 }
 
 impl Analysis for BetweenProcesses {
@@ -145,22 +155,19 @@ fn is_vague(link: &Link) -> bool {
     link.need.is_none() && link.owner.is_none()
 }
 
-/// Whether all may have nothing to do: they wait for data, and somebody unknown may write. That is a thread of one of the
-/// processes that waits within it, a signal handler, or whoever opens a FIFO by its path.
+/// Whether all may have nothing to do: they wait for data, and somebody unknown may write. That is a thread of one of
+/// the processes that waits within it, a signal handler, or whoever opens a FIFO by its path.
 fn may_idle(knot: &Knot) -> bool {
-    let is_idle = |link: &Link| {
-        matches!(
-            link.need.as_ref().map(|need| &need.what),
-            None | Some(Needed::DataInPipe | Needed::DataInSocket | Needed::EndOfChild)
-        )
-    };
-    let is_open = waits_for_data(knot) && (knot.others.handler || knot.others.by_path);
-    (is_open || knot.links.iter().any(is_vague)) && knot.links.iter().all(is_idle)
+    let waits: Vec<WaitsFor> = waits_of(knot).collect();
+    let is_open = waits.iter().any(WaitsFor::is_for_data) && (knot.others.handler || knot.others.by_path);
+    let may_be_idle =
+        |what: &WaitsFor| what.is_for_data() || matches!(what, WaitsFor::EndOfChild | WaitsFor::OwnProcess);
+    (is_open || knot.links.iter().any(is_vague)) && waits.iter().all(may_be_idle)
 }
 
-fn waits_for_data(knot: &Knot) -> bool {
-    let mut needs = knot.links.iter().filter_map(|link| link.need.as_ref());
-    needs.any(|need| matches!(need.what, Needed::DataInPipe | Needed::DataInSocket))
+/// What its threads wait for.
+fn waits_of(knot: &Knot) -> impl Iterator<Item = WaitsFor> {
+    knot.links.iter().map(|link| WaitsFor::of(link.need.as_ref()))
 }
 
 fn finding(view: &View<'_>, knot: &Knot) -> Finding {
@@ -172,13 +179,13 @@ fn finding(view: &View<'_>, knot: &Knot) -> Finding {
     let since = |wait: &ProcessWait| wait.for_ns;
     let for_ns = waits.iter().filter_map(since).min();
     let since_ns = view.now.now_ns.zip(for_ns).and_then(|(now, for_ns)| now.checked_sub(for_ns));
-    let all: Vec<WaitsFor> = knot.links.iter().map(|link| WaitsFor::of(link.need.as_ref())).collect();
+    let all: Vec<WaitsFor> = waits_of(knot).collect();
     let mut doubts = Vec::new();
     doubts.extend((knot.others.hidden > 0).then_some(Doubt::HiddenHolders));
     doubts.extend(knot.others.by_path.then_some(Doubt::OpenedByPath));
     doubts.extend(knot.others.timer.then_some(Doubt::TimerSignal));
     doubts.extend(knot.others.limit.then_some(Doubt::SocketLimit));
-    let may_write = waits_for_data(knot) && (knot.others.handler || knot.others.interrupt);
+    let may_write = all.iter().any(WaitsFor::is_for_data) && (knot.others.handler || knot.others.interrupt);
     doubts.extend(may_write.then_some(Doubt::SignalHandler));
     // A signal handler of the process may wake who waits for an unknown thread of it.
     doubts.extend(knot.links.iter().any(is_vague).then_some(Doubt::UnrecordedWaker));
@@ -187,11 +194,8 @@ fn finding(view: &View<'_>, knot: &Knot) -> Finding {
         ProcessCycle { processes: pids.len(), count: knot.links.len(), waits, behind: knot.behind.clone() };
     let mut finding = Finding::new(Kind::Deadlock, confidence, evidence, advice(&all));
     finding.doubts = doubts;
-    let is_of_ends = |what: &WaitsFor| {
-        use WaitsFor::{DataInPipe, DataInSocket, RoomInPipe, RoomInSocket};
-        matches!(what, DataInPipe | DataInSocket | RoomInPipe | RoomInSocket)
-    };
-    finding.premises.extend(all.iter().any(is_of_ends).then_some(Premise::NoEndOnItsWay));
+    let is_at_an_end = |what: &WaitsFor| what.is_for_data() || what.is_for_room();
+    finding.premises.extend(all.iter().any(is_at_an_end).then_some(Premise::NoEndOnItsWay));
     finding.premises.extend(knot.others.strangers.then_some(Premise::NobodyHidden));
     finding.premises.extend(knot.others.container.then_some(Premise::NobodyOutside));
     let rests_on_memory = |link: &Link| {
@@ -227,20 +231,21 @@ fn process_wait(view: &View<'_>, link: &Link) -> ProcessWait {
 fn advice(all: &[WaitsFor]) -> Advice {
     let has = |what: WaitsFor| all.contains(&what);
     let only = |these: &[WaitsFor]| all.iter().all(|what| these.contains(what));
-    if has(WaitsFor::EndOfChild) && (has(WaitsFor::RoomInPipe) || has(WaitsFor::RoomInSocket)) {
+    let (for_room, for_data) = (all.iter().any(WaitsFor::is_for_room), all.iter().any(WaitsFor::is_for_data));
+    if has(WaitsFor::EndOfChild) && for_room {
         Advice::ReadBeforeWait
-    } else if has(WaitsFor::EndOfChild) && (has(WaitsFor::DataInPipe) || has(WaitsFor::DataInSocket)) {
+    } else if has(WaitsFor::EndOfChild) && for_data {
         Advice::CloseBeforeWait
     } else if only(&[WaitsFor::FileLock, WaitsFor::SharedLock]) {
         Advice::OneOrder
     } else if only(&[WaitsFor::OtherEndOfFifo]) {
         Advice::OpenInOneOrder
-    } else if only(&[WaitsFor::DataInPipe, WaitsFor::DataInSocket]) {
+    } else if all.iter().all(WaitsFor::is_for_data) {
         match all {
             [_] => Advice::CloseOwnEnd,
             _ => Advice::WriteFirst,
         }
-    } else if has(WaitsFor::RoomInPipe) || has(WaitsFor::RoomInSocket) {
+    } else if for_room {
         Advice::ReadWhileWriting
     } else {
         Advice::EndOneProcess

@@ -95,8 +95,8 @@ fn stand(
         return Stand::Free;
     }
     if let Some(need) = of.needs.get(&at) {
-        let by = need.by.iter().chain(&need.also).map(|party| who(seen, processes, party)).collect();
-        return Stand::Waits { by, is_between: true };
+        let thread = |process: usize, tid| seen[process].target.tasks.iter().position(|task| task.tid == tid);
+        return waits_between(need, processes, thread);
     }
     let Some(wait) = thread.wait.as_ref().filter(|wait| thread.is_steady && !wait.is_timed) else {
         return Stand::Free;
@@ -107,11 +107,19 @@ fn stand(
     }
 }
 
-fn who(seen: &[&Standings], processes: &HashMap<u32, usize>, party: &Party) -> Who {
-    let Some(&process) = processes.get(&party.pid) else { return Who::Stranger };
-    let Some(tid) = party.tid else { return Who::Process(process) };
-    let at = seen[process].target.tasks.iter().position(|task| task.tid == tid);
-    at.map_or(Who::Stranger, |at| Who::Thread(process, at))
+/// A thread that needs other processes. `processes` has their indices by pid, and `thread` finds a thread of one by its
+/// id.
+pub fn waits_between(
+    need: &Need,
+    processes: &HashMap<u32, usize>,
+    thread: impl Fn(usize, u32) -> Option<usize>,
+) -> Stand {
+    let who = |party: &Party| {
+        let Some(&process) = processes.get(&party.pid) else { return Who::Stranger };
+        let Some(tid) = party.tid else { return Who::Process(process) };
+        thread(process, tid).map_or(Who::Stranger, |at| Who::Thread(process, at))
+    };
+    Stand::Waits { by: need.by.iter().chain(&need.also).map(who).collect(), is_between: true }
 }
 
 /// Who can end a wait for a word of memory, if only threads of the process can.
@@ -140,17 +148,8 @@ pub fn knots_of(seen: &[&Standings], thread_of: impl Fn(At) -> Option<ThreadId>)
     let knot = |knot: &Vec<At>| {
         let links: Vec<Link> =
             in_order(&graph, knot).into_iter().filter_map(|at| link(seen, &graph, at, &thread_of)).collect();
-        let others =
-            links.iter().filter_map(|link| link.need.as_ref()).fold(Others::default(), |all, need| Others {
-                hidden: all.hidden.max(need.others.hidden),
-                strangers: all.strangers || need.others.strangers,
-                by_path: all.by_path || need.others.by_path,
-                timer: all.timer || need.others.timer,
-                interrupt: all.interrupt || need.others.interrupt,
-                handler: all.handler || need.others.handler,
-                limit: all.limit || need.others.limit,
-                container: all.container || need.others.container,
-            });
+        let needs = links.iter().filter_map(|link| link.need.as_ref());
+        let others = needs.fold(Others::default(), |all, need| all.or(need.others));
         Knot { links, behind: behind.clone(), others }
     };
     knots.iter().map(knot).collect()
