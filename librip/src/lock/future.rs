@@ -270,8 +270,8 @@ impl<const USE: Flags> Drop for FutureAcquisition<USE> {
 #[derive(Debug)]
 pub(crate) struct FutureHold<const USE: Flags> {
     lock: u64,
-    /// The entry, and whether it is in the slot of a task. `None` if there was no slot, or no room in it, or the release
-    /// has begun.
+    /// The entry, and whether it is in the slot of a task. `None` if there was no slot, or no room in it, or the
+    /// release has begun.
     kept: Option<(Kept, bool)>,
     /// There was no room: where that is counted.
     unlisted: Option<Unlisted>,

@@ -17,8 +17,8 @@ mod watch;
 pub use hyper_executor::HyperExecutor;
 #[cfg(feature = "tower")]
 pub use layer::{RequestLayer, RequestService, layer};
-/// `#[tokio::main]`, recorded: starts librip, builds a runtime with [`watch`], and makes a task of the main function. It
-/// takes `flavor`, `worker_threads` and `start_paused`.
+/// `#[tokio::main]`, recorded: starts librip, builds a runtime with [`watch`], and makes a task of the main function.
+/// It takes `flavor`, `worker_threads` and `start_paused`.
 ///
 /// If librip cannot start, the program says so on the standard error, and runs unrecorded.
 ///
@@ -39,8 +39,8 @@ pub use layer::{RequestLayer, RequestService, layer};
 /// ```
 #[cfg(feature = "macros")]
 pub use librip_macros::tokio_main as main;
-/// `#[tokio::test]`, recorded: as [`main`](macro@main), with a runtime of one thread unless the `flavor` is another one.
-/// The task has the name of the test.
+/// `#[tokio::test]`, recorded: as [`main`](macro@main), with a runtime of one thread unless the `flavor` is another
+/// one. The task has the name of the test.
 ///
 /// So `read-rip run --check -- cargo test` can explain a test that hangs.
 #[cfg(feature = "macros")]

@@ -1,9 +1,9 @@
 //! A short look at a living process, twice: what of it may be stuck, at the cost of a few files of `/proc`.
 //!
 //! The first reading takes the threads alone. Stacks, names and memory are read with the second one, and only if a
-//! thread slept in a futex in both, or was kept from running, and was given no processor in between. The stack of such a
-//! thread is what it was in the first reading. The stack of a thread that moved is that of the second one, and read only
-//! if the process is recorded: it may hold a lock.
+//! thread slept in a futex in both, or was kept from running, and was given no processor in between. The stack of such
+//! a thread is what it was in the first reading. The stack of a thread that moved is that of the second one, and read
+//! only if the process is recorded: it may hold a lock.
 //!
 //! No descriptor stays open between the readings: a machine may have more processes than this program may open files.
 

@@ -165,7 +165,8 @@ fn check_new(
     Ok(())
 }
 
-/// Says what was checked, and where the rings are. `unrecorded`: how many processes without a ring are in the collection.
+/// Says what was checked, and where the rings are. `unrecorded`: how many processes without a ring are in the
+/// collection.
 fn summarise(rings: RingDirectory, collection: &Collection<'_>, unrecorded: usize) -> Result<(), AppError> {
     let of_rings =
         (!rings.is_unused()).then(|| counted((collection.rings().saturating_sub(unrecorded)) as u64, "ring"));

@@ -1,5 +1,5 @@
-//! README.md and the guide: each chapter is listed, each link leads somewhere, each kind of finding and each setting has
-//! its place, and each command line is one that the program takes.
+//! README.md and the guide: each chapter is listed, each link leads somewhere, each kind of finding and each setting
+//! has its place, and each command line is one that the program takes.
 //!
 //! Not tested here: what the commands print. `scripts/sessions --check` runs them.
 

@@ -1,5 +1,5 @@
-//! Futures that belong to no recorded task: how much the record has of them, and who spawns them. It is no analysis, and
-//! finds nothing.
+//! Futures that belong to no recorded task: how much the record has of them, and who spawns them. It is no analysis,
+//! and finds nothing.
 //!
 //! Servers spawn their requests themselves. What such a future holds and waits for is known, and who waits for whom is
 //! not: any thread may poll it.

@@ -18,8 +18,8 @@ impl FileNames {
         FileNames::choose_with(locations, std::iter::empty())
     }
 
-    /// Chooses names for the files of these locations and of these other frames. The name of a package stands before the
-    /// names of its files.
+    /// Chooses names for the files of these locations and of these other frames. The name of a package stands before
+    /// the names of its files.
     pub fn choose_with<'p>(
         locations: impl Iterator<Item = &'p Location>,
         others: impl Iterator<Item = &'p Frame>,

@@ -99,8 +99,8 @@ struct Holder<'a> {
     /// present: it exists, or did when its process ended; abandoned: it disappeared without exiting.
     #[cfg_attr(test, schemars(extend("enum" = thread_states())))]
     thread_state: &'static str,
-    /// acquiring, releasing: may hold the lock; destroyed: held it when it was destroyed; future: a future holds it that
-    /// belongs to no recorded task, and this thread polled that.
+    /// acquiring, releasing: may hold the lock; destroyed: held it when it was destroyed; future: a future holds it
+    /// that belongs to no recorded task, and this thread polled that.
     #[cfg_attr(test, schemars(extend("enum" = ["held", "acquiring", "releasing", "destroyed", "future"])))]
     state: &'static str,
     /// In shared mode.

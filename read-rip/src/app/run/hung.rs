@@ -1,8 +1,8 @@
 //! What still runs at the time limit of `run --check`: the processes beneath the program that have no ring.
 //!
-//! Each is checked as `read-rip check PID` does. Of one with children, only findings are shown: a shell, make or cargo
-//! waits for them. Of the others, who hang themselves, something is always shown: what they run, and where their threads
-//! stand if nothing was found.
+//! Each is checked as `read-rip check PID` does. A process with children waits for them, as a shell, make or cargo
+//! does: only findings of it are shown. The others hang themselves. If nothing was found in one of these, its command
+//! line is shown, and where its threads stand.
 
 use std::collections::HashSet;
 

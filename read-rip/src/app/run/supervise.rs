@@ -4,8 +4,8 @@
 //! reaches it from the kernel. Signals that somebody sends to this process alone are passed on. It reads no rings.
 //!
 //! Every process beneath the program stays beneath this one: orphans are given to it (`PR_SET_CHILD_SUBREAPER`). So the
-//! time limit ends all of them, those that have sessions of their own included. The clock of the limit stands still while
-//! a compiler runs among them: `cargo test` builds first, and that takes another time on each machine.
+//! time limit ends all of them, those that have sessions of their own included. The clock of the limit stands still
+//! while a compiler runs among them: `cargo test` builds first, and that takes another time on each machine.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -71,8 +71,8 @@ impl<'a> Objects<'a> {
         }
         let (minor, begin) = (self.layout.minor, self.layout.code.instructions);
         let known = self.codes.get(&code)?.as_ref()?;
-        // FOLKLORE: an index of 32 bits before 3.11, which counts bytes up to 3.9 and instructions of two bytes in 3.10.
-        // A function that has not begun is at -1.
+        // FOLKLORE: an index of 32 bits before 3.11, which counts bytes up to 3.9 and instructions of two bytes in
+        // 3.10. A function that has not begun is at -1.
         let index = i64::from(instruction as u32 as i32).max(0) as u64;
         let at = match minor {
             ..=9 => index,
