@@ -8,9 +8,7 @@ use librip_test_kit::reader;
 use librip_test_kit::victim::{Plan, tempdir};
 use serde_json::Value;
 
-use crate::{
-    CLANG, CLANGPP, Compiler, GCC, GPP, STRICT, build, directory, installed, line_of, package, tool,
-};
+use crate::{CLANG, CLANGPP, Compiler, GCC, GPP, STRICT, build, installed, line_of, package, tool};
 
 const LONG: &str = "a text that is longer than the forty-eight bytes which an event keeps by value";
 
@@ -249,8 +247,9 @@ fn a_dump_is_made_by_a_call_and_at_a_signal() {
 /// Compiles a statement in a function that has an `int n` and a `const char *s`, and returns what the compiler says
 /// against it.
 pub(crate) fn refusal(compiler: Compiler, standard: &str, flags: &[&str], statement: &str) -> Option<String> {
-    let name = format!("refused-{}{standard}", compiler.name);
-    let source = directory().join(name).with_extension(if compiler.is_cpp { "cc" } else { "c" });
+    // Two tests do this at once.
+    let scratch = tempdir();
+    let source = scratch.path().join(if compiler.is_cpp { "refused.cc" } else { "refused.c" });
     let text = format!(
         "#include <librip.h>\nvoid f(int n, const char *s);\n\
          void f(int n, const char *s) {{ (void)n; (void)s; {statement} }}\n"
