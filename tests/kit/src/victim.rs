@@ -79,7 +79,7 @@ pub struct Victim {
     deadline: Instant,
 }
 
-/// The process group of a victim. It ends with its owner: a test leaves no forked child behind.
+/// The process group of a victim, which leads a session. It ends with its owner: a test leaves no forked child behind.
 #[derive(Debug)]
 struct Group(u32);
 
@@ -120,8 +120,10 @@ impl Plan {
         command.env("RIP_SLOTS", "64");
         command.env("VICTIM_DIR", dir.path());
         command.env_remove("RUST_BACKTRACE");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Plan { command, dir }.before(|| {
+            // It shares no session with whoever runs the tests: whether the reader may look at those is theirs to say.
+            nix::unistd::setsid()?;
             // SAFETY: takes plain numbers. If the test dies, the victim dies too.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             Ok(())
