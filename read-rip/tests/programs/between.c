@@ -51,12 +51,22 @@ static void *sleeps(void *arg) {
 static void on_signal(int number) { (void)number; }
 
 /* The parent waits for the end of a child that writes to it. */
+static void *fills(void *fd) {
+    fill((int)(long)fd);
+    return NULL;
+}
+
 static void waits_for_writer(void) {
     int ends[2];
     pipe(ends);
     pid_t pid = child();
     if (pid == 0) {
         close(ends[0]);
+        if (is("writer-without-first-thread")) {
+            pthread_t thread;
+            pthread_create(&thread, NULL, fills, (void *)(long)ends[1]);
+            pthread_exit(NULL);
+        }
         fill(ends[1]);
         _exit(0);
     }
@@ -133,12 +143,21 @@ static void tcp(void) {
     read_both(client, server);
 }
 
+/* A process whose first thread has ended. */
+static pid_t sleeper(void) {
+    pid_t pid = child();
+    if (pid) return pid;
+    pthread_t other;
+    pthread_create(&other, NULL, sleeps, NULL);
+    pthread_exit(NULL);
+}
+
 /* A process that reads until all who can write have closed the pipe, and it can itself. */
 static void own_end(void) {
     int ends[2];
     pipe(ends);
     if (is("own-end-and-term")) signal(SIGTERM, on_signal);
-    told(0, 0);
+    told(is("own-end-and-sleeper") ? sleeper() : 0, 0);
     read_one(ends[0]);
 }
 

@@ -144,6 +144,12 @@ fn two_processes_that_read_from_one_another_are_a_deadlock() {
 }
 
 #[test]
+fn a_child_whose_first_thread_has_ended_is_waited_for() {
+    let processes = Processes::start("writer-without-first-thread", &[&["wait4"], &["", "write"]]);
+    processes.are_proven(&["2 processes wait for one another", " waits for the end of its child between["]);
+}
+
+#[test]
 fn a_process_that_waits_for_itself_to_close_a_pipe_is_a_deadlock() {
     let processes = Processes::start("own-end", &[&["read"]]);
     processes.are_proven(&[
@@ -208,6 +214,8 @@ fn who_has_a_thread_that_can_help_is_in_no_deadlock() {
     let sleeps = "clock_nanosleep";
     Processes::start("writer-and-thread", &[&["wait4", sleeps], &["write"]]).are_healthy();
     Processes::start("sockets-and-third", &[&["read"], &["read"], &[sleeps]]).are_healthy();
+    // The first thread of the other process has ended.
+    Processes::start("own-end-and-sleeper", &[&["read"], &["", sleeps]]).are_healthy();
 }
 
 #[test]

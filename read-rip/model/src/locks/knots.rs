@@ -187,7 +187,10 @@ impl Nodes {
         let mut edges: Vec<Vec<usize>> = vec![Vec::new(); threads.len()];
         for (process, of) in graph.0.iter().enumerate() {
             for (thread, stand) in of.iter().enumerate().filter(|&(thread, _)| stuck[process][thread]) {
-                edges[process].push(node_of[process][thread]);
+                // Nobody waits for one that has ended.
+                if *stand != Stand::Ended {
+                    edges[process].push(node_of[process][thread]);
+                }
                 let Stand::Waits { by, .. } = stand else { continue };
                 edges[node_of[process][thread]] = by
                     .iter()

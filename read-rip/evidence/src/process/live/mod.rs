@@ -136,7 +136,7 @@ impl LiveTarget {
             return Err(Error::KernelThread { pid, name: stat.name });
         }
         let tasks = process.folder("task").map_err(failed)?;
-        let thread = if matches!(stat.state, 'Z' | 'X' | 'x') {
+        let thread = if stat.has_ended() {
             let living = living_thread(&tasks).map_err(failed)?;
             living.ok_or(Error::Zombie { pid, name: stat.name, parent: stat.parent })?
         } else {
@@ -408,7 +408,7 @@ fn living_thread(tasks: &Folder) -> Result<Option<Folder>, Failure> {
     for tid in tasks.numbers()? {
         let Ok(thread) = tasks.folder(&tid.to_string()) else { continue };
         let stat = thread.read("stat").ok().and_then(|stat| text::stat(&stat));
-        if stat.is_some_and(|stat| !matches!(stat.state, 'Z' | 'X' | 'x')) {
+        if stat.is_some_and(|stat| !stat.has_ended()) {
             return Ok(Some(thread));
         }
     }

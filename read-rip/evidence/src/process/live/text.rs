@@ -30,6 +30,13 @@ pub(super) struct Stat {
     pub(super) processor: Option<usize>,
 }
 
+impl Stat {
+    /// Whether the thread has ended. Other threads of its process may go on.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X' | 'x')
+    }
+}
+
 /// What `/proc/PID/task/TID/syscall` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {

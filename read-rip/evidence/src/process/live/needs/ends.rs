@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use rustix::fs::{AtFlags, statat};
 
 use super::super::folder::{Failure, Folder};
+use super::super::living_thread;
 use super::super::text::{self, decimal};
 
 /// A search looks at this many descriptors at most.
@@ -119,10 +120,11 @@ pub(super) fn key_of(link: &[u8]) -> Option<(Kind, u64)> {
 
 /// Whether a descriptor is open for reading or for writing: the kernel says so by the rights of its link.
 pub(super) fn is_open_for(holder: Holder, for_writing: bool) -> bool {
-    let Ok(processes) = Folder::open("/proc") else { return true };
-    let path = format!("{}/fd/{}", holder.pid, holder.descriptor);
     let right = if for_writing { 0o200 } else { 0o400 };
-    match statat(&processes, path, AtFlags::SYMLINK_NOFOLLOW) {
+    let link = Folder::open("/proc")
+        .and_then(|processes| descriptors_of(&processes, holder.pid))
+        .and_then(|folder| Ok(statat(&folder, holder.descriptor.to_string(), AtFlags::SYMLINK_NOFOLLOW)?));
+    match link {
         Ok(link) => link.st_mode & right != 0,
         // It was closed meanwhile, or the process has ended: a later search tells.
         Err(_) => true,
@@ -138,20 +140,14 @@ pub(super) fn each_descriptor(hidden: &mut BTreeSet<u32>, mut each: impl FnMut(u
         if pid == std::process::id() {
             continue;
         }
-        let folder = match processes.folder(&format!("{pid}/fd")) {
-            Ok(folder) => folder,
-            Err(failure) => {
-                if may_have_descriptors(&processes, pid, failure) {
-                    hidden.insert(pid);
-                }
+        let numbered = descriptors_of(&processes, pid).and_then(|folder| Ok((folder.numbers()?, folder)));
+        let (numbers, folder) = match numbered {
+            Ok(numbered) => numbered,
+            Err(Failure::Gone) => continue,
+            Err(_) => {
+                hidden.insert(pid);
                 continue;
             }
-        };
-        let Ok(numbers) = folder.numbers() else {
-            if may_have_descriptors(&processes, pid, Failure::Refused) {
-                hidden.insert(pid);
-            }
-            continue;
         };
         for number in numbers {
             match folder.link(&number.to_string()) {
@@ -165,19 +161,16 @@ pub(super) fn each_descriptor(hidden: &mut BTreeSet<u32>, mut each: impl FnMut(u
     }
 }
 
-/// Whether a process has descriptors that cannot be seen. A thread of the kernel has none, and neither has a process
-/// that has ended.
-fn may_have_descriptors(processes: &Folder, pid: u32, failure: Failure) -> bool {
-    let stat = processes.read(&format!("{pid}/stat")).ok().and_then(|stat| text::stat(&stat));
-    match stat {
-        _ if failure == Failure::Gone => false,
-        Some(stat) if stat.is_kernel_thread => false,
-        // Other threads of a process may go on when its first one has ended.
-        Some(stat) if matches!(stat.state, 'Z' | 'X' | 'x') => processes
-            .folder(&format!("{pid}/task"))
-            .and_then(|tasks| tasks.numbers())
-            .is_ok_and(|tids| tids.len() > 1),
-        Some(_) => true,
-        None => false,
+/// The directory of a process's descriptors. A thread of the kernel has none, and neither has a process that has ended.
+fn descriptors_of(processes: &Folder, pid: u32) -> Result<Folder, Failure> {
+    let stat = processes.read(&format!("{pid}/stat"))?;
+    match text::stat(&stat) {
+        Some(stat) if stat.is_kernel_thread => Err(Failure::Gone),
+        // The others of its threads go on with what is open. The kernel shows it with them.
+        Some(stat) if stat.has_ended() => {
+            let tasks = processes.folder(&format!("{pid}/task"))?;
+            living_thread(&tasks)?.ok_or(Failure::Gone)?.folder("fd")
+        }
+        _ => processes.folder(&format!("{pid}/fd")),
     }
 }

@@ -25,11 +25,11 @@ use std::path::{Path, PathBuf};
 
 use self::ends::{Ends, Hidden, Holder, Kind, PARTIES_MAX, key_of};
 use self::file_locks::{FileLocks, inode_of};
-use super::LiveTarget;
 use super::folder::{Failure, Folder};
 use super::sockets::Sockets;
 use super::text::{self, Status};
 use super::unix_peers::UnixPeers;
+use super::{LiveTarget, living_thread};
 use crate::standing::Standings;
 use crate::target::{
     Call, CallKind, Child, FileLockKind, Need, Needed, Others, Party, RunState, Sleep, Target, Task,
@@ -293,8 +293,8 @@ impl Of<'_> {
             for pid in of_thread {
                 let Ok(folder) = Folder::open(&format!("/proc/{pid}")) else { return None };
                 let stat = text::stat(&folder.read("stat").ok()?)?;
-                // The parent is about to learn of it.
-                if matches!(stat.state, 'Z' | 'X' | 'x') {
+                // The parent is about to learn of it, if no other thread of the child goes on.
+                if stat.has_ended() && living_thread(&folder.folder("task").ok()?).ok()?.is_none() {
                     return None;
                 }
                 children.push((pid, super::status::status_of(&folder).ok()?));
