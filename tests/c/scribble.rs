@@ -42,11 +42,13 @@ fn a_program_in_c_survives_random_words_everywhere() {
 }
 
 #[test]
+#[ignore = "builds a library again, without optimisation: scripts/test-builds"]
 fn a_program_in_c_with_the_library_in_debug_survives_the_worst_values_in_each_field() {
     survives(Manner::WorstValues, debug);
 }
 
 #[test]
+#[ignore = "builds a library again, without optimisation: scripts/test-builds"]
 fn a_program_in_c_with_the_library_in_debug_survives_random_words_everywhere() {
     survives(Manner::RandomWords, debug);
 }

@@ -84,10 +84,10 @@ fn check(ring: &Ring, cells: &[[u64; 4]]) {
     }
 }
 
-/// A hundred rounds, and more until the kills have met enough: beside other work, a process gets less far until it is
+/// Fifty rounds, and more until the kills have met enough: beside other work, a process gets less far until it is
 /// killed.
 fn rounds_until(is_enough: impl Fn() -> bool) -> impl Iterator<Item = u32> {
-    let least = 100 * torture();
+    let least = 50 * torture();
     (0..).take_while(move |&round| {
         assert!(round < 10 * least, "the kills met too little: the test is too kind");
         round < least || !is_enough()
@@ -98,7 +98,7 @@ fn rounds_until(is_enough: impl Fn() -> bool) -> impl Iterator<Item = u32> {
 fn all_known_marks_and_nothing_else_are_in_the_ring_at_any_instant_of_death() {
     let mut random = Random(0x5eed_0001);
     let threads = Cell::new(0);
-    for _ in rounds_until(|| threads.get() > 200) {
+    for _ in rounds_until(|| threads.get() > 100) {
         // With enough slots none is reused, so the test can check every thread.
         let plan = plan(&["torture"]).env("RIP_SLOTS", "16384");
         let (ring, cells) = kill_after(plan, random.below(20_000));
@@ -111,7 +111,7 @@ fn all_known_marks_and_nothing_else_are_in_the_ring_at_any_instant_of_death() {
 fn reused_slots_hold_their_last_owners_marks_at_any_instant_of_death() {
     let mut random = Random(0x5eed_0002);
     let reused = Cell::new(0);
-    for round in rounds_until(|| reused.get() > 200) {
+    for round in rounds_until(|| reused.get() > 100) {
         let slots = THREADS + 2;
         let mut plan = plan(&["torture"]).env("RIP_SLOTS", slots.to_string());
         if round % 2 == 0 {

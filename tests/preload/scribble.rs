@@ -37,11 +37,13 @@ fn an_interposed_program_survives_random_words_everywhere() {
 }
 
 #[test]
+#[ignore = "builds a library again, without optimisation: scripts/test-builds"]
 fn a_debug_build_of_the_interposer_survives_the_worst_values_in_each_field() {
     survives(Manner::WorstValues, debug);
 }
 
 #[test]
+#[ignore = "builds a library again, without optimisation: scripts/test-builds"]
 fn a_debug_build_of_the_interposer_survives_random_words_everywhere() {
     survives(Manner::RandomWords, debug);
 }
