@@ -198,9 +198,9 @@ impl Analysis for LongWait {
             Kind::Unreleased,
             Kind::LostOwner,
             Kind::Convoy,
-            Kind::Starvation,
         ];
-        let explained = locks_of(found, &kinds);
+        let mut explained = locks_of(found, &kinds);
+        explained.extend(overtaken(view, found));
         let is_new = |group: &Group| !group.locks.iter().any(|lock| explained.contains(lock));
         let judged = standstill::groups(view).iter().zip(idle_pool::which_are_pools(view));
         let judged = judged.filter(|&(group, &is_pool)| !is_pool && is_new(group) && !may_end(view, group));
@@ -230,6 +230,17 @@ impl Analysis for LongWait {
         }
         found.extend(new);
     }
+}
+
+/// The locks whose waiting threads are overtaken by others, or most of them. If a few are, the others wait for something
+/// else: a holder that has kept the lock since.
+fn overtaken(view: &View<'_>, found: &[Finding]) -> impl Iterator<Item = LockId> {
+    found.iter().filter_map(|finding| match &finding.evidence {
+        Evidence::Overtaken(starved) if 2 * starved.threads > view.waits(starved.lock).count() => {
+            Some(starved.lock)
+        }
+        _ => None,
+    })
 }
 
 /// What a group is.

@@ -1,6 +1,7 @@
 //! Long waits and pile-ups: what is one, what is none, and what the evidence says.
 
 use super::*;
+use crate::findings::Overtaken;
 use crate::findings::testing::{self, MILLISECOND, NOW, SECOND, Scene, finding_about};
 use crate::locks::{Doing, StepKind};
 
@@ -282,7 +283,7 @@ fn after_a_death_a_holder_at_a_place_that_no_known_hold_passed_is_reported() {
 #[test]
 fn what_an_earlier_finding_explains_is_not_reported_again() {
     let mut scene = pile(Scene::new(), 100, 13 * SECOND);
-    for kind in [Kind::Deadlock, Kind::Unreleased, Kind::LostOwner, Kind::Convoy, Kind::Starvation] {
+    for kind in [Kind::Deadlock, Kind::Unreleased, Kind::LostOwner, Kind::Convoy] {
         assert!(scene.run_after(&LongWait, vec![finding_about(kind, &[0])]).is_empty(), "{kind:?}");
     }
     // Threads behind a thread of a cycle are blocked by the deadlock.
@@ -290,6 +291,18 @@ fn what_an_earlier_finding_explains_is_not_reported_again() {
     scene.holds(1, other);
     scene.waits(0, other);
     kinds(&scene, &[]);
+}
+
+#[test]
+fn threads_that_were_overtaken_do_not_explain_others_that_wait_for_the_holder() {
+    let mut scene = pile(Scene::new(), 100, 13 * SECOND);
+    scene.model.is_final = true;
+    let overtaken = |threads| {
+        let evidence = Overtaken { lock: 0, threads, first: Vec::new() };
+        vec![Finding::new(Kind::Starvation, Confidence::Suspected, evidence, Advice::FairLock)]
+    };
+    assert!(scene.run_after(&LongWait, overtaken(51)).is_empty());
+    assert_eq!(scene.run_after(&LongWait, overtaken(50)).len(), 1);
 }
 
 /// The kernel says that the holder of a pile does this.
