@@ -338,21 +338,22 @@ pub(crate) fn kinds(facts: &mut Facts, mut found: Vec<String>) {
     facts.say(Key::Findings, found.join(", "));
 }
 
-/// `W waits for L (0x1000) at ..., held by W, ...`, and `W waits on a condition at ... and needs L (0x1000) to return`.
+/// `W waits for L at ..., held by W, ...`, and `W waits on a condition at ... and needs L to return`. Addresses follow
+/// the names of locks that have namesakes.
 fn evidence(facts: &mut Facts, line: &str, names: &Names) {
     let Some((who, rest)) = names.who(line) else { return };
-    let with_address = |text: &str| {
+    let lock_of = |text: &str| {
         let (lock, rest) = names.lock(text)?;
-        rest.starts_with(" (0x").then(|| lock.to_owned())
+        [" at ", " (", " to return"].iter().any(|next| rest.starts_with(next)).then(|| lock.to_owned())
     };
     let lock = if let Some(of) = rest.strip_prefix(" waits for ") {
-        let lock = with_address(of);
+        let lock = lock_of(of);
         lock.iter().for_each(|lock| facts.waits(&who, &for_lock(lock)));
         lock
     } else if let Some((_, of)) =
         rest.split_once(" and needs ").filter(|_| rest.starts_with(" waits on a condition "))
     {
-        let lock = with_address(of);
+        let lock = lock_of(of);
         lock.iter().for_each(|lock| facts.waits(&who, &condition(lock)));
         lock
     } else {

@@ -229,9 +229,9 @@ fn deadlocked_coroutines_of_ucontext_have_their_locks_and_what_they_recorded_bef
             // An edge of the cycle.
             let waits_for = format!("    {name}[task ");
             let edge = check.lines().find(|line| line.starts_with(&waits_for)).expect(&check);
-            let at = format!(") at acquire {waits}, held by {other}[task ");
+            let at = format!(" at acquire {waits}, held by {other}[task ");
             let since = format!("], acquired at acquire {acquired}");
-            expect(edge, &[&format!("] waits for {wants} (0x"), &at, &since]);
+            expect(edge, &[&format!("] waits for {wants}"), &at, &since]);
         }
         let scheduler = named(&left.owners, "scheduler");
         assert_eq!((scheduler.kind, &scheduler.held[..]), (KIND_THREAD, &[][..]));
@@ -296,7 +296,7 @@ fn of_fibers_of_boost_it_is_known_which_one_keeps_the_lock_while_it_is_suspended
         expect(
             &check,
             &[
-                "suspected long-wait: 1 thread or task waits for journal (0x",
+                "suspected long-wait: 1 thread or task waits for journal",
                 &format!("] holds it, acquired at Mutex::lock() {acquired}\n"),
                 "    meanwhile it is suspended",
                 &format!("; it was last at write {awaits}\n"),

@@ -26,7 +26,7 @@ fn is_proven(story: &str, join_in: &str) {
         for part in [
             " waits for the end of ",
             &format!(" at {join_in} joins.c:"),
-            " waits for ledger (0x",
+            " waits for ledger",
             "acquired at closes",
             "hold no lock that a thread needs while waiting for the end of that thread",
         ] {
@@ -71,8 +71,8 @@ fn a_thread_at_a_barrier_is_counted_as_such() {
     let ([live, dead], _) = told("barrier");
     assert!(dead.contains("1 waits at a barrier"), "{dead}");
     for found in [&live, &dead] {
-        assert!(found.contains("    barrier three (0x"), "{found}");
-        assert!(found.contains("): 1 of the 3 threads that it takes waits there\n"), "{found}");
+        assert!(found.contains("    barrier three"), "{found}");
+        assert!(found.contains(": 1 of the 3 threads that it takes waits there\n"), "{found}");
     }
     assert!(!live.contains("deadlock") && !dead.contains("deadlock"), "{live}{dead}");
 }

@@ -43,7 +43,7 @@ fn is_proven(kind: &str, story: &str, parts: &[&str]) {
 #[test]
 fn an_initialiser_that_waits_for_a_lock_of_a_thread_that_waits_for_it_is_a_proven_deadlock() {
     for (kind, name) in KINDS.into_iter().zip(["opening", "opening_c11", "opening_cpp"]) {
-        let (waits, wants) = (format!(" waits for {name} (0x"), " waits for ledger (0x");
+        let (waits, wants) = (format!(" waits for {name}"), " waits for ledger");
         is_proven(
             kind,
             "circle",
@@ -61,7 +61,7 @@ fn an_initialiser_that_needs_its_own_initialisation_waits_for_itself() {
 
 #[test]
 fn an_initialiser_that_joins_a_thread_that_needs_it_is_a_proven_deadlock() {
-    is_proven("pthread", "join", &[" waits for the end of ", " waits for opening (0x", ", run by "]);
+    is_proven("pthread", "join", &[" waits for the end of ", " waits for opening", ", run by "]);
 }
 
 /// How many events of initialisations each thread has that has any, most first.

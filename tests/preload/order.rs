@@ -16,7 +16,7 @@ fn a_thread_that_waits_on_a_condition_cannot_return_without_the_mutex() {
     for found in told("cycle through a condition") {
         assert!(found.contains("proven deadlock: 2 threads wait for one another"), "{found}");
         assert!(found.contains("waits on a condition at waits order.c:"), "{found}");
-        assert!(found.contains(" and needs inner (0x"), "{found}");
+        assert!(found.contains(" and needs inner"), "{found}");
     }
 }
 
@@ -24,7 +24,7 @@ fn a_thread_that_waits_on_a_condition_cannot_return_without_the_mutex() {
 fn a_thread_with_more_locks_than_its_table_has_entries_still_waits() {
     for found in told("cycle with forty") {
         assert!(found.contains("proven deadlock: 2 threads wait for one another"), "{found}");
-        assert!(found.contains("waits for outer (0x"), "{found}");
+        assert!(found.contains("waits for outer"), "{found}");
     }
 }
 
@@ -43,7 +43,7 @@ fn finds_misuse(story: &str, all: &[&str]) {
 
 #[test]
 fn a_refused_lock_is_misuse_and_how_often_it_was_refused_is_counted() {
-    finds_misuse("relock", &["may not lock made (0x"]);
+    finds_misuse("relock", &["may not lock made"]);
     let [alive, _] = told("relock");
     assert!(
         alive.contains("(EDEADLK)\n    at relock order.c:") && alive.contains(", 3 times, first "),
@@ -53,24 +53,24 @@ fn a_refused_lock_is_misuse_and_how_often_it_was_refused_is_counted() {
 
 #[test]
 fn a_refused_unlock_is_misuse() {
-    finds_misuse("unlock of another's", &["may not unlock made (0x"]);
+    finds_misuse("unlock of another's", &["may not unlock made"]);
 }
 
 #[test]
 fn a_mutex_that_is_not_destroyed_because_it_is_in_use_is_misuse() {
-    finds_misuse("destroy in use", &["may not destroy outer (0x"]);
+    finds_misuse("destroy in use", &["may not destroy outer"]);
 }
 
 #[test]
 fn the_end_of_a_robust_mutexs_owner_is_told_and_that_nobody_repaired_the_mutex() {
-    finds_misuse("owner dies", &["got made (0x", "cannot lock made (0x"]);
+    finds_misuse("owner dies", &["got made", "cannot lock made"]);
 }
 
 #[test]
 fn a_mutex_that_is_initialised_while_it_is_held_is_destroyed() {
     for found in told("initialised while held") {
         assert_eq!(found.matches("proven destroyed-lock: ").count(), 2, "{found}");
-        assert!(found.contains("outer (0x") && found.contains("inner (0x"), "{found}");
+        assert!(found.contains("outer") && found.contains("inner"), "{found}");
         assert_eq!(found.matches(" was initialised while ").count(), 2, "{found}");
     }
 }
@@ -85,17 +85,17 @@ fn each_readers_writer_lock_that_is_destroyed_while_it_is_held_is_found() {
 
 #[test]
 fn the_use_of_a_destroyed_mutex_is_misuse() {
-    finds_misuse("use after destroy", &["used gone (0x", "used gone (0x"]);
+    finds_misuse("use after destroy", &["used gone", "used gone"]);
 }
 
 #[test]
 fn a_semaphore_with_too_many_units_is_misuse() {
-    finds_misuse("too many units", &["cannot post units (0x"]);
+    finds_misuse("too many units", &["cannot post units"]);
 }
 
 #[test]
 fn a_wait_on_a_condition_without_the_mutex_is_misuse() {
-    finds_misuse("wait without mutex", &["waited on a condition with outer (0x"]);
+    finds_misuse("wait without mutex", &["waited on a condition with outer"]);
 }
 
 #[test]
@@ -130,13 +130,13 @@ fn a_robust_mutex_that_was_repaired_after_the_end_of_a_process_has_one_holder() 
 #[test]
 fn a_writer_that_readers_starve_is_found_without_times_of_the_readers() {
     let [alive, _] = told("starved writer");
-    assert!(alive.contains("suspected starvation: 1 thread waits for table (0x"), "{alive}");
+    assert!(alive.contains("suspected starvation: 1 thread waits for table"), "{alive}");
     assert!(alive.contains("at writes order.c:"), "{alive}");
 }
 
 #[test]
 fn a_mutex_that_is_initialised_while_a_thread_waits_for_it_is_misuse() {
-    finds_misuse("initialised in use", &["initialised outer (0x"]);
+    finds_misuse("initialised in use", &["initialised outer"]);
 }
 
 #[test]

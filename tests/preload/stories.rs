@@ -26,7 +26,7 @@ fn told_with_ring(story: &str) -> (String, String, Ring) {
 fn a_cycle_is_proven_unless_a_wait_ends_by_itself() {
     let (_, found) = run_story("circle");
     assert!(found.contains("\nproven deadlock: 2 threads wait for one another"), "{found}");
-    for part in ["waits for second (0x", "at forth stories.c:", "acquired at back stories.c:"] {
+    for part in ["waits for second", "at forth stories.c:", "acquired at back stories.c:"] {
         assert!(found.contains(part), "{part}: {found}");
     }
     let (_, found) = run_story("timed circle");

@@ -66,9 +66,9 @@ fn the_futurelock_is_proven_and_both_futures_are_shown_live_and_after_a_kill() {
     let expected = [
         format!("\nproven futurelock: {name}[task "),
         "] waits for a lock that is promised to another of its futures".to_owned(),
-        "] waits for store (0x".to_owned(),
+        "] waits for store".to_owned(),
         format!(
-            ") at {lock}, which nobody holds: the first in line is another future of it, which waits at {lock}"
+            " at {lock}, which nobody holds: the first in line is another future of it, which waits at {lock}"
         ),
         "\n    2 more threads or tasks are blocked by it\n".to_owned(),
     ];

@@ -87,7 +87,7 @@ fn a_saved_ring_has_what_the_kernel_said_of_each_thread() {
     let saved = directory.join("saved.gz");
     let here = said(&["-t"], &ring);
     assert!(here.contains("]: {") && here.contains("(takes), now in recvfrom on descriptor "), "{here}");
-    assert!(here.contains(", now waiting for std::sync::Mutex scenario::waits::CACHE+0x8 (0x"), "{here}");
+    assert!(here.contains(", now waiting for std::sync::Mutex scenario::waits::CACHE+0x8"), "{here}");
     let place = r", now in recvfrom on descriptor \d+ \(unix socket to descriptor \d+ of this process\), ";
     let place = Regex::new(&format!("{place}at scenario::waits::reads waits.rs:")).unwrap();
     let verbose = said(&["-tv"], &ring);

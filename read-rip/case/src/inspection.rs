@@ -361,9 +361,22 @@ fn objects_of(seen: &Standings, locations: &mut Locations<'_>) -> HashMap<u64, O
     let addresses: HashSet<u64> = waits.map(|wait| wait.address()).collect();
     let regions = seen.target.regions();
     let name = |address| {
-        let symbol = locations.symbol_of(seen.target.own_pid, address).map(ObjectName::Symbol);
+        let symbol = locations.symbol_of(seen.target.own_pid, address);
+        let symbol = symbol.map(|name| ObjectName::Symbol { name, has_namesakes: false });
         let region = || regions.of(address).map(ObjectName::Region);
         Some((address, symbol.or_else(region)?))
     };
-    addresses.into_iter().filter_map(name).collect()
+    let mut objects: HashMap<u64, ObjectName> = addresses.into_iter().filter_map(name).collect();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for object in objects.values() {
+        if let ObjectName::Symbol { name, .. } = object {
+            *counts.entry(name.clone()).or_default() += 1;
+        }
+    }
+    for object in objects.values_mut() {
+        if let ObjectName::Symbol { name, has_namesakes } = object {
+            *has_namesakes = counts[name] > 1;
+        }
+    }
+    objects
 }

@@ -367,7 +367,12 @@ impl<'a> ActivityWords<'a> {
     /// The name of an object.
     fn name(&self, address: u64) -> String {
         match self.objects.get(&address) {
-            Some(ObjectName::Symbol(symbol)) => format!("{} ({address:#x})", printable(symbol)),
+            Some(ObjectName::Symbol { name, has_namesakes })
+                if *has_namesakes || self.names.texts.is_verbose =>
+            {
+                format!("{} ({address:#x})", printable(name))
+            }
+            Some(ObjectName::Symbol { name, .. }) => printable(name).into_owned(),
             Some(ObjectName::Region(region)) => format!("{address:#x} ({})", region.name()),
             None => format!("{address:#x}"),
         }

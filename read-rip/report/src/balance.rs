@@ -121,6 +121,7 @@ fn tasks(of: &TaskBalance, is_end_unknown: bool, is_saturation_said: bool) -> Op
 fn barriers<'a>(names: &'a LockNames<'_>) -> impl Iterator<Item = String> + 'a {
     let waited = names.model.locks.iter().filter_map(|lock| {
         let name = match &lock.name {
+            LockName::Given(_) | LockName::Symbol(_) if !names.texts.is_verbose => names.lock(lock),
             LockName::Given(_) | LockName::Symbol(_) => format!("{} ({:#x})", names.lock(lock), lock.address),
             _ => format!("{:#x}", lock.address),
         };

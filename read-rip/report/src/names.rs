@@ -255,7 +255,12 @@ impl<'a> SeenNames<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectName {
     /// The static that it is in.
-    Symbol(String),
+    Symbol {
+        /// Its name.
+        name: String,
+        /// Whether another of these objects has the same name.
+        has_namesakes: bool,
+    },
     /// The kind of memory that it is in.
     Region(Region),
 }
@@ -301,7 +306,7 @@ impl<'a> LockNames<'a> {
         let seen = self.seen.filter(|seen| seen.standings.target.own_pid == lock.pid)?;
         match seen.objects.get(&lock.address)? {
             ObjectName::Region(region) => Some(region.name()),
-            ObjectName::Symbol(_) => None,
+            ObjectName::Symbol { .. } => None,
         }
     }
 
@@ -386,6 +391,10 @@ impl Names for LockNames<'_> {
 
     fn text(&self, raw: &str) -> String {
         printable(raw).into_owned()
+    }
+
+    fn is_verbose(&self) -> bool {
+        self.texts.is_verbose
     }
 
     fn doing(&self, thread: ThreadId) -> Option<String> {

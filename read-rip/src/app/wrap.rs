@@ -1,16 +1,19 @@
-//! Breaks long lines between words where a terminal would break them anywhere.
+//! Breaks long lines between words where a terminal would break them anywhere, and cuts those of source code.
 //!
 //! Only text for people passes through it: not JSON, and not the lines that scripts read. Into a pipe, each line stays
 //! whole, so that a search finds it.
 
 use std::io::{self, Write};
 
+use textwrap::core::display_width;
 use textwrap::{Options, WordSplitter, WrapAlgorithm};
 
 /// Narrower terminals get lines of this width.
 const WIDTH_MIN: usize = 40;
 /// The continuation of a line begins this much further to the right.
 const INDENT: usize = 4;
+/// Ends all colours.
+const RESET: &str = "\x1b[0m";
 
 /// Writes lines that are no longer than a terminal is wide, if it can break them between words.
 pub(super) struct Wrapping<W: Write> {
@@ -54,12 +57,11 @@ pub(super) fn wrap(line: &[u8], width: usize) -> Vec<u8> {
         return line.to_vec();
     }
     let (text, end) = text.strip_suffix('\n').map_or((text, ""), |text| (text, "\n"));
+    if is_source(text) {
+        return (cut(text, width) + end).into_bytes();
+    }
     let own = text.len() - text.trim_start_matches(' ').len();
-    let indent = match gutter(text) {
-        Some(column) => format!("{}|{}", " ".repeat(column), " ".repeat(2 * INDENT)),
-        None => " ".repeat(own + INDENT),
-    };
-    let first = " ".repeat(own);
+    let (first, indent) = (" ".repeat(own), " ".repeat(own + INDENT));
     let options = Options::new(width)
         .initial_indent(&first)
         .subsequent_indent(&indent)
@@ -69,20 +71,46 @@ pub(super) fn wrap(line: &[u8], width: usize) -> Vec<u8> {
     (textwrap::fill(&text[own..], options) + end).into_bytes()
 }
 
-/// The column of the bar in a line of source code with its number, or of the labels below it, as `26 |`.
-fn gutter(text: &str) -> Option<usize> {
-    let mut column = 0;
+/// Whether it is a line of source code with its number, or one of the labels below it, as `26 |`.
+fn is_source(text: &str) -> bool {
     let mut rest = text.chars();
     while let Some(letter) = rest.next() {
         match letter {
-            '|' => return Some(column),
-            ' ' | '0'..='9' => column += 1,
-            // A colour.
-            '\x1b' => drop(rest.find(|&letter| letter == 'm')),
+            '|' => return true,
+            ' ' | '0'..='9' => {}
+            '\x1b' => end_colour(&mut rest),
             _ => break,
         }
     }
-    None
+    false
+}
+
+/// The beginning of a line, as wide as a terminal: it shows by an ellipsis that there is more.
+fn cut(text: &str, width: usize) -> String {
+    if display_width(text) <= width {
+        return text.to_owned();
+    }
+    let (mut rest, mut left) = (text.chars(), width - 1);
+    let mut end = 0;
+    while let Some(letter) = rest.next() {
+        if letter == '\x1b' {
+            end_colour(&mut rest);
+        } else {
+            let columns = display_width(letter.encode_utf8(&mut [0; 4]));
+            if columns > left {
+                break;
+            }
+            left -= columns;
+        }
+        end = text.len() - rest.as_str().len();
+    }
+    let reset = if text.contains('\x1b') { RESET } else { "" };
+    format!("{}{reset}…", &text[..end])
+}
+
+/// Passes the rest of an escape sequence that sets a colour.
+fn end_colour(rest: &mut std::str::Chars<'_>) {
+    let _ = rest.find(|&letter| letter == 'm');
 }
 
 #[cfg(test)]
@@ -106,17 +134,18 @@ mod tests {
     }
 
     #[test]
-    fn source_lines_and_their_labels_continue_beside_their_bar() {
+    fn source_lines_and_their_labels_are_cut() {
         assert_eq!(
-            wrapped("\x1b[94m26\x1b[0m \x1b[94m|\x1b[0m   let guard = cache.lock().unwrap();\n"),
-            "\x1b[94m26\x1b[0m \x1b[94m|\x1b[0m   let guard =\n   |        cache.lock().unwrap();\n"
+            wrapped("\x1b[94m26\x1b[0m \x1b[94m|\x1b[0m   let guard = cache.lock(\x1b[91m).unwrap();\n"),
+            "\x1b[94m26\x1b[0m \x1b[94m|\x1b[0m   let guard = cache.lock(\x1b[91m).unwrap(\x1b[0m…\n"
         );
+        let label = "   |     ------------- writer[1] holds cache";
+        assert_eq!(wrapped(&format!("{label}\n")), format!("{}…\n", &label[..39]));
         assert_eq!(
-            wrapped("   |     ------------- writer[1] holds cache\n"),
-            "   |     ------------- writer[1] holds\n   |        cache\n"
+            wrapped("   |     ------------- writer[1] 線線線線線\n"),
+            "   |     ------------- writer[1] 線線線…\n"
         );
-        assert_eq!(gutter("  1 | x"), Some(4));
-        assert_eq!(gutter("26 threads | x"), None);
+        assert!(is_source("  1 | x") && !is_source("26 threads | x"));
     }
 
     #[test]

@@ -44,9 +44,9 @@ fn a_deadlock_of_a_dead_process_is_reported_and_fails_a_build() {
     assert_eq!(
         outcome.result(),
         "proven deadlock: 2 threads wait for one another, for at least 1.0 s\n    \
-             saver[10] waits for CURRENT (0x7f0000002000) at bank::? bank.rs:37<0x1100>, \
+             saver[10] waits for CURRENT at bank::? bank.rs:37<0x1100>, \
              held by spender[11] for at least 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
-             spender[11] waits for SAVINGS (0x7f0000001000) at bank::? bank.rs:37<0x1100>, \
+             spender[11] waits for SAVINGS at bank::? bank.rs:37<0x1100>, \
              held by saver[10] for at least 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
              1 more thread is blocked by them\n    \
              next: acquire these locks in one order everywhere, or release the first before waiting for the second\n\n    \
@@ -254,9 +254,9 @@ fn a_terminal_gets_the_source_lines_of_a_finding_if_they_are_the_compiled_ones()
     let text = shown(&named);
     assert!(text.contains(" --> src/bank.rs:"), "{text}");
     assert!(text.contains("35 |     line_35(\\u{1b}[31m);\n"), "escaped: {text}");
-    let label: Vec<&str> = text.split_whitespace().filter(|&word| word != "|").collect();
-    let label = label.join(" ");
-    assert!(label.contains("saver[10] waits for CURRENT here; spender[11] waits for SAVINGS here"), "{text}");
+    for label in ["saver[10] waits for CURRENT here\n", "spender[11] waits for SAVINGS here\n"] {
+        assert!(text.contains(label), "{text}");
+    }
     // In the directory in which the program was built, the path of the ring leads to it.
     let mut within = command();
     within.args(["check"]).arg(&path).current_dir(directory);

@@ -59,14 +59,11 @@ fn a_deadlock_is_proven_from_a_core_alone() {
     let core = deadlock();
     assert_eq!(is_proven(&core.path).status, 1);
     let check = show(&["check"], &core.path);
-    contains(
-        &check.stdout,
-        &["waits for savings (0x", "waits for current_account (0x", " at transfer deadlocks.c:"],
-    );
+    contains(&check.stdout, &["waits for savings", "waits for current_account", " at transfer deadlocks.c:"]);
     let view = show(&[], &core.path).sound();
     let heading = format!("deadlocks[{}], core file: 3 threads", core.pid);
     assert_eq!(view.heading(), heading);
-    contains(view.result(), &["ended by SIGABRT in deadlocks[", "waiting for the mutex savings (0x"]);
+    contains(view.result(), &["ended by SIGABRT in deadlocks[", "waiting for the mutex savings"]);
     contains(view.result(), &["check: proven deadlock: 2 threads wait for one another"]);
     let stacks = show(&["stacks"], &core.path).sound();
     contains(
@@ -138,7 +135,7 @@ fn a_core_without_files_says_so_and_proves_the_deadlock() {
     let path = core.with("bare", &bytes);
     is_proven(&path);
     let view = show(&["-e", deadlocks().to_str().unwrap()], &path);
-    contains(&view.stdout, &["waiting for the mutex savings (0x"]);
+    contains(&view.stdout, &["waiting for the mutex savings"]);
     contains(&view.stderr, &["does not say which files were mapped"]);
 }
 

@@ -49,11 +49,11 @@ fn two_mutexes_in_opposite_orders_are_a_proven_deadlock() {
         let check = stuck.read(&["check"]);
         assert_eq!(check.status, 1, "{check:#?}");
         contains(&check.stdout, &["proven deadlock: 2 threads wait for one another", "saver[", "spender["]);
-        contains(&check.stdout, &["waits for savings (0x", "waits for current_account (0x", &at, "memory"]);
+        contains(&check.stdout, &["waits for savings", "waits for current_account", &at, "memory"]);
         let view = stuck.read(&[]).sound();
         contains(
             &view.stdout,
-            &["mutex savings (0x", "owned by saver[", "check: proven deadlock: 2 threads wait"],
+            &["mutex savings", "owned by saver[", "check: proven deadlock: 2 threads wait"],
         );
         let stacks = stuck.read(&["stacks"]).sound();
         contains(
@@ -61,7 +61,7 @@ fn two_mutexes_in_opposite_orders_are_a_proven_deadlock() {
             &["pthread_mutex_lock", "    transfer deadlocks.c:", "    transfers deadlocks.c:"],
         );
         // They have one stack, and wait for different mutexes.
-        contains(&stacks.stdout, &["mutex savings (0x", "mutex current_account (0x"]);
+        contains(&stacks.stdout, &["mutex savings", "mutex current_account"]);
     }
 }
 
@@ -70,13 +70,13 @@ fn locks_with_priority_inheritance_are_part_of_a_proven_deadlock() {
     let stuck = Stuck::start(deadlocks(), &["inheriting-and-normal"], 2);
     the_proven_deadlock(&stuck);
     let check = stuck.read(&["check"]).stdout;
-    contains(&check, &["2 threads wait for one another", "waits for savings (0x", ", held by saver["]);
+    contains(&check, &["2 threads wait for one another", "waits for savings", ", held by saver["]);
     // A lock of the kernel alone: the word has its owner.
     let stuck = Stuck::start(deadlocks(), &["raw-inheriting"], 2);
     the_proven_deadlock(&stuck);
     let at = format!("at take_the_word deadlocks.c:{}", line_of("&word, LOCK_PI"));
     let check = stuck.read(&["check"]).stdout;
-    contains(&check, &["2 threads wait for one another", "waits for word (0x", &at, ", held by saver["]);
+    contains(&check, &["2 threads wait for one another", "waits for word", &at, ", held by saver["]);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn the_same_deadlock_is_proven_in_static_and_in_stripped_programs() {
         let stuck = Stuck::start(&program, &["normal"], 2);
         the_proven_deadlock(&stuck);
         let check = stuck.read(&["check"]);
-        let lock = if name == "static" { "waits for savings (0x" } else { "waits for lock 0x" };
+        let lock = if name == "static" { "waits for savings" } else { "waits for lock 0x" };
         // A stripped dynamic program exports no variable of its own either.
         contains(&check.stdout, &[lock, "held by saver["]);
     }
@@ -132,11 +132,8 @@ fn readers_writer_locks_that_writers_hold_are_part_of_a_proven_deadlock() {
     let stuck = Stuck::start(deadlocks(), &["rwlocks"], 2);
     the_proven_deadlock(&stuck);
     let check = stuck.read(&["check"]).stdout;
-    contains(&check, &["writer[", "waits for table_index (0x", "at writes_the_table deadlocks.c:"]);
-    contains(
-        &check,
-        &["reader[", "waits for table (0x", "(shared) at looks_up deadlocks.c:", "held by writer["],
-    );
+    contains(&check, &["writer[", "waits for table_index", "at writes_the_table deadlocks.c:"]);
+    contains(&check, &["reader[", "waits for table", "(shared) at looks_up deadlocks.c:", "held by writer["]);
 }
 
 #[test]
@@ -145,7 +142,7 @@ fn a_join_under_a_lock_that_the_thread_wants_is_a_proven_deadlock() {
     the_proven_deadlock(&stuck);
     let check = stuck.read(&["check"]).stdout;
     contains(&check, &["joiner[", "waits for the end of ", "at joins_under_a_lock deadlocks.c:"]);
-    contains(&check, &["waits for savings (0x", "at saves deadlocks.c:", "held by joiner["]);
+    contains(&check, &["waits for savings", "at saves deadlocks.c:", "held by joiner["]);
 }
 
 #[test]
@@ -184,7 +181,7 @@ fn the_mutexes_of_cplusplus_are_those_of_the_c_library() {
     let Some(program) = compile("deadlock.cpp", "deadlock-cpp", "c++", &flags) else { return };
     let stuck = Stuck::start(&program, &[], 2);
     the_proven_deadlock(&stuck);
-    contains(&stuck.read(&["check"]).stdout, &["waits for savings (0x", "at transfer(", "deadlock.cpp:"]);
+    contains(&stuck.read(&["check"]).stdout, &["waits for savings", "at transfer(", "deadlock.cpp:"]);
 }
 
 #[test]
@@ -195,7 +192,7 @@ fn locks_of_rust_are_named_and_their_holders_are_not_known() {
     tool(Command::new(rustc).args(["--edition", "2024", "-g", "-O", source, "-o"]).arg(&program));
     let stuck = Stuck::start(&program, &[], 4);
     let view = stuck.read(&[]).sound().stdout;
-    contains(&view, &["std::sync::Mutex deadlock::SAVINGS (0x", "std::sync::Mutex deadlock::CURRENT (0x"]);
+    contains(&view, &["std::sync::Mutex deadlock::SAVINGS", "std::sync::Mutex deadlock::CURRENT"]);
     contains(
         &view,
         &["std::sync::RwLock 0x", "which does not store its holder", "deadlock::transfer : 1 thread"],

@@ -141,7 +141,7 @@ fn with_a_c_library_without_unwind_tables_the_same_is_found() {
     assert!(text.contains(" waits for a lock at transfer deadlocks.c:"), "{text}");
     assert!(text.contains("; so does 1 more thread\n"), "{text}");
     let view = stuck.read(&[]).sound().stdout;
-    assert!(view.contains("waiting for the mutex savings (0x"), "{view}");
+    assert!(view.contains("waiting for the mutex savings"), "{view}");
 }
 
 /// In a static program the functions of the C library are among those of the program.
@@ -244,7 +244,7 @@ fn threads_behind_a_thread_that_reads_are_a_finding_that_says_so() {
     let text = stuck.read(&["check"]).stdout;
     let stacks = format!("`read-rip stacks {}` shows how the holder got there", stuck.0.pid());
     let parts =
-        ["wait for cache (0x", " has been in read on descriptor ", "(pipe", "at expires idle.c:", &stacks];
+        ["wait for cache", " has been in read on descriptor ", "(pipe", "at expires idle.c:", &stacks];
     for part in parts {
         assert!(text.contains(part), "{part}: {text}");
     }

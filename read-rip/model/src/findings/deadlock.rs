@@ -88,6 +88,8 @@ pub(super) struct Deadlock;
 const SEARCH_EDGES: usize = 1_000_000;
 /// At most this many edges of a cycle are evidence.
 const EDGES_MAX: usize = 50;
+/// The text has no more of them, unless all is to be said.
+const EDGES_SAID_MAX: usize = 8;
 
 /// A cycle: its level, the component that it is in, and its nodes.
 type Found = (Confidence, Vec<usize>, Vec<usize>);
@@ -481,8 +483,10 @@ impl Basis for WaitCycle {
                 format!("{} wait for one another{lasting}", words.members(&members, self.threads))
             }
         };
-        let mut evidence: Vec<String> = self.edges.iter().map(|edge| edge.line(words)).collect();
-        let unlisted = self.threads.saturating_sub(self.edges.len());
+        let said_max = if words.is_verbose() { EDGES_MAX } else { EDGES_SAID_MAX };
+        let mut evidence: Vec<String> =
+            self.edges.iter().take(said_max).map(|edge| edge.line(words)).collect();
+        let unlisted = self.threads.saturating_sub(evidence.len());
         if unlisted > 0 {
             evidence.push(format!("and so on: {} close the cycle", words.more_threads(unlisted)));
         }

@@ -69,6 +69,22 @@ fn cycles_of_2_to_50_threads_are_proven() {
 }
 
 #[test]
+fn the_text_has_the_first_threads_of_a_long_cycle() {
+    for threads in [8, 9, 50] {
+        let scene = circle(Scene::new(), threads);
+        let found = scene.run(&Deadlock);
+        let lines = scene.says(&found[0]).1;
+        let rest = lines.get(8).map(|line| &**line);
+        let expected = format!(
+            "and so on: {} more {} close the cycle",
+            threads - 8,
+            agree(threads - 8, "thread", "threads")
+        );
+        assert_eq!(rest, (threads > 8).then_some(&*expected), "{lines:#?}");
+    }
+}
+
+#[test]
 fn each_edge_has_the_wait_and_the_hold_that_blocks_it() {
     let found = circle(Scene::new(), 2).run(&Deadlock);
     assert_eq!(cycle(&found).for_ns, Some(12 * SECOND));

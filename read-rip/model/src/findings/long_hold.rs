@@ -148,7 +148,7 @@ mod tests {
         let found = scene.run(&LongHold);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
         let (summary, lines) = scene.says(&found[0]);
-        assert_eq!(summary, "writer has held JOURNAL (0x7f000000) for 30.0 s and does nothing");
+        assert_eq!(summary, "writer has held JOURNAL for 30.0 s and does nothing");
         assert_eq!(lines, ["writer acquired it at take.rs:10, and was last at idle.rs:1"]);
         let labels = scene.labels(&found[0]);
         assert_eq!(labels, ["writer holds JOURNAL since here", "writer was last here"]);

@@ -428,6 +428,10 @@ impl Names for NamesOf<'_> {
         raw.to_owned()
     }
 
+    fn is_verbose(&self) -> bool {
+        false
+    }
+
     fn doing(&self, _: ThreadId) -> Option<String> {
         None
     }

@@ -29,6 +29,9 @@ pub trait Names {
     /// A text of unknown origin, as it may be shown.
     fn text(&self, raw: &str) -> String;
 
+    /// Whether all is to be said: the address of each lock, and each thread of a long cycle.
+    fn is_verbose(&self) -> bool;
+
     /// What a thread does by the kernel and the memory, as a sentence; `None` if that is not known.
     fn doing(&self, thread: ThreadId) -> Option<String>;
 
@@ -72,6 +75,11 @@ impl<'a> Words<'a> {
         self.names.model()
     }
 
+    /// See [`Names::is_verbose`].
+    pub(super) fn is_verbose(&self) -> bool {
+        self.names.is_verbose()
+    }
+
     pub(super) fn thread(&self, thread: ThreadId) -> String {
         self.names.thread(thread)
     }
@@ -96,12 +104,17 @@ impl<'a> Words<'a> {
         members(self.model(), known, all)
     }
 
-    /// The name of a lock. Its address follows the first time, and each time if another lock has the same name.
+    /// The name of a lock. Its address follows if another lock has the same name, and the first time if all is to be
+    /// said.
     pub(super) fn lock(&mut self, id: LockId) -> String {
         let (lock, name) = (self.lock_of(id), self.names.lock(id));
         let is_first = self.named.insert(id);
-        let is_clear = !is_first && !self.namesakes.contains(&id);
-        if !is_clear && lock.name != LockName::None { format!("{name} ({:#x})", lock.address) } else { name }
+        let has_address = self.namesakes.contains(&id) || is_first && self.names.is_verbose();
+        if has_address && lock.name != LockName::None {
+            format!("{name} ({:#x})", lock.address)
+        } else {
+            name
+        }
     }
 
     /// The name of a lock, for labels: of a static without the modules around it, and with the address only if another

@@ -230,7 +230,7 @@ mod tests {
             format!("potential deadlock: {name} waits for a lock that it holds itself, for 3.0 s")
         );
         let edge = format!(
-            "    {name} waits for CACHE\\n (0x1234) at unknown 0x1000, with a time limit, held shared by itself"
+            "    {name} waits for CACHE\\n at unknown 0x1000, with a time limit, held shared by itself"
         );
         assert!(lines[1].starts_with(&edge), "{}", lines[1]);
         assert_eq!(lines[2], "    2 more threads are blocked by it");

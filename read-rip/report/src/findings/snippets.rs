@@ -28,39 +28,45 @@ impl Sources {
 const UNDERLINED_MAX: usize = 40;
 /// More lines of one finding say little.
 const LINES_MAX: usize = 8;
+/// At most this many labels stand below a line: the evidence has said the same.
+const LABELS_MAX: usize = 4;
 
 /// The lines of a finding; empty if none is at hand.
 pub(super) fn snippets(finding: &Finding, names: &LockNames<'_>, sources: &Sources) -> String {
     if sources.0.is_empty() {
         return String::new();
     }
-    let mut roles = finding.roles(names);
-    roles.truncate(LINES_MAX);
-    // Files in the order of their first role.
-    let mut files: Vec<FileRoles<'_>> = Vec::new();
+    let roles = finding.roles(names);
+    // Files and lines in the order of their first role.
+    let mut files: Vec<SourceFile<'_>> = Vec::new();
+    let mut left = LINES_MAX;
     for role in &roles {
-        let Some((file, line)) = names.locations.get(role.location).users_source() else { continue };
+        let Some((path, line)) = names.locations.get(role.location).users_source() else { continue };
         let Some(text) = sources.0.get(&role.location) else { continue };
-        match files.iter_mut().find(|known| known.path == file) {
-            Some(known) => known.lines.push((line, role)),
-            None => files.push(FileRoles { path: file, text, lines: vec![(line, role)] }),
+        let known = files.iter_mut().find(|known| known.path == path);
+        let known_line = known.and_then(|file| file.lines.iter_mut().find(|(known, _)| *known == line));
+        if let Some((_, roles)) = known_line {
+            roles.push(role);
+            continue;
+        }
+        let Some(fewer) = left.checked_sub(1) else { continue };
+        left = fewer;
+        match files.iter_mut().find(|known| known.path == path) {
+            Some(known) => known.lines.push((line, vec![role])),
+            None => files.push(SourceFile { path, text, lines: vec![(line, vec![role])] }),
         }
     }
-    let mut out = String::new();
-    for file in &files {
-        out += &snippet(file);
-    }
-    out
+    files.iter().map(snippet).collect()
 }
 
 /// A source file, and what happens at its lines.
-struct FileRoles<'r> {
+struct SourceFile<'r> {
     path: &'r str,
     text: &'r str,
-    lines: Vec<(u32, &'r Role)>,
+    lines: Vec<(u32, Vec<&'r Role>)>,
 }
 
-fn snippet(FileRoles { path, text, lines }: &FileRoles<'_>) -> String {
+fn snippet(SourceFile { path, text, lines }: &SourceFile<'_>) -> String {
     // Escaped line by line: the numbers of the lines stay.
     let text: Vec<String> =
         text.lines().map(|line| printable(&line.replace('\t', "    ")).into_owned()).collect();
@@ -74,23 +80,14 @@ fn snippet(FileRoles { path, text, lines }: &FileRoles<'_>) -> String {
         let len = code.trim().chars().take(UNDERLINED_MAX).map(char::len_utf8).sum::<usize>();
         (len > 0).then(|| start + indent..start + indent + len)
     };
-    // A line with two roles has one label for both.
-    let mut annotations: Vec<(u32, bool, String)> = Vec::new();
-    for (line, role) in lines {
-        match annotations.iter_mut().find(|(known, ..)| known == line) {
-            Some((_, is_main, label)) => {
-                *is_main |= role.is_main;
-                *label += "; ";
-                *label += &role.label;
-            }
-            None => annotations.push((*line, role.is_main, role.label.clone())),
-        }
-    }
-    let annotations: Vec<_> = annotations
-        .into_iter()
-        .filter_map(|(line, is_main, label)| {
-            let kind = if is_main { AnnotationKind::Primary } else { AnnotationKind::Context };
-            Some(kind.span(span(line)?).label(label))
+    let annotations: Vec<_> = lines
+        .iter()
+        .filter_map(|(line, roles)| Some((span(*line)?, roles)))
+        .flat_map(|(span, roles)| {
+            labels(roles).map(move |(is_main, label)| {
+                let kind = if is_main { AnnotationKind::Primary } else { AnnotationKind::Context };
+                kind.span(span.clone()).label(label)
+            })
         })
         .collect();
     if annotations.is_empty() {
@@ -101,4 +98,14 @@ fn snippet(FileRoles { path, text, lines }: &FileRoles<'_>) -> String {
     // The output removes colours where it is to have none.
     let renderer = Renderer::styled().decor_style(DecorStyle::Ascii);
     renderer.render(&[Group::with_level(Level::ERROR).element(snippet)]) + "\n"
+}
+
+/// The labels of a line, and whether each is of a thread that is stuck there: the first ones, and how many more there
+/// are.
+fn labels(roles: &[&Role]) -> impl Iterator<Item = (bool, String)> {
+    let shown = if roles.len() > LABELS_MAX { LABELS_MAX - 1 } else { roles.len() };
+    let more = roles.len() - shown;
+    let more = (more > 0).then(|| (roles[shown].is_main, format!("and {more} more")));
+    let first = roles[..shown].iter().map(|role| (role.is_main, role.label.clone()));
+    first.chain(more).collect::<Vec<_>>().into_iter()
 }
