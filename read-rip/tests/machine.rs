@@ -258,6 +258,49 @@ fn the_living_come_first_and_a_program_that_many_rings_name_is_opened_once() {
     assert_eq!(opened(&watch), 1);
 }
 
+/// Removes the ring `rip.server.0.0` of a directory as soon as `reader` has found it: a search opens each ring twice.
+fn removed_meanwhile(rings: &Path, reader: impl FnOnce() -> Outcome) -> Outcome {
+    let ring = rings.join("rip.server.0.0");
+    let watch = Inotify::init(InitFlags::empty()).unwrap();
+    watch.add_watch(&ring, AddWatchFlags::IN_OPEN | AddWatchFlags::IN_CLOSE_NOWRITE).unwrap();
+    std::thread::scope(|scope| {
+        let remover = scope.spawn(|| {
+            let mut closed = 0;
+            while closed < 2 {
+                let events = watch.read_events().unwrap();
+                closed += events.iter().filter(|event| event.mask != AddWatchFlags::IN_OPEN).count();
+            }
+            std::fs::remove_file(&ring).unwrap();
+        });
+        let outcome = reader();
+        remover.join().unwrap();
+        outcome
+    })
+}
+
+#[test]
+fn a_ring_that_is_removed_after_it_was_found_is_nobodys_error() {
+    if !is_root("a_ring_that_is_removed_after_it_was_found_is_nobodys_error") {
+        return;
+    }
+    let program = Program::new("bank");
+    let ring = ring_of_dead(&program.path);
+    let rings = tempfile::tempdir().unwrap();
+    let write = |at: u64| {
+        let ring = Ring { created_realtime_ns: ring.created_realtime_ns + at, ..ring.clone() };
+        ring.build().write(&rings.path().join(format!("rip.server.{at}.0")));
+    };
+    (0..2).for_each(write);
+    let script = format!("mount --bind {} /dev/shm; exec $READER check --all", rings.path().display());
+    let all = removed_meanwhile(rings.path(), || program.machine(&script));
+    assert!(all.status == 1 && all.stdout.contains(" and 1 ring: 1 has findings"), "{all:#?}");
+    write(0);
+    let of_directory = removed_meanwhile(rings.path(), || {
+        read_rip(["check".as_ref(), "--all".as_ref(), "--dir".as_ref(), rings.path().as_os_str()])
+    });
+    assert!(of_directory.status == 1 && !of_directory.stderr.contains("Error"), "{of_directory:#?}");
+}
+
 #[test]
 fn all_processes_have_one_window() {
     if !is_root("all_processes_have_one_window") {

@@ -13,6 +13,7 @@ use read_rip_ring::read_header;
 
 use super::check::{Filter, judge, suppressions};
 use super::error::AppError;
+use super::machine::has_vanished;
 use super::output::{ERROR, FINDINGS, SOUND, UNJUDGED, remark};
 use super::remarks;
 use super::rings::{self, program_of_ring};
@@ -132,16 +133,17 @@ impl<'a> Collection<'a> {
         Collection { is_brief: true, ..self }
     }
 
-    /// Checks a file and shows its findings; `ends` says when processes ended. Returns whether nothing is wrong with it.
+    /// Checks a file that was found, and shows its findings; `ends` says when processes ended. Returns whether nothing is
+    /// wrong with it. If somebody has removed it since, it is passed over.
     pub(super) fn check_file(&mut self, path: &Path, ends: &Ends) -> Result<bool, AppError> {
         let subject = Subject::of_file(path, self.options).map_err(AppError::from);
-        self.check_subject(path, subject, ends)
+        self.check_subject(path, subject, ends, true)
     }
 
     /// The same for a subject.
     pub(super) fn check(&mut self, subject: Subject, ends: &Ends) -> Result<bool, AppError> {
         let path = subject.path().into_owned();
-        self.check_subject(&path, Ok(subject), ends)
+        self.check_subject(&path, Ok(subject), ends, false)
     }
 
     fn check_subject(
@@ -149,6 +151,7 @@ impl<'a> Collection<'a> {
         path: &Path,
         subject: Result<Subject, AppError>,
         ends: &Ends,
+        may_vanish: bool,
     ) -> Result<bool, AppError> {
         let header = read_header(path).ok();
         let mut test = TestCase {
@@ -158,6 +161,9 @@ impl<'a> Collection<'a> {
             error: None,
         };
         let checked = subject.and_then(|subject| self.judge(&subject, ends, &mut test));
+        if may_vanish && has_vanished(path, &checked) {
+            return Ok(true);
+        }
         if test.program.is_empty() {
             test.program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         }

@@ -201,7 +201,6 @@ impl<'a> Scan<'a> {
 
     /// Reads a ring of a process that is dead, or a copy. Returns what an [`Each`] gets.
     pub(super) fn read_dead(&mut self, ring: Found) -> (PathBuf, Option<u32>, Result<Readings, AppError>) {
-        self.examined.rings += 1;
         let readings = match begin(&ring.path, self.options) {
             Ok(Begun::Complete(readings)) => Ok(*readings),
             // By its header the process was dead when the ring was found. By what was read now, it may live.
@@ -211,9 +210,15 @@ impl<'a> Scan<'a> {
             }
             Err(error) => Err(error),
         };
+        self.examined.rings += usize::from(!has_vanished(&ring.path, &readings));
         let pid = readings.is_err().then_some(ring.header.pid);
         (ring.path, pid, readings)
     }
+}
+
+/// Whether a ring could not be read because somebody removed it after it was found: a program that ends well does.
+pub(super) fn has_vanished<T>(path: &Path, readings: &Result<T, AppError>) -> bool {
+    readings.is_err() && !path.exists()
 }
 
 /// Reads a ring for the first time.
@@ -328,6 +333,9 @@ fn add(
     pid: Option<u32>,
     readings: Result<Readings, AppError>,
 ) -> Result<Added, AppError> {
+    if has_vanished(&path, &readings) {
+        return Ok(Added::Sound);
+    }
     let program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut test = TestCase { program, pid, findings: Vec::new(), error: None };
     let mut added = Added::Sound;
