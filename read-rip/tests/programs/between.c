@@ -227,9 +227,10 @@ static void shared_mutexes(void) {
     pthread_barrier_wait(both);
     if (pid) told(pid, 0);
     if (pid && is("mutex-held")) sleeps(NULL);
-    if (is("mutex-lost")) {
+    if (is("mutex-lost") || is("mutex-of-zombie")) {
         if (!pid) _exit(0);
-        waitpid(pid, NULL, 0);
+        siginfo_t end;
+        waitid(P_PID, pid, &end, WEXITED | (is("mutex-of-zombie") ? WNOWAIT : 0));
     }
     pthread_mutex_lock(&mutexes[!!pid]);
 }

@@ -6,9 +6,9 @@
 //!
 //! # Method
 //!
-//! The memory of the lock names its owner, and no thread of the machine has that id. A lock that is robust is handed on
-//! by the kernel, and is left out. Memory without a file can only be that of forks, and these have the ids of one PID
-//! namespace: then it is proven.
+//! The memory of the lock names its owner, and no thread of the machine has that id, or one that has ended. A lock that
+//! is robust is handed on by the kernel, and is left out. Memory without a file can only be that of forks, and these
+//! have the ids of one PID namespace: then it is proven.
 //!
 //! # Blind spots
 //!

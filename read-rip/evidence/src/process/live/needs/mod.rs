@@ -362,19 +362,13 @@ fn shared_lock(target: &Target, wait: &FutexWait) -> Option<Need> {
     // The memory has ids of the process's own PID namespace.
     let mapping = target.mapping_at(wait.address()).filter(|mapping| mapping.is_shared)?;
     let file = mapping.file.filter(|_| target.own_pid == target.pid)?;
-    let owner = match Folder::open(&format!("/proc/{tid}"))
-        .and_then(|folder| super::status::status_of(&folder))
-    {
-        Ok(status) => status.tgid,
-        Err(Failure::Gone) => {
-            // A robust one is handed on by the kernel.
-            let is_robust = matches!(wait.kind, WaitKind::Mutex { is_robust: true, .. });
-            let of_forks = mapping.is_deleted && mapping.path.as_deref() == Some(Path::new(FORKED_MEMORY));
-            let what = Needed::LostLock { address: wait.address(), owner: tid, of_forks };
-            let (by, also, others) = (Vec::new(), Vec::new(), Others::default());
-            return (!is_robust).then_some(Need { what, by, also, others });
-        }
-        Err(_) => return None,
+    let Some(owner) = process_of(tid)? else {
+        // A robust one is handed on by the kernel.
+        let is_robust = matches!(wait.kind, WaitKind::Mutex { is_robust: true, .. });
+        let of_forks = mapping.is_deleted && mapping.path.as_deref() == Some(Path::new(FORKED_MEMORY));
+        let what = Needed::LostLock { address: wait.address(), owner: tid, of_forks };
+        let (by, also, others) = (Vec::new(), Vec::new(), Others::default());
+        return (!is_robust).then_some(Need { what, by, also, others });
     };
     let live = LiveTarget::open_here(owner).ok()?;
     let has_it = live.mappings().iter().any(|other| other.is_shared && other.file == Some(file));
@@ -385,6 +379,21 @@ fn shared_lock(target: &Target, wait: &FutexWait) -> Option<Need> {
         also: Vec::new(),
         others: Others::default(),
     })
+}
+
+/// The process of a thread; `Some(None)` if the thread has ended, and `None` if nothing is known of it. A first thread
+/// that has ended keeps its id until its parent has waited for the process.
+fn process_of(tid: u32) -> Option<Option<u32>> {
+    let read = || -> Result<Option<u32>, Failure> {
+        let thread = Folder::open(&format!("/proc/{tid}/task/{tid}"))?;
+        let has_ended = text::stat(&thread.read("stat")?).is_some_and(|stat| stat.has_ended());
+        Ok(if has_ended { None } else { Some(super::status::status_of(&thread)?.tgid) })
+    };
+    match read() {
+        Ok(process) => Some(process),
+        Err(Failure::Gone) => Some(None),
+        Err(_) => None,
+    }
 }
 
 fn party(pid: u32, descriptor: Option<u32>) -> Party {
