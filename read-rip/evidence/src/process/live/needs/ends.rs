@@ -1,9 +1,10 @@
-//! Who has pipes and sockets open: one search through the descriptors of all processes.
+//! Who has pipes, sockets and FIFOs open: one search through the descriptors of all processes.
 //!
 //! Descriptors that are on their way in a message between sockets, and those that the kernel keeps for io_uring, are
 //! not found.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rustix::fs::{AtFlags, statat};
 
@@ -39,6 +40,8 @@ pub(super) enum Kind {
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     holders: HashMap<(Kind, u64), Vec<Holder>>,
+    /// The descriptors of files with paths, by the hashes of the paths: which of them are FIFOs is not asked.
+    of_paths: HashMap<u64, Vec<Holder>>,
     pub(super) hidden: Hidden,
 }
 
@@ -84,9 +87,16 @@ impl Ends {
         let mut searched = 0;
         each_descriptor(&mut ends.hidden.0, |pid, descriptor, link| {
             searched += 1;
-            let key = key_of(link).filter(|_| searched <= SEARCHED_MAX);
-            if let Some(key) = key {
-                ends.holders.entry(key).or_default().push(Holder { pid, descriptor });
+            if searched > SEARCHED_MAX {
+                return;
+            }
+            let holder = Holder { pid, descriptor };
+            match key_of(link) {
+                Some(key) => ends.holders.entry(key).or_default().push(holder),
+                None if link.starts_with(b"/") => {
+                    ends.of_paths.entry(hash_of(link)).or_default().push(holder)
+                }
+                None => {}
             }
         });
         if searched > SEARCHED_MAX {
@@ -109,6 +119,30 @@ impl Ends {
         }
         all.iter().copied().filter(|holder| is_open_for(*holder, for_writing)).collect()
     }
+
+    /// Who has a file of this path open for reading, or for writing.
+    pub(super) fn of_path(&self, path: &[u8], for_writing: bool) -> Vec<Holder> {
+        let all = self.of_paths.get(&hash_of(path)).map_or(&[][..], Vec::as_slice);
+        if all.len() > 2 * PARTIES_MAX {
+            return Vec::new();
+        }
+        let is_end = |holder: &Holder| leads_to(holder, path) && is_open_for(*holder, for_writing);
+        all.iter().copied().filter(is_end).collect()
+    }
+}
+
+/// The hash of a path.
+fn hash_of(path: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether a descriptor leads to this path.
+fn leads_to(holder: &Holder, path: &[u8]) -> bool {
+    let link = Folder::open("/proc")
+        .and_then(|processes| descriptors_of(&processes, holder.pid)?.link(&holder.descriptor.to_string()));
+    link.is_ok_and(|link| link == path)
 }
 
 /// What is behind a descriptor, by its link in `/proc`.

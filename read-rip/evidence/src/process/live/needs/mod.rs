@@ -9,7 +9,7 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `ends` | who has pipes and sockets open |
+//! | `ends` | who has pipes, sockets and FIFOs open |
 //! | `file_locks` | who has locks on files, and who waits for them |
 //! | `limits` | how long a socket lets a thread wait |
 
@@ -209,13 +209,7 @@ impl Machine {
         ) {
             return None;
         }
-        let mut by = Vec::new();
-        ends::each_descriptor(&mut BTreeSet::new(), |pid, descriptor, other| {
-            let holder = Holder { pid, descriptor };
-            if other == link && ends::is_open_for(holder, reads) {
-                by.push(holder);
-            }
-        });
+        let by = self.ends().of_path(link, reads);
         let what = if reads { Needed::DataInPipe } else { Needed::RoomInPipe };
         let mut need = self.by_holders(of, what, by);
         need.others.by_path = true;
