@@ -5,6 +5,7 @@
 //! between the two readings.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
 
 use read_rip_evidence::process::live::{LiveTarget, Machine};
 use read_rip_evidence::standing::Standings;
@@ -74,9 +75,22 @@ fn inspect(pids: &[u32], options: &Options) -> Vec<Standings> {
     let ended = begun.into_iter().zip(needs).filter_map(|(of, needs)| {
         let mut seen = of.end()?;
         seen.needs = needs;
-        Some(seen)
+        Some((seen, Instant::now()))
     });
-    ended.collect()
+    let ended: Vec<(Standings, Instant)> = ended.collect();
+    let first = ended.first().map(|&(_, at)| at);
+    ended
+        .into_iter()
+        .map(|(seen, at)| earlier(seen, first.map_or(Duration::ZERO, |first| at - first)))
+        .collect()
+}
+
+/// A process as it was so long ago, within the time between its two readings: how long its threads had slept then.
+fn earlier(mut seen: Standings, ago: Duration) -> Standings {
+    let ago_ns = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
+    let asleep = seen.threads.iter_mut().filter_map(|thread| thread.asleep_ns.as_mut());
+    asleep.for_each(|asleep_ns| *asleep_ns = asleep_ns.saturating_sub(ago_ns));
+    seen
 }
 
 /// The first of these processes and the others, if some of their threads wait for one another for good.

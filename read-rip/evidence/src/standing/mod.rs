@@ -313,11 +313,12 @@ impl Standings {
         };
         let (steady, needs) = later.needs.into_iter().partition::<BTreeMap<_, _>, _>(|&(at, _)| is_same(at));
         // If one has run, the process could have helped, and nothing is certain.
-        self.needs = if needs.is_empty() && later.target.tasks.len() == tasks.len() {
-            steady
-        } else {
-            BTreeMap::new()
-        };
+        let is_certain = needs.is_empty() && later.target.tasks.len() == tasks.len();
+        self.needs = if is_certain { steady } else { BTreeMap::new() };
+        // So that all who wait together are of one moment.
+        for at in self.needs.keys() {
+            self.threads[*at].asleep_ns = later.threads[*at].asleep_ns;
+        }
     }
 
     /// Whether the freezer keeps all threads from running.
