@@ -206,6 +206,18 @@ static void locks(const char *one, const char *other) {
     lock_file(open(pid ? other : one, O_RDWR | O_CREAT, 0600));
 }
 
+/* One file, locked twice: by one process, or by a parent and the child for whose end it waits. */
+static void one_lock(const char *path) {
+    flock(open(path, O_RDWR | O_CREAT, 0600), LOCK_EX);
+    pid_t pid = is("flock-of-parent") ? child() : 0;
+    if (pid) {
+        told(pid, 0);
+        wait_for_child(pid);
+    }
+    if (is("flock-twice")) told(0, 0);
+    flock(open(path, O_RDWR), LOCK_EX);
+}
+
 static pthread_mutex_t *mutexes;
 
 /* Two mutexes in shared memory, locked in opposite orders. */
@@ -256,6 +268,7 @@ int main(int count, char **arguments) {
     if (is("vfork")) child_in_the_same_memory();
     if (count > 3 && (is("flock") || is("ofd") || is("flock-held") || is("posix-held")))
         locks(arguments[2], arguments[3]);
+    if (count > 3 && (is("flock-twice") || is("flock-of-parent"))) one_lock(arguments[2]);
     if (!strncmp(mode, "mutex", 5)) shared_mutexes();
     if (count > 3 && is("fifos")) fifos(arguments[2], arguments[3]);
     return 0;

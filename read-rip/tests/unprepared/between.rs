@@ -138,9 +138,25 @@ fn two_processes_that_read_from_one_another_are_a_deadlock() {
             " alone can write at its other end",
             "assumed: no end of these pipes or sockets is on its way to another process in a message",
             "next: one side has to write before it reads",
+            "of 2 threads: 2 wait for data in pipes or sockets",
         ];
         processes.are_proven(&parts);
     }
+}
+
+#[test]
+fn the_lengths_of_waits_in_one_deadlock_are_of_one_moment() {
+    let processes = Processes::start("pipes", &[&["write"], &["write"]]);
+    let [pid, other] = processes.pids[..] else { panic!("{:?}", processes.pids) };
+    // By how much the first one has waited for longer than the other one, by the answer about each of them.
+    let apart = [pid, other].map(|asked| {
+        let lines = read_rip(["check", "--json", &asked.to_string()]).json();
+        let finding = lines.iter().find(|line| line["type"] == "finding").expect("a finding");
+        let waits = finding["data"]["evidence"]["waits"].as_array().expect("waits").clone();
+        let of = |pid: u32| waits.iter().find(|wait| wait["pid"] == pid).expect("a wait")["for_ns"].as_i64();
+        of(pid).expect("a time") - of(other).expect("a time")
+    });
+    assert!((apart[0] - apart[1]).abs() < 100_000_000, "{apart:?}");
 }
 
 #[test]
@@ -171,6 +187,18 @@ fn two_files_that_are_locked_in_opposite_orders_are_a_deadlock() {
             "of 2 threads: 2 wait for locks on files",
         ]);
     }
+}
+
+#[test]
+fn who_has_the_lock_on_a_file_already_is_told_so() {
+    let twice = Processes::start("flock-twice", &[&["flock"]]);
+    twice.are_proven(&[
+        "a process waits for itself",
+        "; the process itself (descriptor 3) has it",
+        "next: lock the file through one descriptor",
+    ]);
+    Processes::start("flock-of-parent", &[&["wait4"], &["flock"]])
+        .are_proven(&["next: release the lock before waiting for a process that needs it"]);
 }
 
 #[test]

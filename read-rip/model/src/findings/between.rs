@@ -192,7 +192,7 @@ fn finding(view: &View<'_>, knot: &Knot) -> Finding {
     let confidence = if doubts.is_empty() { Confidence::Proven } else { Confidence::Suspected };
     let evidence =
         ProcessCycle { processes: pids.len(), count: knot.links.len(), waits, behind: knot.behind.clone() };
-    let mut finding = Finding::new(Kind::Deadlock, confidence, evidence, advice(&all));
+    let mut finding = Finding::new(Kind::Deadlock, confidence, evidence, advice(knot, &all));
     finding.doubts = doubts;
     let is_at_an_end = |what: &WaitsFor| what.is_for_data() || what.is_for_room();
     finding.premises.extend(all.iter().any(is_at_an_end).then_some(Premise::NoEndOnItsWay));
@@ -227,12 +227,23 @@ fn process_wait(view: &View<'_>, link: &Link) -> ProcessWait {
     }
 }
 
+/// Whether a thread waits for a lock on a file that its process has, and nobody else.
+fn has_lock_itself(link: &Link) -> bool {
+    let need = link.need.as_ref().filter(|need| matches!(need.what, Needed::FileLock(..)));
+    need.is_some_and(|need| need.by.iter().all(|party| party.pid == link.pid))
+}
+
 /// What to do, by what they wait for.
-fn advice(all: &[WaitsFor]) -> Advice {
+fn advice(knot: &Knot, all: &[WaitsFor]) -> Advice {
     let has = |what: WaitsFor| all.contains(&what);
     let only = |these: &[WaitsFor]| all.iter().all(|what| these.contains(what));
     let (for_room, for_data) = (all.iter().any(WaitsFor::is_for_room), all.iter().any(WaitsFor::is_for_data));
-    if has(WaitsFor::EndOfChild) && for_room {
+    let for_lock = has(WaitsFor::FileLock) || has(WaitsFor::SharedLock);
+    if knot.links.iter().any(has_lock_itself) {
+        Advice::OneDescriptor
+    } else if for_lock && (has(WaitsFor::EndOfChild) || for_data) {
+        Advice::ReleaseBeforeWait
+    } else if has(WaitsFor::EndOfChild) && for_room {
         Advice::ReadBeforeWait
     } else if has(WaitsFor::EndOfChild) && for_data {
         Advice::CloseBeforeWait

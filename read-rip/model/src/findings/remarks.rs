@@ -208,6 +208,12 @@ worded! {
             "close the pipe or socket from which the child reads before waiting for its end: it reads until all \
              who can \
              write have closed it, also copies that a fork made",
+        OneDescriptor = "one-descriptor":
+            "lock the file through one descriptor, or unlock it before locking it through another one: the process has \
+             this lock, and each descriptor that `open` returns counts as another owner",
+        ReleaseBeforeWait = "release-before-wait":
+            "release the lock before waiting for a process that needs it, for its end or its data; a child that uses the \
+             descriptor which it has inherited has such a lock on a file already",
         OpenInOneOrder = "open-in-one-order":
             "let both sides open the FIFOs in one order: opening one waits until the other side opens it too",
         CloseOwnEnd = "close-own-end":

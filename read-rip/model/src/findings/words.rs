@@ -369,6 +369,9 @@ pub fn doing(what: Doing, count: usize) -> &'static str {
             agree(count, "waits for a lock of another process", "wait for locks of other processes")
         }
         Doing::WaitsForFileLock => agree(count, "waits for a lock on a file", "wait for locks on files"),
+        Doing::WaitsForData => {
+            agree(count, "waits for data in a pipe or a socket", "wait for data in pipes or sockets")
+        }
         Doing::WaitsToWrite => agree(
             count,
             "waits for room in a pipe or a socket that is full",

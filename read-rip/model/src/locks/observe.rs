@@ -466,13 +466,15 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
     if seen.is_frozen() {
         return Doing::Stopped;
     }
+    let needed = seen.needs.get(&at).map(|need| &need.what);
     match seen.activity(at) {
+        Activity::Waits(_) if matches!(needed, Some(Needed::SharedLock(_))) => Doing::WaitsForProcess,
         Activity::Waits(wait) => {
-            if matches!(seen.needs.get(&at).map(|need| &need.what), Some(Needed::SharedLock(_))) {
-                return Doing::WaitsForProcess;
-            }
             let memory = seen.target.mapping_at(wait.address());
             of_wait(wait, !wait.is_private && memory.is_some_and(|mapping| mapping.is_shared))
+        }
+        Activity::Calls(_) if matches!(needed, Some(Needed::DataInPipe | Needed::DataInSocket)) => {
+            Doing::WaitsForData
         }
         Activity::Calls(call) => of_call(seen, at, call),
         Activity::Faults | Activity::DiskSleep(_) => Doing::Kernel,

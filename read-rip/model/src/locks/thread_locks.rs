@@ -57,6 +57,8 @@ pub enum Doing {
     WaitsForProcess,
     /// It waits for a lock on a file.
     WaitsForFileLock,
+    /// It waits for data in a pipe or in a socket, and cannot get any: it is in a deadlock between processes.
+    WaitsForData,
     /// It waits until there is room in a pipe or in a socket.
     WaitsToWrite,
     /// It waits until somebody opens the other end of a FIFO.
@@ -85,6 +87,7 @@ impl Doing {
             | Doing::WaitsForChild
             | Doing::WaitsForProcess
             | Doing::WaitsForFileLock
+            | Doing::WaitsForData
             | Doing::WaitsToWrite
             | Doing::WaitsToOpen
             | Doing::WaitsToConnect
