@@ -120,7 +120,7 @@ fn group_of(seen: &Standings) -> Option<Vec<u32>> {
     }
     let stands = graph_of(&[&own]).0.pop()?;
     let tids = own.target.tasks.iter().map(|task| task.tid).collect();
-    let first = Looked { stands, needs: own.needs, tids };
+    let first = Looked { stands, needs: own.needs, tids, perhaps: Vec::new() };
     let groups = groups(&machine, vec![(seen.target.pid, first)], true);
     let mut group = groups.into_iter().find(|group| group.contains(&seen.target.pid))?;
     group.retain(|&pid| pid != seen.target.pid);
@@ -157,6 +157,8 @@ pub fn groups_of<'s>(seen: impl IntoIterator<Item = &'s Standings>) -> Vec<Vec<u
 struct Looked {
     stands: Vec<Stand>,
     needs: BTreeMap<usize, Need>,
+    /// Threads that wait for something in memory, and the processes that have this memory.
+    perhaps: Vec<(usize, Vec<u32>)>,
     tids: Vec<u32>,
 }
 
@@ -168,12 +170,11 @@ fn groups(machine: &Machine, known: Vec<(u32, Looked)>, follows: bool) -> Vec<Ve
     let mut looked: Vec<Looked> = known.into_iter().map(|(_, looked)| looked).collect();
     let mut queue: VecDeque<usize> = (0..looked.len()).collect();
     while let Some(at) = queue.pop_front().filter(|_| follows) {
-        let parties: Vec<u32> = looked[at]
-            .needs
-            .values()
-            .flat_map(|need| need.by.iter().chain(&need.also))
-            .map(|party| party.pid)
-            .collect();
+        let of = &looked[at];
+        let parties = of.needs.values().flat_map(|need| need.by.iter().chain(&need.also));
+        let parties = parties.map(|party| party.pid);
+        let parties: Vec<u32> =
+            parties.chain(of.perhaps.iter().flat_map(|(_, pids)| pids).copied()).collect();
         for pid in parties {
             if number.contains_key(&pid) || looked.len() >= LOOKED_AT_MAX {
                 continue;
@@ -186,17 +187,23 @@ fn groups(machine: &Machine, known: Vec<(u32, Looked)>, follows: bool) -> Vec<Ve
             looked.push(found.unwrap_or(Looked {
                 stands: vec![Stand::Free],
                 needs: BTreeMap::new(),
+                perhaps: Vec::new(),
                 tids: Vec::new(),
             }));
         }
     }
     let tids: Vec<Vec<u32>> = looked.iter().map(|of| of.tids.clone()).collect();
     let thread = |process: usize, tid| tids[process].iter().position(|&known| known == tid);
-    let graph = looked.into_iter().enumerate().map(|(process, Looked { mut stands, needs, .. })| {
+    let graph = looked.into_iter().enumerate().map(|(process, of)| {
+        let Looked { mut stands, needs, perhaps, .. } = of;
         for stand in &mut stands {
             if let Stand::Waits { by, .. } = stand {
                 by.iter_mut().filter(|who| **who == OWN).for_each(|who| *who = Who::Process(process));
             }
+        }
+        for (at, pids) in perhaps {
+            let known = pids.iter().filter_map(|pid| number.get(pid));
+            stands[at] = Stand::Perhaps(known.map(|&process| Who::Process(process)).collect());
         }
         for (&at, need) in &needs {
             stands[at] = waits_between(need, &number, thread);
@@ -216,18 +223,22 @@ const OWN: Who = Who::Process(usize::MAX);
 fn look(machine: &Machine, live: &LiveTarget) -> Option<Looked> {
     let tasks = live.tasks().ok()?;
     let needs = machine.needs(live, &tasks);
-    let stands = tasks.iter().map(|task| match task.sleep {
+    let mut perhaps = Vec::new();
+    let stands = tasks.iter().enumerate().map(|(at, task)| match task.sleep {
         Some(Sleep::Call(call)) if task.state == RunState::Sleeping => match call.futex() {
             Some(futex) if futex.is_timed => Stand::Free,
             Some(futex) if futex.is_private => Stand::Waits { by: vec![OWN], is_between: false },
-            Some(_) => Stand::Perhaps,
+            Some(futex) => {
+                perhaps.push((at, machine.sharers(live.pid(), futex.address).unwrap_or_default()));
+                Stand::Perhaps(Vec::new())
+            }
             None => Stand::Free,
         },
         _ if matches!(task.state, RunState::Zombie | RunState::Dead) => Stand::Ended,
         _ => Stand::Free,
     });
     let (stands, tids) = (stands.collect(), tasks.iter().map(|task| task.tid).collect());
-    Some(Looked { stands, needs, tids })
+    Some(Looked { stands, needs, perhaps, tids })
 }
 
 /// Whether a thread may wait for somebody, by its call alone.

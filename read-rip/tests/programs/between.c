@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,6 +248,47 @@ static void shared_mutexes(void) {
     pthread_mutex_lock(&mutexes[!!pid]);
 }
 
+/* Objects in shared memory that do not say who has them. With a path, the memory can be found by it. */
+static void shared_objects(const char *path) {
+    int fd = path ? open(path, O_RDWR | O_CREAT, 0600) : -1;
+    if (path) ftruncate(fd, 4096);
+    char *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, path ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, fd, 0);
+    if (path) close(fd);
+    sem_t *semaphores = (sem_t *)memory;
+    pthread_barrier_t *both = (pthread_barrier_t *)(memory + 1024), *three = (pthread_barrier_t *)(memory + 1536);
+    pthread_mutex_t *mutex = (pthread_mutex_t *)(memory + 2048);
+    pthread_cond_t *condition = (pthread_cond_t *)(memory + 3072);
+    pthread_barrierattr_t of_barrier;
+    pthread_mutexattr_t of_mutex;
+    pthread_condattr_t of_condition;
+    sem_init(&semaphores[0], 1, 1);
+    sem_init(&semaphores[1], 1, 1);
+    pthread_barrierattr_init(&of_barrier);
+    pthread_barrierattr_setpshared(&of_barrier, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(both, &of_barrier, 2);
+    pthread_barrier_init(three, &of_barrier, 3);
+    pthread_mutexattr_init(&of_mutex);
+    pthread_mutexattr_setpshared(&of_mutex, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(mutex, &of_mutex);
+    pthread_condattr_init(&of_condition);
+    pthread_condattr_setpshared(&of_condition, PTHREAD_PROCESS_SHARED);
+    pthread_cond_init(condition, &of_condition);
+    pid_t third = is("shared-semaphore-and-third") ? child() : 0;
+    if (is("shared-semaphore-and-third") && third == 0) sleeps(NULL);
+    pid_t pid = child();
+    if (is("shared-semaphores")) sem_wait(&semaphores[!pid]);
+    pthread_barrier_wait(both);
+    if (pid) told(pid, third);
+    if (is("shared-semaphores")) sem_wait(&semaphores[!!pid]);
+    if (is("shared-barrier")) pthread_barrier_wait(three);
+    if (is("shared-condition")) {
+        pthread_mutex_lock(mutex);
+        for (;;) pthread_cond_wait(condition, mutex);
+    }
+    if (pid && is("shared-semaphore-and-producer")) sleeps(NULL);
+    for (;;) sem_wait(&semaphores[0]);
+}
+
 /* Two FIFOs, opened in opposite orders. */
 static void fifos(const char *one, const char *other) {
     mkfifo(one, 0600);
@@ -270,6 +312,8 @@ int main(int count, char **arguments) {
         locks(arguments[2], arguments[3]);
     if (count > 3 && (is("flock-twice") || is("flock-of-parent"))) one_lock(arguments[2]);
     if (!strncmp(mode, "mutex", 5)) shared_mutexes();
+    if (count > 3 && !strncmp(mode, "shared-", 7))
+        shared_objects(is("shared-semaphore-of-file") ? arguments[2] : NULL);
     if (count > 3 && is("fifos")) fifos(arguments[2], arguments[3]);
     return 0;
 }

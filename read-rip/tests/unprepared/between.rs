@@ -224,6 +224,54 @@ fn a_mutex_in_shared_memory_whose_owner_has_ended_is_lost() {
 }
 
 #[test]
+fn all_who_have_a_semaphore_and_the_like_and_wait_are_suspected() {
+    let of = [
+        ("shared-semaphores", "the semaphore"),
+        ("shared-semaphore", "the semaphore"),
+        ("shared-barrier", "the barrier"),
+        ("shared-condition", "the condition variable"),
+    ];
+    for (mode, object) in of {
+        let processes = Processes::start(mode, &[&["futex"], &["futex"]]);
+        for at in 0..2 {
+            let outcome = processes.check(at);
+            assert_eq!(outcome.status, 1, "{outcome:#?}");
+            let [one, other] = processes.pids[..] else { panic!("{:?}", processes.pids) };
+            contains(
+                &outcome.stdout,
+                &[
+                    "suspected deadlock: 2 processes wait for one another",
+                    &format!(" waits for {object} 0x"),
+                    &format!("{other}] have this memory"),
+                    &format!("between[{one}] "),
+                    "doubt: a semaphore, a condition variable or a barrier does not say who has to end the wait",
+                    "of 2 threads: 2 wait for semaphores or the like in shared memory",
+                ],
+            );
+        }
+        processes.is_told_once();
+    }
+}
+
+#[test]
+fn who_waits_in_shared_memory_for_one_who_goes_on_is_in_no_deadlock() {
+    let sleeps = "clock_nanosleep";
+    Processes::start("shared-semaphore-and-producer", &[&[sleeps], &["futex"]]).are_healthy();
+    Processes::start("shared-semaphore-and-third", &[&["futex"], &["futex"], &[sleeps]]).are_healthy();
+}
+
+#[test]
+fn who_waits_in_memory_that_others_may_open_is_not_judged() {
+    let processes = Processes::start("shared-semaphore-of-file", &[&["futex"], &["futex"]]);
+    let outcome = processes.check(1);
+    assert!(outcome.status == 3 && outcome.stdout.contains("not judged: all threads wait"), "{outcome:#?}");
+    let all = read_rip(["check", "--all"]).stdout;
+    let name = format!("between[{}]", processes.pids[0]);
+    let told: Vec<&str> = all.lines().filter(|line| line.contains(&name)).collect();
+    assert!(matches!(*told, [line] if line.starts_with("not judged: all threads wait")), "{all}");
+}
+
+#[test]
 fn two_fifos_that_are_opened_in_opposite_orders_are_suspected() {
     let processes = Processes::start("fifos", &[&["openat"], &["openat"]]);
     let outcome = processes.check(0);

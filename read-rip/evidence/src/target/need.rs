@@ -37,6 +37,13 @@ pub enum Needed {
     FileLock(PathBuf, FileLockKind),
     /// A thread of another process has to release the lock at this address, which processes share.
     SharedLock(u64),
+    /// Some process has to post, signal or arrive at an object that processes share, and that names nobody.
+    SharedObject {
+        /// The object.
+        address: u64,
+        /// What it is.
+        object: SharedObject,
+    },
     /// A thread has to release the lock at this address, which processes share, and it has ended.
     LostLock {
         /// The lock.
@@ -46,6 +53,21 @@ pub enum Needed {
         /// Whether only forks of one process can have the memory.
         of_forks: bool,
     },
+}
+
+/// What processes share that names nobody who has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SharedObject {
+    /// A POSIX semaphore.
+    Semaphore,
+    /// A POSIX condition variable.
+    Condition,
+    /// A POSIX barrier.
+    Barrier,
+    /// A POSIX readers-writer lock that readers have.
+    ReadWriteLock,
+    /// A word of memory, whatever that means to the program.
+    Word,
 }
 
 /// The kinds of locks on files.

@@ -7,6 +7,7 @@ use std::num::NonZeroU64;
 
 use serde::Serialize;
 
+use super::between::may_wait_for_others;
 use super::going_on;
 use super::idle_pool::{self, IdlePool};
 use super::named::named;
@@ -261,7 +262,7 @@ impl Balance {
             () if model.locks.is_empty() && !model.has_progress_sites && is_unknown && tasks.present == 0 => {
                 Outcome::NothingRecorded
             }
-            () if all_wait => Outcome::AllWait,
+            () if all_wait || may_wait_for_others(view) => Outcome::AllWait,
             () if held_at_end.is_some() => Outcome::HeldAtEnd,
             () if empty_pool.is_some() => Outcome::EmptyPool,
             () if waiting_in_core > 0 => Outcome::OneMoment,

@@ -19,7 +19,9 @@
 //! may interrupt a wait: if a process handles those that timers send, the finding is suspected. A handler may also
 //! write what others wait for. Servers that have nothing to do look so: their workers wait for data, and they for a
 //! signal. So there is no finding if all wait for data or for children, and a process handles a signal that somebody
-//! sends. If that is `SIGINT` alone, as in each program in Python, the finding is suspected.
+//! sends. If that is `SIGINT` alone, as in each program in Python, the finding is suspected. A semaphore, a condition
+//! variable or a barrier in shared memory does not say who has to end a wait: that all who have the memory wait is
+//! suspected, and is no finding if others can find the memory by a name.
 //!
 //! # Example output
 //!
@@ -32,7 +34,7 @@
 
 use std::collections::HashMap;
 
-use read_rip_evidence::target::{Need, Needed, Party};
+use read_rip_evidence::target::{Need, Needed, Party, SharedObject};
 use serde::Serialize;
 
 use super::words::{and_more, lasting};
@@ -114,6 +116,8 @@ pub enum WaitsFor {
     FileLock,
     /// A lock in memory that processes share.
     SharedLock,
+    /// A semaphore, a condition variable, a barrier or the like in memory that processes share. It names nobody.
+    SharedObject,
     /// Another thread of its process.
     OwnProcess,
 }
@@ -129,6 +133,7 @@ impl WaitsFor {
             Some(Needed::EndOfChild) => WaitsFor::EndOfChild,
             Some(Needed::FileLock(..)) => WaitsFor::FileLock,
             Some(Needed::SharedLock(_) | Needed::LostLock { .. }) => WaitsFor::SharedLock,
+            Some(Needed::SharedObject { .. }) => WaitsFor::SharedObject,
             None => WaitsFor::OwnProcess,
         }
     }
@@ -160,9 +165,23 @@ fn is_vague(link: &Link) -> bool {
 fn may_idle(knot: &Knot) -> bool {
     let waits: Vec<WaitsFor> = waits_of(knot).collect();
     let is_open = waits.iter().any(WaitsFor::is_for_data) && (knot.others.handler || knot.others.by_path);
-    let may_be_idle =
-        |what: &WaitsFor| what.is_for_data() || matches!(what, WaitsFor::EndOfChild | WaitsFor::OwnProcess);
-    (is_open || knot.links.iter().any(is_vague)) && waits.iter().all(may_be_idle)
+    let may_be_idle = |what: &WaitsFor| {
+        let waits = [WaitsFor::EndOfChild, WaitsFor::OwnProcess, WaitsFor::SharedObject];
+        what.is_for_data() || waits.contains(what)
+    };
+    (is_open || is_of_named_memory(knot) || knot.links.iter().any(is_vague)) && waits.iter().all(may_be_idle)
+}
+
+/// Whether all threads of some processes wait for one another, and at least one waits for something in memory that others
+/// find by a name: what serves whoever comes looks so.
+pub(super) fn may_wait_for_others(view: &View<'_>) -> bool {
+    view.now.knots.iter().any(|knot| may_idle(knot) && is_of_named_memory(knot))
+}
+
+/// Whether a thread waits for something in memory that others find by a name.
+fn is_of_named_memory(knot: &Knot) -> bool {
+    let needs = knot.links.iter().filter_map(|link| link.need.as_ref());
+    needs.into_iter().any(|need| matches!(need.what, Needed::SharedObject { .. }) && need.others.by_path)
 }
 
 /// What its threads wait for.
@@ -183,6 +202,7 @@ fn finding(view: &View<'_>, knot: &Knot) -> Finding {
     let mut doubts = Vec::new();
     doubts.extend((knot.others.hidden > 0).then_some(Doubt::HiddenHolders));
     doubts.extend(knot.others.by_path.then_some(Doubt::OpenedByPath));
+    doubts.extend(all.contains(&WaitsFor::SharedObject).then_some(Doubt::NamesNobody));
     doubts.extend(knot.others.timer.then_some(Doubt::TimerSignal));
     doubts.extend(knot.others.limit.then_some(Doubt::SocketLimit));
     let may_write = all.iter().any(WaitsFor::is_for_data) && (knot.others.handler || knot.others.interrupt);
@@ -241,6 +261,8 @@ fn advice(knot: &Knot, all: &[WaitsFor]) -> Advice {
     let for_lock = has(WaitsFor::FileLock) || has(WaitsFor::SharedLock);
     if knot.links.iter().any(has_lock_itself) {
         Advice::OneDescriptor
+    } else if has(WaitsFor::SharedObject) {
+        Advice::FindPoster
     } else if for_lock && (has(WaitsFor::EndOfChild) || for_data) {
         Advice::ReleaseBeforeWait
     } else if has(WaitsFor::EndOfChild) && for_room {
@@ -353,6 +375,16 @@ fn what(link: &Link, programs: &HashMap<u32, &str>, words: &Words<'_>) -> (Strin
         Needed::EndOfChild => return (format!("waits for the end of one of its children {by}"), None),
         Needed::FileLock(path, _) => {
             (format!("waits for a lock on {}", path.display()), format!("{by} {has} it"))
+        }
+        Needed::SharedObject { address, object } => {
+            let object = match object {
+                SharedObject::Semaphore => "the semaphore",
+                SharedObject::Condition => "the condition variable",
+                SharedObject::Barrier => "the barrier",
+                SharedObject::ReadWriteLock => "the readers-writer lock",
+                SharedObject::Word => "a change of the word",
+            };
+            (format!("waits for {object} {address:#x} in shared memory"), format!("{by} {has} this memory"))
         }
         Needed::SharedLock(address) | Needed::LostLock { address, .. } => {
             (format!("waits for the lock {address:#x} in shared memory"), format!("{by} {has} it"))

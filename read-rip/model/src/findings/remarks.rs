@@ -77,6 +77,9 @@ worded! {
             "this user may not see what a process has open that is related to these, and it may have an end or a lock \
              too",
         OpenedByPath = "opened-by-path": "another process may open a FIFO by its path",
+        NamesNobody = "names-nobody":
+            "a semaphore, a condition variable or a barrier does not say who has to end the wait: a signal handler may, or \
+             a process that opens the memory",
         TimerSignal = "timer-signal":
             "a process handles the signals of timers, and one of these may interrupt its wait",
         SignalHandler = "signal-handler":
@@ -208,6 +211,9 @@ worded! {
             "close the pipe or socket from which the child reads before waiting for its end: it reads until all \
              who can \
              write have closed it, also copies that a fork made",
+        FindPoster = "find-poster":
+            "find out who has to post, to signal or to arrive: it has ended, or waits for one of these; semaphores that are \
+             used as locks have to be acquired in one order everywhere",
         OneDescriptor = "one-descriptor":
             "lock the file through one descriptor, or unlock it before locking it through another one: the process has \
              this lock, and each descriptor that `open` returns counts as another owner",

@@ -368,6 +368,11 @@ pub fn doing(what: Doing, count: usize) -> &'static str {
         Doing::WaitsForProcess => {
             agree(count, "waits for a lock of another process", "wait for locks of other processes")
         }
+        Doing::WaitsInSharedMemory => agree(
+            count,
+            "waits for a semaphore or the like in shared memory",
+            "wait for semaphores or the like in shared memory",
+        ),
         Doing::WaitsForFileLock => agree(count, "waits for a lock on a file", "wait for locks on files"),
         Doing::WaitsForData => {
             agree(count, "waits for data in a pipe or a socket", "wait for data in pipes or sockets")

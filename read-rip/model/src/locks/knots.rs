@@ -32,8 +32,8 @@ pub enum Stand {
     },
     /// It has ended: it helps nobody.
     Ended,
-    /// It waits, and for whom is not known yet: it counts as one that cannot go on.
-    Perhaps,
+    /// It waits for one or more of these, and for whom is not known yet: it counts as one that cannot go on.
+    Perhaps(Vec<Who>),
 }
 
 /// The threads of some processes.
@@ -134,7 +134,11 @@ impl Graph {
         let mut counts = vec![false; self.0.len()];
         for (process, threads) in self.0.iter().enumerate() {
             for (stand, _) in threads.iter().zip(&stuck[process]).filter(|&(_, &is_stuck)| is_stuck) {
-                let Stand::Waits { by, is_between } = stand else { continue };
+                let (by, is_between) = match stand {
+                    Stand::Waits { by, is_between } => (by, is_between),
+                    Stand::Perhaps(by) => (by, &true),
+                    Stand::Free | Stand::Ended => continue,
+                };
                 for who in by {
                     let (Who::Process(other) | Who::Thread(other, _)) = *who else { continue };
                     let (one, other) = (root(&mut group, process), root(&mut group, other));
@@ -158,7 +162,8 @@ impl Graph {
         let may_be_knot = |group: &Vec<usize>| {
             group.iter().any(|&process| {
                 let mut threads = self.0[process].iter().zip(&stuck[process]);
-                let is_perhaps = threads.any(|(stand, &is_stuck)| is_stuck && *stand == Stand::Perhaps);
+                let is_perhaps =
+                    threads.any(|(stand, &is_stuck)| is_stuck && matches!(stand, Stand::Perhaps(_)));
                 is_perhaps || in_knots.contains(&process)
             })
         };
@@ -329,9 +334,12 @@ mod tests {
 
     #[test]
     fn of_a_wait_that_was_not_examined_yet_more_has_to_be_read() {
-        let graph = Graph(vec![vec![between(&[Who::Process(1)])], vec![Stand::Perhaps]]);
+        let graph = Graph(vec![vec![between(&[Who::Process(1)])], vec![Stand::Perhaps(Vec::new())]]);
         assert_eq!(graph.groups(&graph.stuck()), [[0, 1]]);
         assert!(knots(&graph).is_empty());
+        let both = || vec![Stand::Perhaps(vec![Who::Process(0), Who::Process(1)])];
+        let graph = Graph(vec![both(), both(), vec![Stand::Free]]);
+        assert_eq!(graph.groups(&graph.stuck()), [[0, 1]]);
     }
 
     #[test]

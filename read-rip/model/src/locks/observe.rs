@@ -492,7 +492,7 @@ fn of_wait(wait: &read_rip_evidence::waits::FutexWait, is_shared: bool) -> Doing
         return if is_for_object { Doing::WaitsForObject } else { Doing::WaitsOutside };
     }
     match of_kind(wait) {
-        Doing::WaitsInside | Doing::Unknown if is_shared => Doing::WaitsOutside,
+        Doing::WaitsInside | Doing::Unknown if is_shared => Doing::WaitsInSharedMemory,
         doing => doing,
     }
 }

@@ -55,6 +55,8 @@ pub enum Doing {
     WaitsForChild,
     /// It waits for a lock that another process has.
     WaitsForProcess,
+    /// It waits for a semaphore or the like in memory that processes share.
+    WaitsInSharedMemory,
     /// It waits for a lock on a file.
     WaitsForFileLock,
     /// It waits for data in a pipe or in a socket, and cannot get any: it is in a deadlock between processes.
@@ -86,6 +88,7 @@ impl Doing {
             Doing::WaitsForObject
             | Doing::WaitsForChild
             | Doing::WaitsForProcess
+            | Doing::WaitsInSharedMemory
             | Doing::WaitsForFileLock
             | Doing::WaitsForData
             | Doing::WaitsToWrite

@@ -12,10 +12,12 @@
 //! | `ends` | who has pipes, sockets and FIFOs open |
 //! | `file_locks` | who has locks on files, and who waits for them |
 //! | `limits` | how long a socket lets a thread wait |
+//! | `memory` | who has memory that processes share |
 
 mod ends;
 mod file_locks;
 mod limits;
+mod memory;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,6 +27,7 @@ use std::path::{Path, PathBuf};
 
 use self::ends::{Ends, Hidden, Holder, Kind, PARTIES_MAX, key_of};
 use self::file_locks::{FileLocks, inode_of};
+use self::memory::SharedMemory;
 use super::folder::{Failure, Folder};
 use super::sockets::Sockets;
 use super::text::{self, Status};
@@ -32,7 +35,8 @@ use super::unix_peers::UnixPeers;
 use super::{LiveTarget, living_thread};
 use crate::standing::Standings;
 use crate::target::{
-    Call, CallKind, Child, FileLockKind, Need, Needed, Others, Party, RunState, Sleep, Target, Task,
+    Call, CallKind, Child, FileLockKind, Mapping, Need, Needed, Others, Party, RunState, SharedObject, Sleep,
+    Target, Task,
 };
 use crate::waits::{FutexWait, Owner, UnknownOwner, WaitKind};
 
@@ -43,6 +47,7 @@ pub struct Machine {
     is_brief: bool,
     ends: OnceCell<Ends>,
     locks: OnceCell<FileLocks>,
+    memory: OnceCell<SharedMemory>,
     unix: OnceCell<UnixPeers>,
     /// By network namespace.
     sockets: RefCell<HashMap<Vec<u8>, std::rc::Rc<Sockets>>>,
@@ -67,8 +72,7 @@ impl Machine {
 
     /// What these threads of a process need from other processes, by their indices.
     pub fn needs(&self, live: &LiveTarget, tasks: &[Task]) -> BTreeMap<usize, Need> {
-        let Ok(status) = super::status::status_of(&live.thread) else { return BTreeMap::new() };
-        let of = Of { live, status };
+        let Some(of) = Of::new(live) else { return BTreeMap::new() };
         let needs = tasks.iter().enumerate().filter_map(|(at, task)| Some((at, self.need(&of, task)?)));
         needs.collect()
     }
@@ -77,7 +81,47 @@ impl Machine {
     pub fn needs_of(&self, live: &LiveTarget, seen: &Standings) -> BTreeMap<usize, Need> {
         let mut needs = self.needs(live, &seen.target.tasks);
         needs.extend(Machine::shared_locks(seen));
+        let Some(of) = Of::new(live) else { return needs };
+        for (at, thread) in seen.threads.iter().enumerate() {
+            let wait = thread.wait.as_ref().filter(|wait| !wait.is_timed && !needs.contains_key(&at));
+            let need = wait.and_then(|wait| self.shared_object(&of, &seen.target, wait));
+            needs.extend(need.map(|need| (at, need)));
+        }
         needs
+    }
+
+    /// The processes that have the memory at an address of a process; `None` if processes cannot share it, or if these
+    /// are too many to follow.
+    pub fn sharers(&self, pid: u32, address: u64) -> Option<Vec<u32>> {
+        let file = memory::shared_at(pid, address)?.file?;
+        let sharers = self.memory().of(file);
+        (sharers.len() <= PARTIES_MAX).then(|| sharers.to_vec())
+    }
+
+    /// A thread waits for an object in memory that processes share, and the object does not say who has it. Each
+    /// process that has the memory may end the wait.
+    fn shared_object(&self, of: &Of<'_>, target: &Target, wait: &FutexWait) -> Option<Need> {
+        let object = nameless_object(wait).filter(|_| !wait.is_private)?;
+        let mapping = target.mapping_at(wait.address()).filter(|mapping| mapping.is_shared)?;
+        let memory = self.memory();
+        let sharers = memory.of(mapping.file?);
+        if sharers.is_empty() || sharers.len() > PARTIES_MAX {
+            return None;
+        }
+        let named = |&pid: &u32| match self.is_brief {
+            true => Party { pid, name: String::new(), descriptor: None, tid: None },
+            false => party(pid, None),
+        };
+        let by: Vec<Party> = sharers.iter().map(named).collect();
+        let (hidden, strangers) = self.relatives(&memory.hidden, of, &by);
+        let by_path = has_name(mapping);
+        let others = Others { hidden, strangers, by_path, ..Others::default() };
+        let what = Needed::SharedObject { address: wait.address(), object };
+        Some(of.interrupted(Need { what, by, also: Vec::new(), others }))
+    }
+
+    fn memory(&self) -> &SharedMemory {
+        self.memory.get_or_init(SharedMemory::search)
     }
 
     /// What threads that were examined need to be released in memory that processes share.
@@ -112,7 +156,7 @@ impl Machine {
         if call.is_timed() == Some(true) {
             return None;
         }
-        let mut need = match call.kind {
+        let need = match call.kind {
             CallKind::WaitChild | CallKind::Spawn => of.child(call),
             CallKind::FileLock => self.file_lock(of, call),
             CallKind::File => of.fifo(task, call),
@@ -121,10 +165,7 @@ impl Machine {
             }
             _ => None,
         }?;
-        need.others.timer = of.status.handles_timers();
-        need.others.interrupt = of.status.handles_interrupt();
-        need.others.handler = of.status.handles_others();
-        Some(need)
+        Some(of.interrupted(need))
     }
 
     /// A thread reads or writes, and sleeps.
@@ -265,7 +306,19 @@ impl Machine {
     }
 }
 
-impl Of<'_> {
+impl<'a> Of<'a> {
+    fn new(live: &'a LiveTarget) -> Option<Of<'a>> {
+        Some(Of { live, status: super::status::status_of(&live.thread).ok()? })
+    }
+
+    /// A need of a thread that a handler of a signal may interrupt, or bring itself.
+    fn interrupted(&self, mut need: Need) -> Need {
+        need.others.timer = self.status.handles_timers();
+        need.others.interrupt = self.status.handles_interrupt();
+        need.others.handler = self.status.handles_others();
+        need
+    }
+
     /// The process, and those that can bring something.
     fn with(&self, by: &[Party]) -> BTreeSet<u32> {
         by.iter().map(|party| party.pid).chain([self.live.pid]).collect()
@@ -340,6 +393,34 @@ impl Of<'_> {
 
 /// What the kernel calls shared memory that has no file: forks have it, and nobody else.
 const FORKED_MEMORY: &str = "/dev/zero";
+
+/// Whether a process that does not have memory can find it by a name.
+fn has_name(memory: &Mapping) -> bool {
+    let Some(path) = memory.path.as_deref() else { return false };
+    let bytes = path.as_os_str().as_encoded_bytes();
+    // The kernel calls memory of System V so, with its key, and removed. Without a key it has no name.
+    match bytes.strip_prefix(b"/SYSV") {
+        Some(key) => key.iter().any(|&digit| digit != b'0'),
+        None => path.is_absolute() && !memory.is_deleted && !bytes.starts_with(b"/memfd:"),
+    }
+}
+
+/// What a thread waits for, if that is an object that names nobody; `None` too if the wait is about to end.
+fn nameless_object(wait: &FutexWait) -> Option<SharedObject> {
+    let names_nobody = match wait.owner {
+        Owner::Tid(_) | Owner::Unknown(UnknownOwner::Changing | UnknownOwner::NotHere(_)) => false,
+        Owner::Nobody | Owner::Unknown(_) => true,
+    };
+    let object = match wait.kind {
+        WaitKind::Semaphore { value: 0 } => SharedObject::Semaphore,
+        WaitKind::Condition { .. } => SharedObject::Condition,
+        WaitKind::Barrier { .. } => SharedObject::Barrier,
+        WaitKind::ReadWriteLock { .. } => SharedObject::ReadWriteLock,
+        WaitKind::Opaque | WaitKind::Unknown => SharedObject::Word,
+        _ => return None,
+    };
+    names_nobody.then_some(object)
+}
 
 /// Whether there are processes that this reader does not see, because it is in a PID namespace of its own.
 fn is_in_container() -> bool {
