@@ -23,10 +23,15 @@ pub(crate) fn page(html: &str, names: &Names) -> Facts {
     let kinds = all(r#"<h3><span class="badge">((?:proven|potential|suspected)</span> [a-z-]+)</h3>"#);
     let kinds: Vec<String> = kinds.iter().map(|kind| kind.replace("</span>", "")).collect();
     let summaries = all(r#"<p class="summary">([^<]*)</p>"#);
-    let first = kinds.first().zip(summaries.first()).map(|(kind, summary)| format!("{kind}: {summary}"));
-    findings(&mut facts, kinds, &first.unwrap_or_default());
     let heading = &all(r#"<h2 id="verdict-h"><span>Verdict</span> ([^<]*)</h2>"#)[0];
-    if heading.starts_with("no findings in ") {
+    let of_heading = Regex::new(r"^(?:proven|potential|suspected) [a-z-]+").unwrap();
+    if let Some(worst) = of_heading.find(heading) {
+        // The heading has the sentence of the worst, and says all of the only one.
+        let first = kinds.first().zip(summaries.first()).map(|(kind, summary)| format!("{kind}: {summary}"));
+        assert!(first.is_none_or(|first| first == *heading), "{heading}");
+        let kinds = if kinds.is_empty() { vec![worst.as_str().to_owned()] } else { kinds };
+        findings(&mut facts, kinds, heading);
+    } else if heading.starts_with("no findings in ") {
         facts.verdict("no findings");
     } else if heading.starts_with("not") {
         facts.verdict(heading.rsplit_once(" (").map_or(heading, |(sentence, _)| sentence));

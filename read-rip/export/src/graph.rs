@@ -20,6 +20,8 @@ pub enum Node {
     Thread(ThreadId),
     /// Threads that nobody waits for, and that do the same.
     Waiting(Vec<ThreadId>),
+    /// A part of a long circle, by the threads in it: see [`abridge`](WaitGraph::abridge).
+    Part(Vec<ThreadId>),
 }
 
 impl Node {
@@ -32,6 +34,7 @@ impl Node {
                 [one] => names.thread(one),
                 _ => names.members(threads, threads.len()),
             },
+            Node::Part(threads) => names.members(threads, threads.len()).replacen(' ', " more ", 1),
         }
     }
 
@@ -148,6 +151,90 @@ impl WaitGraph {
 
     fn edge(&mut self, from: usize, to: usize, kind: EdgeKind, location: Option<LocationId>) {
         self.edges.push(Edge { from, to, kind, location });
+    }
+
+    /// Replaces the middle of each long circle by one node. A circle is long if it has more than `most` nodes, and none of
+    /// them is in another circle. About `ends` nodes are left at its beginning and as many at its end. Who waits for what
+    /// is replaced goes with it.
+    pub fn abridge(&mut self, most: usize, ends: usize) {
+        for circle in self.circles().into_iter().filter(|circle| circle.len() > most) {
+            let is_thread = |at: &usize| !self.nodes[*at].is_lock();
+            // The part is from thread to thread: it holds the lock before it, and waits for the one after it.
+            let (head, tail) = (ends, circle.len().saturating_sub(ends));
+            let inner = || circle.get(head..tail).unwrap_or_default().iter();
+            let (Some(from), Some(to)) = (inner().position(is_thread), inner().rposition(is_thread)) else {
+                continue;
+            };
+            let part = &circle[head + from..=head + to];
+            let threads = part.iter().filter_map(|&at| match self.nodes[at] {
+                Node::Thread(thread) => Some(thread),
+                _ => None,
+            });
+            let node = Node::Part(threads.collect());
+            let part: BTreeSet<usize> = part.iter().copied().collect();
+            let new = self.add(node);
+            for edge in &mut self.edges {
+                match (part.contains(&edge.from), part.contains(&edge.to)) {
+                    (true, false) => edge.from = new,
+                    (false, true) if circle.contains(&edge.from) => edge.to = new,
+                    _ => {}
+                }
+            }
+            // Both ends of an edge within the part are gone, and so is a crowd that leads there.
+            let leads = |at: usize| self.edges.iter().any(|edge| edge.from == at && !part.contains(&edge.to));
+            let is_gone: Vec<bool> = (0..self.nodes.len())
+                .map(|at| match self.nodes[at] {
+                    Node::Waiting(_) => !leads(at),
+                    _ => part.contains(&at),
+                })
+                .collect();
+            // The indices of other circles stay.
+            self.edges.retain(|edge| !is_gone[edge.from] && !is_gone[edge.to]);
+        }
+        let has_edge: BTreeSet<usize> = self.edges.iter().flat_map(|edge| [edge.from, edge.to]).collect();
+        self.keep(|node| has_edge.contains(&node));
+    }
+
+    /// The circles of which no node is in another one, each in its order.
+    fn circles(&self) -> Vec<Vec<usize>> {
+        let count = self.nodes.len();
+        let (mut next, mut before) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        for edge in &self.edges {
+            next[edge.from].push(edge.to);
+            before[edge.to].push(edge.from);
+        }
+        // Who leads nowhere, or is led to from nowhere, is in none.
+        let mut degrees: Vec<[usize; 2]> = (0..count).map(|at| [next[at].len(), before[at].len()]).collect();
+        let mut ends: Vec<usize> = (0..count).filter(|&at| degrees[at].contains(&0)).collect();
+        let mut is_left = vec![true; count];
+        while let Some(at) = ends.pop() {
+            if !std::mem::replace(&mut is_left[at], false) {
+                continue;
+            }
+            for (degree, others) in [&before[at], &next[at]].into_iter().enumerate() {
+                for &other in others {
+                    degrees[other][degree] = degrees[other][degree].saturating_sub(1);
+                    if degrees[other][degree] == 0 {
+                        ends.push(other);
+                    }
+                }
+            }
+        }
+        let mut circles = Vec::new();
+        let mut is_seen = vec![false; count];
+        for first in 0..count {
+            let mut circle = Vec::new();
+            let mut at = first;
+            while is_left[at] && degrees[at] == [1, 1] && !std::mem::replace(&mut is_seen[at], true) {
+                circle.push(at);
+                let Some(&following) = next[at].iter().find(|&&to| is_left[to]) else { break };
+                at = following;
+            }
+            if at == first && !circle.is_empty() {
+                circles.push(circle);
+            }
+        }
+        circles
     }
 
     /// Keeps these nodes, and the edges between them.

@@ -109,6 +109,36 @@ fn a_deadlock_is_a_circle_of_the_graph_and_a_crowd_one_of_its_boxes() {
 }
 
 #[test]
+fn the_middle_of_a_long_circle_is_one_box_and_the_circle_is_closed() {
+    let lock = |at: u32| 0x7f00_0000 + 0x40 * u64::from(at);
+    for (threads, boxes, part) in
+        [(5, 10, None), (6, 8, Some("3 more threads")), (50, 8, Some("47 more threads"))]
+    {
+        let slots = (0..threads).map(|at| transfer("eater", 1 + at, lock(at), lock((at + 1) % threads)));
+        let mut ring = ring().with_slots(slots);
+        // It waits for one that is not drawn.
+        ring.slots.push(
+            Slot::thread("guest", 100)
+                .event(WAIT, &[at(9.0), lock(2)])
+                .has(Held::new(WAITING, lock(2), WAIT).since(at(9.0))),
+        );
+        let html = report(&ring, &[]).html;
+        let count = |class: &str| html.matches(&format!("<g class=\"box {class}\"")).count();
+        assert_eq!(count("lock circle") + count("thread circle"), boxes, "{threads}");
+        assert_eq!(html.matches("class=\"edge held circle\"").count(), count("lock circle"));
+        assert_eq!(html.matches("class=\"edge waits circle\"").count(), count("thread circle"));
+        assert_eq!((count("lock"), count("thread")), (0, usize::from(part.is_none())), "{threads}");
+        let said = readable(&html);
+        assert!(part.is_none_or(|part| said.contains(&format!(": held by {part}, acquired at "))), "{said}");
+        assert!(part.is_none_or(|part| said.contains(&format!("{part}: waiting for "))), "{said}");
+        assert!(
+            said.contains(&format!("suspected deadlock: {threads} threads wait for one another")),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn tasks_are_told_from_threads_and_say_what_they_do_and_where() {
     let html = report(&crew(), &[]).html;
     let said = readable(&html);

@@ -28,6 +28,9 @@ const LOCKS_MAX: usize = 15;
 /// More stacks are only counted.
 const STACKS_MAX: usize = 200;
 
+/// Without rows, these sections say nothing.
+const LEFT_OUT_IF_EMPTY: [&str; 3] = ["timelines", "events", "spans"];
+
 /// Writes the page.
 ///
 /// # Errors
@@ -99,6 +102,9 @@ impl Document<'_, '_> {
             ("about", "About", None),
         ];
         for (id, name, count) in counts {
+            if LEFT_OUT_IF_EMPTY.contains(&id) && count == Some(0) {
+                continue;
+            }
             let count = match count.filter(|&count| count > 0) {
                 Some(count) => format!(" <span class=\"count\">{count}</span>"),
                 None => String::new(),
@@ -145,14 +151,19 @@ impl Document<'_, '_> {
     fn verdict(&mut self) -> io::Result<()> {
         let Page { found, checked, names, picture, .. } = self.page;
         let mut lines = balance_lines(checked, found.is_empty(), names).into_iter();
-        let (summary, class) = match found.is_empty() {
-            false => (count_of_findings(checked), class_of(picture.severity)),
-            true if checked.balance.outcome.is_judged() => (lines.next().unwrap_or_default(), "sound"),
-            true => (lines.next().unwrap_or_default(), "unjudged"),
+        // The worst finding comes first.
+        let (heading, class, count) = match found.first() {
+            Some(worst) => {
+                let summary = finding_text(worst, names).summary;
+                let heading = format!("{} {}: {summary}", worst.confidence.name(), worst.kind.name());
+                (heading, class_of(picture.severity), Some(count_of_findings(checked)))
+            }
+            None if checked.balance.outcome.is_judged() => (lines.next().unwrap_or_default(), "sound", None),
+            None => (lines.next().unwrap_or_default(), "unjudged", None),
         };
         writeln!(self.out, "<section id=\"verdict\" aria-labelledby=\"verdict-h\" class=\"{class}\">")?;
-        writeln!(self.out, "<h2 id=\"verdict-h\"><span>Verdict</span> {}</h2>", Text(&summary))?;
-        let lines: Vec<String> = lines.map(|line| line.trim().to_owned()).collect();
+        writeln!(self.out, "<h2 id=\"verdict-h\"><span>Verdict</span> {}</h2>", Text(&heading))?;
+        let lines: Vec<String> = count.into_iter().chain(lines.map(|line| line.trim().to_owned())).collect();
         if !lines.is_empty() {
             self.items("balance", lines.iter().map(String::as_str))?;
         }
@@ -160,13 +171,13 @@ impl Document<'_, '_> {
             let confidence = finding.confidence;
             let FindingText { summary, evidence, doubts, premises, advice } = finding_text(finding, names);
             let class = class_of(Severity::from(confidence));
-            writeln!(
-                self.out,
-                "<article class=\"finding {class}\">\n<h3><span class=\"badge\">{}</span> {}</h3>",
-                confidence.name(),
-                finding.kind.name()
-            )?;
-            self.paragraph("summary", &summary)?;
+            writeln!(self.out, "<article class=\"finding {class}\">")?;
+            // The heading says the same of the only one.
+            if found.len() > 1 {
+                let (confidence, kind) = (confidence.name(), finding.kind.name());
+                writeln!(self.out, "<h3><span class=\"badge\">{confidence}</span> {kind}</h3>")?;
+                self.paragraph("summary", &summary)?;
+            }
             self.items("evidence", evidence.iter().map(String::as_str))?;
             write!(self.out, "<dl>")?;
             for (name, texts) in [("Doubt", doubts), ("Assumed", premises), ("Next", advice)] {
@@ -223,9 +234,9 @@ impl Document<'_, '_> {
                 let shown =
                     "the graph shows those around the locks of findings, and around those with most waiters";
                 if drawing.left_out > 0 {
-                    let thing = if has_tasks { "more lock, thread or task" } else { "more lock or thread" };
-                    let boxes = counted(drawing.left_out as u64, thing);
-                    self.paragraph("more", &format!("Left out: {boxes}; {shown}."))?;
+                    let (count, who) =
+                        (drawing.left_out, if has_tasks { "threads, tasks" } else { "threads" });
+                    self.paragraph("more", &format!("{count} more {who} and locks are left out: {shown}."))?;
                 }
             }
         }
@@ -364,58 +375,49 @@ impl Document<'_, '_> {
                  them, and of those that did the most."
             }
         };
-        self.list(
-            "timelines",
-            "Timelines",
-            about,
-            (timelines.len(), "No wait, hold or span has a known time."),
-        )?;
-        if !timelines_left_out.is_empty() {
+        let left_out = (!timelines_left_out.is_empty()).then(|| {
             let threads = self.page.names.members(timelines_left_out, timelines_left_out.len());
-            self.paragraph(
-                "more",
-                &format!("{threads} left out; the option --threads of read-rip report shows more."),
-            )?;
-        }
-        self.end()?;
+            format!("{threads} left out; the option --threads of read-rip report shows more.")
+        });
+        self.list("timelines", "Timelines", about, timelines.len(), left_out)?;
         let about =
             "Threads and tasks that exist, or existed when the process ended. Those that wait come first.";
-        let heading = self.threads_and_tasks();
-        self.list("threads", heading, about, (picture.threads.len(), "No thread is known."))?;
-        self.end()?;
+        self.list("threads", self.threads_and_tasks(), about, picture.threads.len(), None)?;
         let about = "What the program logged, of all threads in one order, as read-rip log shows it.";
-        let nothing = "The record has no events: rip_event! and rip_span! record them.";
-        self.list("events", "Events", about, (log.entries.len(), nothing))?;
-        if log.left_out > 0 {
+        let left_out = (log.left_out > 0).then(|| {
             let events = counted(log.left_out as u64, "older event");
-            self.paragraph(
-                "more",
-                &format!("{events} left out; the option --events of read-rip report shows more."),
-            )?;
-        }
-        self.end()?;
+            format!("{events} left out; the option --events of read-rip report shows more.")
+        });
+        self.list("events", "Events", about, log.entries.len(), left_out)?;
         let about = "How long spans took, by their name and place, and which are open.";
-        self.list("spans", "Spans", about, (log.spans.len(), "The record has no spans."))?;
-        self.end()
+        self.list("spans", "Spans", about, log.spans.len(), None)
     }
 
-    /// Begins a section with a list of so many rows, or with a sentence if there is none.
+    /// A section with a list of so many rows, and what is left out of it.
     fn list(
         &mut self,
         id: &str,
         heading: &str,
         about: &str,
-        (rows, nothing): (usize, &str),
+        rows: usize,
+        left_out: Option<String>,
     ) -> io::Result<()> {
+        if rows == 0 && LEFT_OUT_IF_EMPTY.contains(&id) {
+            return Ok(());
+        }
         self.section(id, heading, if rows > 0 { about } else { "" })?;
         match rows {
-            0 => self.paragraph("none", nothing),
+            0 => self.paragraph("none", "No thread is known.")?,
             _ => writeln!(
                 self.out,
                 "<div class=\"live\" data-list=\"{id}\"></div>\n<p class=\"static none\">This list needs \
                  JavaScript, and is not printed.</p>"
-            ),
+            )?,
         }
+        if let Some(left_out) = left_out {
+            self.paragraph("more", &left_out)?;
+        }
+        self.end()
     }
 
     fn stacks(&mut self) -> io::Result<()> {

@@ -17,6 +17,9 @@ use crate::{Edge, EdgeKind, Node, WaitGraph};
 
 /// A drawing with more boxes than this is hard to read.
 const BOXES_MAX: usize = 48;
+/// The middle of a longer circle is one box, with this many boxes of the circle on either side.
+const CIRCLE_MAX: usize = 10;
+const CIRCLE_ENDS: usize = 3;
 /// Longer texts are cut in a box; the whole text is its title.
 const COLUMNS_MAX: usize = 30;
 /// The width of a column of the font, and what is left free beside a text.
@@ -42,6 +45,7 @@ pub(super) struct Drawing {
 /// Draws who waits for whom; `None` if nobody does.
 pub(super) fn drawing(names: &LockNames<'_>, found: &[Finding]) -> Option<Drawing> {
     let mut graph = WaitGraph::of(names.model);
+    graph.abridge(CIRCLE_MAX, CIRCLE_ENDS);
     let all = graph.nodes.len();
     if all > BOXES_MAX {
         let kept = chosen(&graph, names.model, found);
@@ -116,6 +120,7 @@ impl Label {
                 };
                 format!("{}{holder}", lock_type(lock))
             }
+            Node::Part(_) => "each waits for the next one".to_owned(),
             Node::Thread(_) | Node::Waiting(_) => {
                 let at = graph.edges.iter().find(|edge| edge.from == node).and_then(|edge| edge.location);
                 let last = match graph.nodes[node] {
