@@ -28,7 +28,12 @@ pub use crate::event::text::Text;
 
 /// Coroutines with stacks of their own.
 pub mod coroutine {
-    pub use crate::task::coroutine::{Coroutine, Origin, create, current, destroy, switch};
+    pub use crate::task::coroutine::{Coroutine, create, current, destroy, switch};
+}
+
+/// Places in the source that headers know.
+pub mod place {
+    pub use crate::lock::place::{Place, enter, is_entered};
 }
 
 /// Records an event with these values, of which the first ten count. The PC is a site of the kind EVENT.

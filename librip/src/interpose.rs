@@ -1,7 +1,10 @@
-//! Functions of the recorder for the package `librip-preload`. They are not part of the public interface.
+//! Functions of the recorder for the package `librip-preload`, and for the locks of `rip.hpp` in `librip-capi`. They are
+//! not part of the public interface.
 
 pub use crate::lock::interposed::*;
 pub use crate::ring::slots::Position;
+#[cfg(target_env = "gnu")]
+pub use crate::sys::loaded::modules;
 pub use crate::sys::symbols::Symbols;
 
 /// Starts recording with the defaults: the process's first mark makes the ring. A process that marks nothing leaves

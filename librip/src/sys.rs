@@ -50,6 +50,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::os::unix::ffi::OsStrExt;
 
 pub(crate) mod file;
+#[cfg(all(feature = "interpose", target_env = "gnu"))]
+pub(crate) mod loaded;
 mod of_process;
 pub(crate) mod raw;
 mod reserve;

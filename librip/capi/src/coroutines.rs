@@ -6,7 +6,8 @@
 use core::ffi::c_char;
 use core::ptr;
 
-use librip::capi::coroutine::{self, Coroutine, Origin};
+use librip::capi::coroutine::{self, Coroutine};
+use librip::capi::place::Place;
 use librip::capi::with_cancellation_off;
 
 use crate::bytes_of;
@@ -28,7 +29,7 @@ pub unsafe extern "C-unwind" fn librip_context_create_1(
     // SAFETY: the caller's promise.
     let file = unsafe { bytes_of(&file) }.unwrap_or_default();
     with_cancellation_off(|| {
-        let made = coroutine::create(name, Origin { pc, file, line });
+        let made = coroutine::create(name, Place { pc, file, line });
         made.map_or(ptr::null_mut(), ptr::NonNull::as_ptr)
     })
 }

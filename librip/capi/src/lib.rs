@@ -1,7 +1,7 @@
 //! librip for C and C++: `librip.h`, and the library behind it.
 //!
 //! This file has the functions that `librip.h` declares, but for those of events and of coroutines, which `events` and
-//! `coroutines` have. They translate arguments and results, and record nothing themselves: marks are instructions that
+//! `coroutines` have. `locks` has those that the locks of `rip.hpp` call. They translate arguments and results, and record nothing themselves: marks are instructions that
 //! the header puts into the program. No function fails because recording does; without a ring they do nothing.
 //! `scripts/install-c` installs the header, both libraries and a file for pkg-config.
 //!
@@ -25,15 +25,16 @@
 pub mod coroutines;
 mod enter;
 pub mod events;
+pub mod locks;
+mod names;
+mod real;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::offset_of;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use librip::capi::{
-    lock_marks, module_loaded, name_lock, set_participation, set_thread_name, with_cancellation_off,
-};
+use librip::capi::{lock_marks, module_loaded, set_participation, set_thread_name, with_cancellation_off};
 use librip::{Builder, Clock, InitError, Keep, LockAddress as _};
 
 /// `struct rip_options`: zero stands for a default.
@@ -65,7 +66,7 @@ const _: () = assert!(size_of::<Options>() == 40 && offset_of!(Options, size) ==
 /// Starts recording with the defaults. Returns 0, or an error number; also 0 if the process records already.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn rip_start() -> c_int {
-    with_cancellation_off(|| match Builder::new().create() {
+    with_cancellation_off(|| match create(Builder::new()) {
         Ok(()) | Err(InitError::AlreadyRecording(_)) => 0,
         Err(error) => number(&error),
     })
@@ -117,11 +118,18 @@ pub unsafe extern "C-unwind" fn rip_start_with(options: *const Options) -> c_int
                 _ => return libc::EINVAL,
             };
         }
-        match builder.create() {
+        match create(builder) {
             Ok(()) => 0,
             Err(error) => number(&error),
         }
     })
+}
+
+/// Makes the ring, and gives it the names that locks have already.
+fn create(builder: Builder) -> Result<(), InitError> {
+    let result = builder.create();
+    names::give();
+    result
 }
 
 /// A call of the earlier C header: makes a ring at `file` for that many threads.
@@ -143,7 +151,7 @@ pub unsafe extern "C-unwind" fn rip_create_ring(file: *const c_char, max_procs: 
         if max_procs > 0 {
             builder = builder.slots(u32::try_from(max_procs).unwrap_or(u32::MAX));
         }
-        matches!(builder.create(), Ok(()) | Err(InitError::AlreadyRecording(_) | InitError::Disabled))
+        matches!(create(builder), Ok(()) | Err(InitError::AlreadyRecording(_) | InitError::Disabled))
     })
 }
 
@@ -244,7 +252,7 @@ pub extern "C-unwind" fn librip_refresh_1() {
     })
 }
 
-/// Names a lock.
+/// Names a lock. If there is no ring yet, it gets the name when it is made.
 ///
 /// # Safety
 ///
@@ -253,7 +261,7 @@ pub extern "C-unwind" fn librip_refresh_1() {
 pub unsafe extern "C-unwind" fn rip_lock_name(lock: *const c_void, name: *const c_char) {
     // SAFETY: the caller's promise.
     if let Some(name) = unsafe { bytes_of(&name) } {
-        name_lock(lock.addr() as u64, name);
+        names::set(lock.addr() as u64, name);
     }
 }
 

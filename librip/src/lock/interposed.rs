@@ -193,6 +193,19 @@ pub fn begin_wait<const FLAGS: Flags>(
     )
 }
 
+/// The same for a lock of `rip.hpp`: `caller` is a place in the program, and no return address on the stack.
+#[cold]
+#[inline(never)]
+pub fn begin_wait_at<const FLAGS: Flags>(
+    acquisition: Acquisition,
+    lock: u64,
+    caller: Caller,
+    stack: StackPointer,
+) -> Acquisition {
+    let waiter = Waiter::of_place(caller, stack);
+    acquisition.begin_wait(waiter, lock, entry_flags::<FLAGS>(false), Sites::<FLAGS>::wait())
+}
+
 /// Begins an acquisition, before the lock is touched. `is_process_shared`: see [`HELD_PROCESS_SHARED`].
 #[inline(always)]
 pub fn begin_acquire<const FLAGS: Flags>(lock: u64, caller: Caller, is_process_shared: bool) -> Acquisition {
@@ -371,6 +384,11 @@ pub fn begin_condition_wait(
     stack: StackPointer,
 ) -> CondWait<Caller> {
     CondWait::begin(Waiter::new(caller, stack), lock, condition, pc).with_origin(caller)
+}
+
+/// The same for a lock of `rip.hpp`, as in [`begin_wait_at`].
+pub fn begin_condition_wait_at(caller: Caller, lock: u64, condition: u64, pc: u64, stack: StackPointer) {
+    CondWait::begin(Waiter::of_place(caller, stack), lock, condition, pc);
 }
 
 /// A thread has tried to acquire a unit of a semaphore, or has waited for what else nobody holds. `has_it`: whether it

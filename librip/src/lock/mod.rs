@@ -3,7 +3,7 @@
 //! It locks nothing itself. `protocol` is the one protocol that all locks follow. It writes through `table`, and `site`
 //! says where an event comes from. `record` is what wrappers call (`sync`, `raw`, `thread`), `interposed` what an
 //! interposer calls besides, and `by_hand` is for locks that a program marks itself. `blocked` is for what nobody
-//! holds, and `once` for initialisers that run once.
+//! holds, and `once` for initialisers that run once. `place` has the lines that C++ headers know.
 
 pub(crate) mod blocked;
 pub(crate) mod by_hand;
@@ -12,6 +12,8 @@ pub(crate) mod future;
 #[cfg(feature = "interpose")]
 pub(crate) mod interposed;
 pub(crate) mod once;
+#[cfg(feature = "capi")]
+pub(crate) mod place;
 pub(crate) mod protocol;
 #[cfg(any(feature = "lock_api", feature = "lock_api_05"))]
 pub mod raw;

@@ -411,8 +411,8 @@ impl<O: Origin> CondWait<O> {
         CondWait { origin, entry, lock, condition }
     }
 
-    /// A wait that began with another call: for marks by hand.
-    pub(crate) fn begun(origin: O, lock: u64, condition: u64) -> CondWait<O> {
+    /// A wait that began with another call: for marks by hand, and for `rip.hpp`.
+    pub fn begun(origin: O, lock: u64, condition: u64) -> CondWait<O> {
         let entry = Slot::existing().and_then(|slot| slot.find(lock, |state| state == HELD_COND_WAIT));
         CondWait { origin, entry, lock, condition }
     }

@@ -99,6 +99,20 @@ impl Waiter {
         };
         Waiter { caller, stack }
     }
+
+    /// The same for a call whose place in the program is no return address. `from` is the stack pointer of the function
+    /// that the program has called, whose frame is small.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn of_place(caller: Caller, from: StackPointer) -> Waiter {
+        let begin = from.0.next_multiple_of(WORD_BYTES);
+        let end = readable_until(begin);
+        let mut stack = framed_words(begin, end);
+        if stack[0] == 0 {
+            stack = code_words(begin, end, caller.0);
+        }
+        Waiter { caller, stack }
+    }
 }
 
 #[cfg(feature = "interpose")]
@@ -209,6 +223,32 @@ fn first_words(begin: u64, end: u64, is_wanted: impl Fn(u64, &[u64; WORDS]) -> b
 #[cfg(feature = "interpose")]
 fn code_words(begin: u64, end: u64, but: u64) -> [u64; WORDS] {
     first_words(begin, end, |word, _| word != but && present::is_code(word))
+}
+
+/// The first different words that stand where a function with a frame pointer has its return address: above the address
+/// of its caller's frame, where the same holds.
+///
+/// The frame of a function that was not optimised has many old return addresses, but few such pairs.
+#[cfg(feature = "interpose")]
+fn framed_words(begin: u64, end: u64) -> [u64; WORDS] {
+    let return_address_of = |frame: u64| Some(frame + WORD_BYTES).filter(|&at| at < end).map(read);
+    let (mut words, mut found) = ([0; WORDS], 0);
+    let mut at = begin;
+    while at + WORD_BYTES < end && found < WORDS {
+        let frame = read(at);
+        let is_frame = frame.is_multiple_of(WORD_BYTES) && (at + WORD_BYTES..end).contains(&frame);
+        let word = if is_frame { read(at + WORD_BYTES) } else { 0 };
+        if word != 0
+            && present::is_code(word)
+            && return_address_of(frame).is_some_and(present::is_code)
+            && !words.contains(&word)
+        {
+            words[found] = word;
+            found += 1;
+        }
+        at += WORD_BYTES;
+    }
+    words
 }
 
 /// The first words of the stack that may lead to the code at `pc`: the return addresses of calls of functions that

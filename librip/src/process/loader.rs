@@ -54,9 +54,9 @@ impl FoundModule {
         (self.module.begin..self.module.end).contains(&address)
     }
 
-    /// Whether it has sites, or an instance of librip.
+    /// Whether it has sites, an instance of librip, or code that asks whether there is a ring: that of `librip.h`.
     pub(crate) fn has_marks(&self) -> bool {
-        !self.module.sites.is_empty() || !self.anchors.is_empty()
+        !self.module.sites.is_empty() || !self.anchors.is_empty() || !self.states.is_empty()
     }
 
     pub(crate) fn identity(&self) -> Identity {

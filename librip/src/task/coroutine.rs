@@ -19,11 +19,10 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::alloc::{Layout, alloc, dealloc};
 
 use super::polling::{begin_turn, end_turn};
+use crate::lock::place::{self, Place};
 use crate::process::instance;
-use crate::process::seen::Seen;
 use crate::process::task_slot::{TaskSlot, Turn};
-use crate::ring::calls::CallPlace;
-use librip_format::{CALL_FILE_LEN_BYTES, TASK_COROUTINE, WAKERS_UNKNOWN, task_origin};
+use librip_format::{TASK_COROUTINE, WAKERS_UNKNOWN, task_origin};
 
 /// What a `rip_context` is.
 #[derive(Debug)]
@@ -40,25 +39,14 @@ thread_local! {
     static CURRENT: Cell<*const Coroutine> = const { Cell::new(ptr::null()) };
 }
 
-/// Where a program makes a coroutine.
-#[derive(Clone, Copy, Debug)]
-pub struct Origin<'a> {
-    /// The site of the kind TASK.
-    pub pc: u64,
-    /// The name of the source file.
-    pub file: &'a [u8],
-    /// The line in it.
-    pub line: u32,
-}
-
-/// Makes a coroutine. Returns `None` if there is no ring, no slot for it, or no memory.
-pub fn create(name: &[u8], origin: Origin<'_>) -> Option<NonNull<Coroutine>> {
+/// Makes a coroutine. Its place is a site of the kind TASK. Returns `None` if there is no ring, no slot for it, or no memory.
+pub fn create(name: &[u8], origin: Place<'_>) -> Option<NonNull<Coroutine>> {
     instance::owner()?;
     let slot = instance::claim_task(origin.pc, task_origin(TASK_COROUTINE, 0, 0), name);
     if !slot.exists() {
         return None;
     }
-    enter_origin(origin);
+    place::enter(origin);
     let coroutine = Coroutine { slot, is_entered: AtomicBool::new(false), turn: Cell::new(Turn::NONE) };
     // Not a `Box`: that ends the process if there is no memory.
     // SAFETY: the type has a size.
@@ -69,20 +57,6 @@ pub fn create(name: &[u8], origin: Origin<'_>) -> Option<NonNull<Coroutine>> {
         None => instance::end_task(&slot),
     }
     memory
-}
-
-/// The sites whose file and line are in the ring already.
-static SEEN: Seen<256> = Seen::new();
-
-/// Copies file and line into the ring as a location, with the site's PC for its address, unless that was done before.
-fn enter_origin(Origin { pc, file, line }: Origin<'_>) {
-    if SEEN.is_new(pc) {
-        let mut end = [0; CALL_FILE_LEN_BYTES];
-        let kept = file.len().min(CALL_FILE_LEN_BYTES);
-        end[..kept].copy_from_slice(&file[file.len() - kept..]);
-        let file_len_bytes = file.len() as u32;
-        instance::enter_call(&CallPlace { address: pc, line, column: 0, file_len_bytes, file: &end });
-    }
 }
 
 /// The calling thread is about to go on in a coroutine, or, with null, on its own stack. If another thread is in the

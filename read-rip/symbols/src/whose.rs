@@ -6,7 +6,7 @@
 //! The rules, of which the first that fits decides:
 //!
 //! 1. All code of a system library, or of a language's library, is that of the object.
-//! 2. The source file is in a place where package managers and compilers put files: Cargo's registry and its checkouts
+//! 2. The source file is the header with the recorder's locks for C++, or in a place where package managers and compilers put files: Cargo's registry and its checkouts
 //!    of git, a vendored directory, the source of a standard library, the headers of a system.
 //! 3. There is no absolute path of a source file: the crate, or the name of a function of the C library. The program's
 //!    constants say which crates are packages of a registry (`packages`).
@@ -47,6 +47,8 @@ const OF_LOCKS: [&str; 7] = [
 ];
 /// The crates of Rust's standard library.
 const OF_RUST: [&str; 3] = ["core", "std", "alloc"];
+/// What the recorder is called.
+const LIBRIP: &str = "librip";
 /// What Rust's standard library is called.
 const RUST: &str = "std";
 /// What C++'s standard library is called, whoever wrote it.
@@ -113,7 +115,7 @@ impl Whose {
             return Whose::Runtime((*runtime).into());
         }
         if name.starts_with("librip_preload") {
-            return Whose::Library("librip".into());
+            return Whose::Library(LIBRIP.into());
         }
         if is_executable {
             let version = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -140,6 +142,9 @@ impl Whose {
     pub fn of(function: Option<&str>, file: Option<&str>, object: &Whose) -> Whose {
         if matches!(object, Whose::Runtime(_) | Whose::System | Whose::Library(_)) {
             return object.clone();
+        }
+        if function.is_some_and(|function| function.contains("rip::")) && file.is_some_and(is_cpp_locks) {
+            return Whose::Library(LIBRIP.into());
         }
         if let Some(whose) = file.and_then(of_file) {
             return whose;
@@ -243,7 +248,7 @@ fn of_file(file: &str) -> Option<Whose> {
     // The last part is the file.
     let directories = parts.split_last().map_or(&[][..], |(_, directories)| directories);
     of_package_manager(directories, is_absolute)
-        .or_else(|| is_recorders(directories).then(|| Whose::Library("librip".into())))
+        .or_else(|| is_recorders(directories).then(|| Whose::Library(LIBRIP.into())))
         .or_else(|| of_system(directories, is_absolute))
 }
 
@@ -321,7 +326,7 @@ fn is_rusts(file: &str) -> bool {
 /// Whether a file is a header of libstdc++ or libc++: `include/c++/12/mutex`,
 /// `include/x86_64-linux-gnu/c++/12/bits/...`, `include/c++/v1/mutex`; or a source file of gcc's library.
 fn is_cpp_header(file: &str) -> bool {
-    if file.contains("/libstdc++-v3/") {
+    if file.contains("/libstdc++-v3/") || file.contains("/libcxx/include/") {
         return true;
     }
     let Some((before, after)) = file.rsplit_once("/c++/") else { return false };
@@ -337,6 +342,12 @@ fn is_c_library(file: &str) -> bool {
         || file.starts_with("../sysdeps")
         || file.starts_with("./nptl")
         || file.split('/').any(is_its)
+}
+
+/// Whether a file is the header with the recorder's locks for C++, wherever it is installed. Its functions are those of
+/// `rip`, or of `std` for a type of `rip`.
+fn is_cpp_locks(file: &str) -> bool {
+    file == "rip.hpp" || file.ends_with("/rip.hpp")
 }
 
 /// Whether a file is in a checkout of the recorder: `librip/src/lock/record.rs`, `librip/tokio/src/lib.rs`.
@@ -495,6 +506,17 @@ mod tests {
         ] {
             assert_eq!(file(path), Whose::User, "{path}");
         }
+    }
+
+    #[test]
+    fn the_locks_of_the_recorder_for_cpp_are_its_own_wherever_they_are() {
+        let of = |function, file| Whose::of(Some(function), Some(file), &Whose::User);
+        let guard = "std::lock_guard<rip::basic_mutex<(rip::kind)0> >::~lock_guard()";
+        for file in ["/opt/librip/include/rip.hpp", "/usr/include/rip.hpp", "rip.hpp"] {
+            assert_eq!(of(guard, file), library("librip"), "{file}");
+        }
+        assert_eq!(of("Guard::lock()", "/src/app/rip.hpp"), Whose::User);
+        assert_eq!(of("rip::f()", "/src/app/trip.hpp"), Whose::User);
     }
 
     #[test]

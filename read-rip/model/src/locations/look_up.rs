@@ -38,7 +38,11 @@ impl Locations<'_> {
         }
         let mut code = self.code_at(module, address, &sites, is_wrapper);
         if let Some((file, line)) = self.calls.copied(module, address) {
-            code.begin_at(self.names.share(file), line);
+            // A guard of a standard library has called a lock. Who has called the guard, debug information may know.
+            let is_around = self.resolver.whose(module, None, Some(file)).is_around_locks();
+            if !is_around || code.innermost.as_ref().is_none_or(|frame| frame.line.is_none()) {
+                code.begin_at(self.names.share(file), line);
+            }
         }
         let is_in_wrapper = is_wrapper && code.call.is_none();
         let mut sources = sources(&code, &sites).into_iter();
