@@ -678,9 +678,14 @@ private:
 #endif
 
 // For locks of this header, so that the place is that of the call and not one in std::lock.
-template <rip::kind First, rip::kind Second, class... Others>
-LIBRIP_HERE_ void lock(rip::basic_mutex<First> &first, rip::basic_mutex<Second> &second, Others &...others) {
-    rip::internal::lock_all(rip::place::code(), first, second, others...);
+template <rip::kind First, rip::kind Second>
+LIBRIP_HERE_ void lock(rip::basic_mutex<First> &first, rip::basic_mutex<Second> &second) {
+    rip::internal::lock_all(rip::place::code(), first, second);
+}
+template <rip::kind First, rip::kind Second, class Third, class... Others>
+LIBRIP_HERE_ void lock(rip::basic_mutex<First> &first, rip::basic_mutex<Second> &second, Third &third,
+                       Others &...others) {
+    rip::internal::lock_all(rip::place::code(), first, second, third, others...);
 }
 
 }  // namespace std

@@ -8,6 +8,7 @@
 mod channels;
 mod cmake;
 mod contexts;
+mod cpp;
 mod events;
 mod examples;
 mod folded;
