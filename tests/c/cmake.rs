@@ -6,10 +6,10 @@ use crate::{directory, is_installed, prefix, tool};
 
 const PROJECT: &str = "\
 cmake_minimum_required(VERSION 3.10)
-project(server C)
+project(server C CXX)
 find_package(librip 0.1 REQUIRED)
 foreach(library librip static)
-  add_executable(server-${library} server.c)
+  add_executable(server-${library} server.c locks.cc)
   target_link_libraries(server-${library} PRIVATE librip::${library})
 endforeach()
 ";
@@ -17,6 +17,15 @@ endforeach()
 const SERVER: &str = "\
 #include <librip.h>
 int main(void) { RIP_SNAP(); return 0; }
+";
+
+const LOCKS: &str = "\
+#include <rip.hpp>
+void locks();
+void locks() {
+    static rip::mutex mutex;
+    std::lock_guard<rip::mutex> guard(mutex);
+}
 ";
 
 #[test]
@@ -34,6 +43,7 @@ fn cmake_finds_both_libraries() {
     let built = project.path().join("built");
     std::fs::write(project.path().join("CMakeLists.txt"), PROJECT).unwrap();
     std::fs::write(project.path().join("server.c"), SERVER).unwrap();
+    std::fs::write(project.path().join("locks.cc"), LOCKS).unwrap();
     let search = format!("-DCMAKE_PREFIX_PATH={}", prefix().display());
     tool(Command::new("cmake").arg("-S").arg(project.path()).arg("-B").arg(&built).arg(search));
     tool(Command::new("cmake").arg("--build").arg(&built));
