@@ -8,54 +8,19 @@
 //     read-rip locks PATH      shows which thread holds each lock, and which threads wait for it
 //     read-rip check PATH      shows the deadlock, as a cycle
 //
-// The class Mutex shows how to mark a lock class. It has the interface of std::mutex, so it works with
-// std::unique_lock and the other guards. read-rip shows the lines of lock() and unlock(), and their callers as far as
-// the compiler inlined the calls. To get marks with the lines of the callers themselves, use macros, as server.c does.
-#include <librip.h>
+// The locks are those of rip.hpp, which have the interface of std's. read-rip shows the lines where guards are made.
+#include <rip.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <unistd.h>
 
-class Mutex {
-public:
-    explicit Mutex(const char *name) { RIP_LOCK_NAME(this, name); }
-    ~Mutex() { RIP_LOCK_DESTROYED(this); }
-    Mutex(const Mutex &) = delete;
-    Mutex &operator=(const Mutex &) = delete;
-
-    // Always inlined, so that each caller has its own marks.
-    __attribute__((always_inline)) void lock() {
-        if (!mutex.try_lock()) {
-            RIP_LOCK_WAIT(this, RIP_EXCLUSIVE);
-            mutex.lock();
-        }
-        RIP_LOCK_ACQUIRED(this, RIP_EXCLUSIVE);
-    }
-    __attribute__((always_inline)) bool try_lock() {
-        if (!mutex.try_lock()) {
-            RIP_LOCK_TRY_FAILED(this, RIP_EXCLUSIVE);
-            return false;
-        }
-        RIP_LOCK_ACQUIRED(this, RIP_EXCLUSIVE | RIP_TRY);
-        return true;
-    }
-    __attribute__((always_inline)) void unlock() {
-        mutex.unlock();
-        RIP_LOCK_RELEASED(this, RIP_EXCLUSIVE);
-    }
-
-private:
-    std::mutex mutex;
-};
-
 struct Account {
     explicit Account(const char *name) : mutex(name) {}
-    Mutex mutex;
+    rip::mutex mutex;
     long balance = 1000;
 };
 
@@ -66,10 +31,10 @@ static std::atomic<int> halfway;
 template <class Money>
 static void transfer(Account &from, Account &to, Money amount) {
     RIP_SNAP_LABEL("transfer");
-    std::unique_lock<Mutex> first(from.mutex);
+    std::unique_lock<rip::mutex> first(from.mutex);
     halfway++;
     while (halfway < 2) std::this_thread::yield();
-    std::unique_lock<Mutex> second(to.mutex);
+    std::unique_lock<rip::mutex> second(to.mutex);
     from.balance -= amount;
     to.balance += amount;
     RIP_PROGRESS();

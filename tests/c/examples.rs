@@ -110,7 +110,12 @@ fn the_server_in_cpp_says_which_threads_are_deadlocked() {
         let said = ask(compiler, "server.cc", "check");
         expect(
             &said,
-            &["potential deadlock: 2 threads wait for one another", "waits for bob", "waits for alice"],
+            &[
+                "proven deadlock: 2 threads wait for one another",
+                "waits for bob",
+                "waits for alice",
+                "at transfer",
+            ],
         );
     }
 }
