@@ -13,8 +13,11 @@ use super::table::{Column, headings, row};
 
 /// The verdict takes at most this many lines.
 const VERDICT_LINES_MAX: usize = 4;
-/// The worst finding is shown with this many lines of its evidence.
+/// The worst finding is shown with this many sentences of its evidence, each on at most so many lines.
 const EVIDENCE_MAX: usize = 3;
+const EVIDENCE_LINE_MAX: usize = 3;
+/// Where such a sentence goes on.
+const EVIDENCE_INDENT: &str = "        ";
 /// What the threads and tasks do takes at most this many lines.
 const DOING_LINES_MAX: usize = 3;
 /// A screen that is lower has no evidence above the list.
@@ -111,8 +114,13 @@ impl Screen<'_, '_> {
     }
 
     fn wrapped(&mut self, text: &str, max: usize, style: Style) {
+        self.wrapped_with(text, "", max, style);
+    }
+
+    /// Writes a text on at most `max` lines. All but the first begin with the indent.
+    fn wrapped_with(&mut self, text: &str, indent: &str, max: usize, style: Style) {
         let width = usize::from(self.left.width.max(1));
-        let lines = textwrap::wrap(text, width);
+        let lines = textwrap::wrap(text, textwrap::Options::new(width).subsequent_indent(indent));
         let is_cut = lines.len() > max;
         for (at, line) in lines.iter().take(max).enumerate() {
             match is_cut && at + 1 == max {
@@ -145,7 +153,7 @@ impl Screen<'_, '_> {
             let evidence = picture.findings.iter().skip(1).take_while(|line| line.starts_with("  "));
             let evidence = evidence.filter(|_| picture.severity != Severity::None);
             for line in evidence.take(EVIDENCE_MAX) {
-                self.write(line, Style::new());
+                self.wrapped_with(line, EVIDENCE_INDENT, EVIDENCE_LINE_MAX, Style::new());
             }
         }
         let state_of = match state.behind_ns() {
