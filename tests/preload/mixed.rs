@@ -1,8 +1,11 @@
 //! Marks of the program itself and interposed calls: one ring, one slot a thread, one wait-for graph.
 
 use std::path::Path;
+use std::process::Command;
 
-use crate::{compile, plan, preload, read_rip, release};
+use librip_test_kit::tool::tool;
+
+use crate::{compile, directory, plan, preload, read_rip, release};
 
 #[test]
 fn marks_and_interposed_calls_of_a_process_are_in_one_ring() {
@@ -28,4 +31,29 @@ fn marks_and_interposed_calls_of_a_process_are_in_one_ring() {
     }
     let threads = read_rip(&["-t"], &ring);
     assert_eq!(threads.lines().count(), 3, "one slot a thread: {threads}");
+}
+
+#[test]
+fn locks_of_cpp_are_recorded_once_and_at_the_line_of_the_user() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = directory().join("mixed-cpp");
+    let mut compiler = Command::new("g++");
+    compiler.args(["-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-pthread", "-I"]);
+    compiler.arg(package.join("../librip/capi")).arg(package.join("c/fixtures/cpp_locks.cc"));
+    compiler.arg(release("librip-capi", "rip", ".a")).args(["-lm", "-ldl", "-o"]).arg(&program);
+    tool(&mut compiler);
+    let mut victim = plan(&program, &[], &[preload()]).start();
+    victim.until("stuck");
+    victim.kill();
+    let ring = victim.wait().ring_path();
+    let found = read_rip(&["check"], &ring);
+    assert!(found.contains("proven deadlock: 5 threads wait for one another"), "{found}");
+    assert_eq!(found.matches("cpp_locks.cc:").count(), 10, "{found}");
+    let locks = read_rip(&["locks"], &ring);
+    for holder in ["first", "second", "third", "fourth", "fifth"] {
+        let held =
+            locks.lines().filter(|line| line.contains("held by") && line.contains(&format!("at {holder} ")));
+        // The fourth thread has two.
+        assert_eq!(held.count(), if holder == "fourth" { 2 } else { 1 }, "{locks}");
+    }
 }

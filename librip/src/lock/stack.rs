@@ -105,6 +105,10 @@ impl Waiter {
     #[cold]
     #[inline(never)]
     pub(crate) fn of_place(caller: Caller, from: StackPointer) -> Waiter {
+        if image::code_range().contains(&caller.0) {
+            // The library is linked into the program.
+            return Waiter { caller, stack: callers(from, caller.0) };
+        }
         let begin = from.0.next_multiple_of(WORD_BYTES);
         let end = readable_until(begin);
         let mut stack = framed_words(begin, end);
