@@ -12,7 +12,7 @@ use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::{Need, RunState, Sleep, Task};
 use read_rip_model::locks::{Graph, Stand, Who, graph_of, knots_of, waits_between};
 
-use crate::{Inspection, Options, Reading, Readings};
+use crate::{Inspection, Options, Reading, Readings, Triage};
 
 /// No more groups are inspected: to look up the functions of many processes takes long.
 pub const GROUPS_MAX: usize = 64;
@@ -106,7 +106,8 @@ fn together(seen: Vec<Standings>) -> Option<(Standings, Vec<Standings>)> {
     });
     let others: Vec<Standings> = others.collect();
     let all: Vec<&Standings> = [&own].into_iter().chain(&others).collect();
-    (!knots_of(&all, |at| Some(at.1)).is_empty()).then_some((own, others))
+    let (knots, stopped) = knots_of(&all, |at| Some(at.1));
+    (!knots.is_empty() || !stopped.is_empty()).then_some((own, others))
 }
 
 /// The processes that may be stuck together with this one, which comes first; `None` if there are none.
@@ -130,11 +131,12 @@ fn group_of(seen: &Standings) -> Option<Vec<u32>> {
 
 /// Which of these processes may be stuck together, with others that they wait for: groups of pids. The threads of each
 /// were read.
-pub fn groups_among<'t>(processes: impl IntoIterator<Item = (u32, &'t [Task])>) -> Vec<Vec<u32>> {
+pub fn groups_among<'t>(processes: impl IntoIterator<Item = &'t Triage>) -> Vec<Vec<u32>> {
     let machine = Machine::brief();
     // One thread that runs, or sleeps for a time, and the process can help whom it wants.
-    let candidates = processes.into_iter().filter(|(_, tasks)| tasks.iter().all(may_be_stuck));
-    let look_at = |(pid, _): (u32, &[Task])| {
+    let may_be_stuck = |of: &&Triage| of.is_frozen() || of.tasks().iter().all(may_be_stuck);
+    let candidates = processes.into_iter().filter(may_be_stuck).map(|of| of.pid);
+    let look_at = |pid: u32| {
         let live = LiveTarget::open_here(pid).ok().filter(|live| live.hidden().is_none())?;
         Some((pid, look(&machine, &live)?))
     };
@@ -196,6 +198,8 @@ fn groups(machine: &Machine, known: Vec<(u32, Looked)>, follows: bool) -> Vec<Ve
     let thread = |process: usize, tid| tids[process].iter().position(|&known| known == tid);
     let graph = looked.into_iter().enumerate().map(|(process, of)| {
         let Looked { mut stands, needs, perhaps, .. } = of;
+        // A process that is frozen needs to be thawed first.
+        let is_halted: Vec<bool> = stands.iter().map(|stand| *stand == Stand::Halted).collect();
         for stand in &mut stands {
             if let Stand::Waits { by, .. } = stand {
                 by.iter_mut().filter(|who| **who == OWN).for_each(|who| *who = Who::Process(process));
@@ -205,7 +209,7 @@ fn groups(machine: &Machine, known: Vec<(u32, Looked)>, follows: bool) -> Vec<Ve
             let known = pids.iter().filter_map(|pid| number.get(pid));
             stands[at] = Stand::Perhaps(known.map(|&process| Who::Process(process)).collect());
         }
-        for (&at, need) in &needs {
+        for (&at, need) in needs.iter().filter(|&(&at, _)| !is_halted[at]) {
             stands[at] = waits_between(need, &number, thread);
         }
         stands
@@ -224,7 +228,10 @@ fn look(machine: &Machine, live: &LiveTarget) -> Option<Looked> {
     let tasks = live.tasks().ok()?;
     let needs = machine.needs(live, &tasks);
     let mut perhaps = Vec::new();
+    let is_frozen = live.freezer().is_some_and(|freezer| freezer.thaw().is_some());
     let stands = tasks.iter().enumerate().map(|(at, task)| match task.sleep {
+        _ if matches!(task.state, RunState::Zombie | RunState::Dead) => Stand::Ended,
+        _ if is_frozen || matches!(task.state, RunState::Stopped | RunState::Traced) => Stand::Halted,
         Some(Sleep::Call(call)) if task.state == RunState::Sleeping => match call.futex() {
             Some(futex) if futex.is_timed => Stand::Free,
             Some(futex) if futex.is_private => Stand::Waits { by: vec![OWN], is_between: false },
@@ -234,7 +241,6 @@ fn look(machine: &Machine, live: &LiveTarget) -> Option<Looked> {
             }
             None => Stand::Free,
         },
-        _ if matches!(task.state, RunState::Zombie | RunState::Dead) => Stand::Ended,
         _ => Stand::Free,
     });
     let (stands, tids) = (stands.collect(), tasks.iter().map(|task| task.tid).collect());
@@ -244,7 +250,7 @@ fn look(machine: &Machine, live: &LiveTarget) -> Option<Looked> {
 /// Whether a thread may wait for somebody, by its call alone.
 fn may_be_stuck(task: &Task) -> bool {
     match (task.state, task.sleep) {
-        (RunState::Zombie | RunState::Dead | RunState::Traced, _) => true,
+        (RunState::Zombie | RunState::Dead | RunState::Stopped | RunState::Traced, _) => true,
         (RunState::Sleeping, Some(Sleep::Call(call))) => Machine::may_need(call),
         _ => false,
     }

@@ -58,6 +58,11 @@ impl Triage {
         &self.tasks
     }
 
+    /// Whether its control group is frozen.
+    pub fn is_frozen(&self) -> bool {
+        self.is_frozen
+    }
+
     /// How many threads the process has.
     pub fn threads(&self) -> usize {
         self.tasks.len()

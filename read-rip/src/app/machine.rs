@@ -139,7 +139,7 @@ impl<'a> Scan<'a> {
         let rings = rings(group, options, living, &triages, each)?;
         thread::sleep(options.window);
 
-        let found = groups_among(triages.iter().map(|triage| (triage.pid, triage.tasks())));
+        let found = groups_among(triages.iter().map(Arc::as_ref));
         let (first, rest) = found.split_at(found.len().min(GROUPS_MAX));
         let mut groups = stuck_groups(first, options);
         self.unseen.extend(rest.iter().flatten().map(|pid| Unjudged {

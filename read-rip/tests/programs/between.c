@@ -144,6 +144,31 @@ static void tcp(void) {
     read_both(client, server);
 }
 
+/* A child that stops itself. Returns when it is stopped. */
+static pid_t stopped_child(int unused) {
+    pid_t pid = child();
+    if (pid == 0) {
+        close(unused);
+        raise(SIGSTOP);
+        sleeps(NULL);
+    }
+    waitpid(pid, NULL, WUNTRACED);
+    return pid;
+}
+
+/* The parent waits for a child that is stopped: for its end, or until it reads or writes. */
+static void waits_for_stopped(void) {
+    int ends[2];
+    socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+    pid_t pid = stopped_child(ends[0]), other = is("stopped-and-another") ? child() : 0;
+    if (is("stopped-and-another") && other == 0) sleeps(NULL);
+    close(ends[1]);
+    told(pid, other);
+    if (is("stopped-reader")) fill(ends[0]);
+    if (is("stopped-client")) read_one(ends[0]);
+    waitpid(other ? -1 : pid, NULL, 0);
+}
+
 /* A process whose first thread has ended. */
 static pid_t sleeper(void) {
     pid_t pid = child();
@@ -302,6 +327,7 @@ static void fifos(const char *one, const char *other) {
 int main(int count, char **arguments) {
     mode = arguments[1];
     if (!strncmp(mode, "writer", 6)) waits_for_writer();
+    if (!strncmp(mode, "stopped", 7)) waits_for_stopped();
     if (is("pipes")) write_both();
     if (!strncmp(mode, "sockets", 7) || is("producer")) sockets();
     if (is("tcp")) tcp();

@@ -289,6 +289,51 @@ fn two_fifos_that_are_opened_in_opposite_orders_are_suspected() {
 }
 
 #[test]
+fn who_waits_for_a_process_that_is_stopped_is_told_what_lets_it_run() {
+    let of = [
+        ("stopped", "wait4", "waits for the end of its child between["),
+        ("stopped-reader", "write", "writes to a socket that is full, at fill between.c:"),
+    ];
+    for (mode, call, waits) in of {
+        let processes = Processes::start(mode, &[&[call], &[]]);
+        let outcome = processes.check(0);
+        assert_eq!(outcome.status, 1, "{outcome:#?}");
+        let [_, child] = processes.pids[..] else { panic!("{:?}", processes.pids) };
+        contains(
+            &outcome.stdout,
+            &[
+                &format!(
+                    "proven stopped: 1 thread waits for between[{child}], which is stopped by a signal\n"
+                ),
+                waits,
+                &format!("`kill -CONT {child}` lets between[{child}] run on"),
+            ],
+        );
+        contains(&outcome.stderr, &["1 finding in"]);
+        // The child has a finding of its own, and both are one for the machine.
+        contains(&processes.check(1).stdout, &["proven stopped: the only thread is stopped by a signal"]);
+        let all = read_rip(["check", "--all"]).stdout;
+        let names = processes.pids.iter().map(|pid| format!("; next: read-rip check {pid}"));
+        let told = names.map(|name| all.lines().filter(|line| line.ends_with(&name)).count()).sum::<usize>();
+        assert_eq!(told, 1, "{all}");
+    }
+}
+
+#[test]
+fn who_waits_for_others_too_or_for_a_client_is_not_kept_by_one_that_is_stopped() {
+    let sleeps = "clock_nanosleep";
+    let healthy = |processes: Processes| {
+        let outcome = processes.check(0);
+        assert!(outcome.status == 0 && outcome.stdout.contains("no findings"), "{outcome:#?}");
+        contains(&processes.check(1).stdout, &["proven stopped: the only thread is stopped by a signal"]);
+        let stopped = format!("between[{}]: the only thread is stopped by a signal", processes.pids[1]);
+        contains(&read_rip(["check", "--all"]).stdout, &[&stopped]);
+    };
+    healthy(Processes::start("stopped-and-another", &[&["wait4"], &[], &[sleeps]]));
+    healthy(Processes::start("stopped-client", &[&["read"], &[]]));
+}
+
+#[test]
 fn who_has_a_thread_that_can_help_is_in_no_deadlock() {
     let sleeps = "clock_nanosleep";
     Processes::start("writer-and-thread", &[&["wait4", sleeps], &["write"]]).are_healthy();

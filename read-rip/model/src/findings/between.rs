@@ -34,7 +34,7 @@
 
 use std::collections::HashMap;
 
-use read_rip_evidence::target::{Need, Needed, Party, SharedObject};
+use read_rip_evidence::target::{Need, Needed, Others, Party, SharedObject};
 use serde::Serialize;
 
 use super::words::{and_more, lasting};
@@ -123,7 +123,7 @@ pub enum WaitsFor {
 }
 
 impl WaitsFor {
-    fn of(need: Option<&Need>) -> WaitsFor {
+    pub(super) fn of(need: Option<&Need>) -> WaitsFor {
         match need.map(|need| &need.what) {
             Some(Needed::RoomInPipe) => WaitsFor::RoomInPipe,
             Some(Needed::DataInPipe) => WaitsFor::DataInPipe,
@@ -199,14 +199,7 @@ fn finding(view: &View<'_>, knot: &Knot) -> Finding {
     let for_ns = waits.iter().filter_map(since).min();
     let since_ns = view.now.now_ns.zip(for_ns).and_then(|(now, for_ns)| now.checked_sub(for_ns));
     let all: Vec<WaitsFor> = waits_of(knot).collect();
-    let mut doubts = Vec::new();
-    doubts.extend((knot.others.hidden > 0).then_some(Doubt::HiddenHolders));
-    doubts.extend(knot.others.by_path.then_some(Doubt::OpenedByPath));
-    doubts.extend(all.contains(&WaitsFor::SharedObject).then_some(Doubt::NamesNobody));
-    doubts.extend(knot.others.timer.then_some(Doubt::TimerSignal));
-    doubts.extend(knot.others.limit.then_some(Doubt::SocketLimit));
-    let may_write = all.iter().any(WaitsFor::is_for_data) && (knot.others.handler || knot.others.interrupt);
-    doubts.extend(may_write.then_some(Doubt::SignalHandler));
+    let mut doubts = doubts(knot.others, &all);
     // A signal handler of the process may wake who waits for an unknown thread of it.
     doubts.extend(knot.links.iter().any(is_vague).then_some(Doubt::UnrecordedWaker));
     let confidence = if doubts.is_empty() { Confidence::Proven } else { Confidence::Suspected };
@@ -214,10 +207,7 @@ fn finding(view: &View<'_>, knot: &Knot) -> Finding {
         ProcessCycle { processes: pids.len(), count: knot.links.len(), waits, behind: knot.behind.clone() };
     let mut finding = Finding::new(Kind::Deadlock, confidence, evidence, advice(knot, &all));
     finding.doubts = doubts;
-    let is_at_an_end = |what: &WaitsFor| what.is_for_data() || what.is_for_room();
-    finding.premises.extend(all.iter().any(is_at_an_end).then_some(Premise::NoEndOnItsWay));
-    finding.premises.extend(knot.others.strangers.then_some(Premise::NobodyHidden));
-    finding.premises.extend(knot.others.container.then_some(Premise::NobodyOutside));
+    finding.premises = premises(knot.others, &all);
     let rests_on_memory = |link: &Link| {
         link.owner.is_some()
             || matches!(link.need.as_ref().map(|need| &need.what), Some(Needed::SharedLock(_)))
@@ -228,7 +218,32 @@ fn finding(view: &View<'_>, knot: &Knot) -> Finding {
     finding
 }
 
-fn process_wait(view: &View<'_>, link: &Link) -> ProcessWait {
+/// What limits the confidence of what follows from such waits.
+pub(super) fn doubts(others: Others, all: &[WaitsFor]) -> Vec<Doubt> {
+    let may_write = all.iter().any(WaitsFor::is_for_data) && (others.handler || others.interrupt);
+    let doubts = [
+        (others.hidden > 0, Doubt::HiddenHolders),
+        (others.by_path, Doubt::OpenedByPath),
+        (all.contains(&WaitsFor::SharedObject), Doubt::NamesNobody),
+        (others.timer, Doubt::TimerSignal),
+        (others.limit, Doubt::SocketLimit),
+        (may_write, Doubt::SignalHandler),
+    ];
+    doubts.into_iter().filter(|&(is_so, _)| is_so).map(|(_, doubt)| doubt).collect()
+}
+
+/// What is taken for granted of such waits.
+pub(super) fn premises(others: Others, all: &[WaitsFor]) -> Vec<Premise> {
+    let is_at_an_end = |what: &WaitsFor| what.is_for_data() || what.is_for_room();
+    let premises = [
+        (all.iter().any(is_at_an_end), Premise::NoEndOnItsWay),
+        (others.strangers, Premise::NobodyHidden),
+        (others.container, Premise::NobodyOutside),
+    ];
+    premises.into_iter().filter(|&(is_so, _)| is_so).map(|(_, premise)| premise).collect()
+}
+
+pub(super) fn process_wait(view: &View<'_>, link: &Link) -> ProcessWait {
     let seen = view.now.threads[link.thread].seen;
     let path = match link.need.as_ref().map(|need| &need.what) {
         Some(Needed::FileLock(path, _) | Needed::OpenFifo(path)) => Some(path.display().to_string()),
@@ -322,12 +337,12 @@ impl Basis for ProcessCycle {
     }
 }
 
-fn name_of(program: &str, pid: u32) -> String {
+pub(super) fn name_of(program: &str, pid: u32) -> String {
     format!("{program}[{pid}]")
 }
 
 /// What one thread waits for, and who can bring it.
-fn line(wait: &ProcessWait, programs: &HashMap<u32, &str>, words: &Words<'_>) -> String {
+pub(super) fn line(wait: &ProcessWait, programs: &HashMap<u32, &str>, words: &Words<'_>) -> String {
     let link = &wait.link;
     let process = name_of(&link.program, link.pid);
     let who = match words.short_thread(wait.thread) {
@@ -419,8 +434,6 @@ fn parties(own: u32, programs: &HashMap<u32, &str>, by: &[Party]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use read_rip_evidence::target::Others;
-
     use super::*;
     use crate::findings::testing::Scene;
 

@@ -85,7 +85,14 @@ pub struct NotRunning {
 
 impl Analysis for Halted {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        found.extend(view.now.halts.iter().filter_map(|halt| finding(view, halt)));
+        // Who waits for another process is told what has stopped that one.
+        let is_partner = |pid: u32| {
+            let partners = view.now.stopped_partners.iter().flat_map(|of| &of.stopped);
+            pid != view.now.pid && partners.into_iter().any(|partner| partner.own_pid == pid)
+        };
+        let pid_of = |halt: &Halt| halt.threads.first().map(|&thread| view.now.threads[thread].pid);
+        let halts = view.now.halts.iter().filter(|halt| !pid_of(halt).is_some_and(is_partner));
+        found.extend(halts.filter_map(|halt| finding(view, halt)));
     }
 }
 

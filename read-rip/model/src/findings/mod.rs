@@ -67,6 +67,7 @@ mod stall;
 mod standstill;
 mod starvation;
 mod starved_runtime;
+mod stopped_partner;
 mod suppress;
 mod task_balance;
 #[cfg(test)]
@@ -117,6 +118,7 @@ pub use runtimes::{Unseen, executor};
 pub use stall::{LATELY_NS, Stall, StandingFact};
 pub use starvation::{Overtaken, OvertakenWait};
 pub use starved_runtime::{BusyRuntime, PollFact, ReadyTask, ReadyTasks};
+pub use stopped_partner::StoppedHelpers;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
 pub use task_balance::TaskBalance;
 pub use unended_calls::EndOfRuntime;
@@ -268,6 +270,7 @@ analyses! {
     long_hold::LongHold => [IdleHolder],
     contention::Contention => [Contended],
     lines::Lines => [CrowdedLine],
+    stopped_partner::WaitForStopped => [StoppedHelpers],
     halted::Halted => [NotRunning],
     stall::Stalled => [Stall],
 }

@@ -238,6 +238,8 @@ worded! {
              can repair what the lock protects",
         Continue = "continue":
             "`kill -CONT PID` lets it run on; `jobs` of the shell that started it may show it as stopped",
+        LetPartnerRun = "let-partner-run":
+            "let what is stopped run on in that way, or end it; until then nobody else ends these waits",
         Thaw = "thaw":
             "thaw the group by that command as root, or find out who has frozen it: a container runtime (`docker \
              unpause`), a batch system, or a checkpoint",

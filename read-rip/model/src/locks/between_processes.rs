@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 
 use read_rip_evidence::standing::Standings;
-use read_rip_evidence::target::{Need, Needed, Others, Party, RunState};
+use read_rip_evidence::target::{Need, Needed, Others, Party, RunState, Target};
 use read_rip_evidence::waits::{FutexWait, Owner, WaitKind};
 
 use super::ThreadId;
+use super::halt::{HaltCause, halts};
 use super::knots::{At, Graph, Stand, Who};
 
 /// Threads that wait for one another, in several processes, and for nobody else.
@@ -38,6 +39,30 @@ pub struct Link {
     pub need: Option<Need>,
     /// The thread of its own process for which it waits, if the memory names one.
     pub owner: Option<ThreadId>,
+}
+
+/// Threads that wait for processes which do not run: something has stopped all who could end their waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoppedPartners {
+    /// The threads.
+    pub links: Vec<Link>,
+    /// The processes that do not run.
+    pub stopped: Vec<StoppedPartner>,
+    /// Who else may help, as far as any of the needs says so.
+    pub others: Others,
+}
+
+/// A process that does not run, and for which others wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoppedPartner {
+    /// Its pid in this reader's PID namespace.
+    pub pid: u32,
+    /// Its pid in its own PID namespace.
+    pub own_pid: u32,
+    /// The name of its program; may contain anything.
+    pub program: String,
+    /// What has stopped it.
+    pub cause: HaltCause,
 }
 
 /// A lock in shared memory whose owner has ended.
@@ -94,6 +119,9 @@ fn stand(
     if thread.is_still != Some(true) {
         return Stand::Free;
     }
+    if of.is_frozen() || matches!(of.target.tasks[at].state, RunState::Stopped | RunState::Traced) {
+        return Stand::Halted;
+    }
     if let Some(need) = of.needs.get(&at) {
         let thread = |process: usize, tid| seen[process].target.tasks.iter().position(|task| task.tid == tid);
         return waits_between(need, processes, thread);
@@ -131,20 +159,28 @@ fn within(wait: &FutexWait, process: usize, own: &HashMap<u32, usize>, at: usize
     }
 }
 
-/// The knots of these processes. `thread_of` says which thread of the model a thread is.
-pub fn knots_of(seen: &[&Standings], thread_of: impl Fn(At) -> Option<ThreadId>) -> Vec<Knot> {
+/// The knots of these processes, and the threads that wait for processes which do not run. `thread_of` says which thread
+/// of the model a thread is.
+pub fn knots_of(
+    seen: &[&Standings],
+    thread_of: impl Fn(At) -> Option<ThreadId>,
+) -> (Vec<Knot>, Vec<StoppedPartners>) {
     if seen.iter().all(|of| of.needs.is_empty()) {
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     }
     let graph = graph_of(seen);
     let stuck = graph.stuck();
     let knots = graph.knots(&stuck);
+    let stopped = stopped_partners(seen, &graph, &stuck, &thread_of);
+    let is_halted = |&(process, at): &At| graph.0[process][at] == Stand::Halted;
     let in_knots: Vec<At> = knots.iter().flatten().copied().collect();
     let behind = stuck.iter().enumerate().flat_map(|(process, threads)| {
         let stuck = threads.iter().enumerate().filter(|&(_, &is_stuck)| is_stuck);
         stuck.map(move |(at, _)| (process, at))
     });
-    let behind: Vec<ThreadId> = behind.filter(|at| !in_knots.contains(at)).filter_map(&thread_of).collect();
+    let behind = behind.filter(|at| !in_knots.contains(at) && !is_halted(at)).filter_map(&thread_of);
+    let is_told = |id: &ThreadId| stopped.iter().flat_map(|of| &of.links).any(|link| link.thread == *id);
+    let behind: Vec<ThreadId> = behind.filter(|id| !is_told(id)).collect();
     let knot = |knot: &Vec<At>| {
         let links: Vec<Link> =
             in_order(&graph, knot).into_iter().filter_map(|at| link(seen, &graph, at, &thread_of)).collect();
@@ -152,7 +188,49 @@ pub fn knots_of(seen: &[&Standings], thread_of: impl Fn(At) -> Option<ThreadId>)
         let others = needs.fold(Others::default(), |all, need| all.or(need.others));
         Knot { links, behind: behind.clone(), others }
     };
-    knots.iter().map(knot).collect()
+    let knots = knots.iter().map(knot).collect();
+    (knots, stopped)
+}
+
+fn stopped_partners(
+    seen: &[&Standings],
+    graph: &Graph,
+    stuck: &[Vec<bool>],
+    thread_of: &impl Fn(At) -> Option<ThreadId>,
+) -> Vec<StoppedPartners> {
+    let mut found: Vec<(Vec<usize>, StoppedPartners)> = Vec::new();
+    for (at, processes) in graph.behind_halted(stuck) {
+        let Some(link) = link(seen, graph, at, thread_of) else { continue };
+        let stopped: Vec<StoppedPartner> =
+            processes.iter().filter_map(|&process| stopped_partner(seen[process])).collect();
+        let is_tracer = |of: &StoppedPartner| of.cause.tracer() == Some(link.pid);
+        let is_usual = match link.need.as_ref().map(|need| &need.what) {
+            // The tracer of a child is told what becomes of it.
+            Some(Needed::EndOfChild) => stopped.iter().any(is_tracer),
+            // A server waits so for its client, whatever that does.
+            Some(Needed::DataInSocket) => true,
+            _ => false,
+        };
+        if stopped.len() < processes.len() || is_usual {
+            continue;
+        }
+        let others = link.need.as_ref().map(|need| need.others).unwrap_or_default();
+        match found.iter_mut().find(|(known, _)| *known == processes) {
+            Some((_, known)) => {
+                known.links.push(link);
+                known.others = known.others.or(others);
+            }
+            None => found.push((processes, StoppedPartners { links: vec![link], stopped, others })),
+        }
+    }
+    found.into_iter().map(|(_, found)| found).collect()
+}
+
+fn stopped_partner(seen: &Standings) -> Option<StoppedPartner> {
+    let is_stop = |cause: &HaltCause| !matches!(cause, HaltCause::Kernel(_));
+    let cause = halts(seen).into_iter().map(|(cause, _)| cause).find(is_stop)?;
+    let Target { pid, own_pid, name, .. } = &seen.target;
+    Some(StoppedPartner { pid: *pid, own_pid: *own_pid, program: name.clone(), cause })
 }
 
 fn link(

@@ -136,6 +136,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         ended: input.ended.clone(),
         halts: Vec::new(),
         knots: Vec::new(),
+        stopped_partners: Vec::new(),
         lost_locks: Vec::new(),
         seen: HashMap::default(),
         runtime: Runtime::of_modules(&snapshot.modules),

@@ -32,6 +32,16 @@ pub enum HaltCause {
     Kernel(KernelWait),
 }
 
+impl HaltCause {
+    /// The tracer that has stopped threads, if it is known.
+    pub fn tracer(&self) -> Option<u32> {
+        match self {
+            HaltCause::Tracer(tracer, _) => *tracer,
+            _ => None,
+        }
+    }
+}
+
 /// What keeps threads of a process from running that stood still between two readings: the causes, and the indices of
 /// the threads.
 pub fn halts(seen: &Standings) -> Vec<(HaltCause, Vec<usize>)> {

@@ -32,6 +32,8 @@ pub enum Stand {
     },
     /// It has ended: it helps nobody.
     Ended,
+    /// Something has stopped it: it helps nobody before somebody lets it run.
+    Halted,
     /// It waits for one or more of these, and for whom is not known yet: it counts as one that cannot go on.
     Perhaps(Vec<Who>),
 }
@@ -121,6 +123,39 @@ impl Graph {
         knots.into_iter().enumerate().filter(|&(at, _)| is_knot(at)).map(|(_, knot)| knot).collect()
     }
 
+    /// The threads that wait for other processes, of which none runs: something has stopped all who could end the wait,
+    /// apart from threads of their own process that are stuck too. With the numbers of the stopped processes.
+    pub fn behind_halted(&self, stuck: &[Vec<bool>]) -> Vec<(At, Vec<usize>)> {
+        let is_halted = |who: &Who| match *who {
+            Who::Process(process) => {
+                let is_one = |stand: &Stand| matches!(stand, Stand::Halted | Stand::Ended);
+                self.0[process].iter().all(is_one) && self.0[process].contains(&Stand::Halted)
+            }
+            Who::Thread(process, thread) => self.0[process][thread] == Stand::Halted,
+            Who::Stranger => false,
+        };
+        let mut behind = Vec::new();
+        for (process, threads) in self.0.iter().enumerate() {
+            for (at, stand) in threads.iter().enumerate().filter(|&(at, _)| stuck[process][at]) {
+                let Stand::Waits { by, is_between: true } = stand else { continue };
+                let (halted, others): (Vec<&Who>, Vec<&Who>) = by.iter().partition(|who| is_halted(who));
+                let is_own = |who: &&Who| **who == Who::Process(process);
+                if halted.is_empty() || !others.iter().all(is_own) {
+                    continue;
+                }
+                let pid = |who: &&Who| match **who {
+                    Who::Process(process) | Who::Thread(process, _) => Some(process),
+                    Who::Stranger => None,
+                };
+                let mut halted: Vec<usize> = halted.iter().filter_map(pid).collect();
+                halted.sort_unstable();
+                halted.dedup();
+                behind.push(((process, at), halted));
+            }
+        }
+        behind
+    }
+
     /// The processes that may be stuck together, in groups: each has a thread that waits for another process.
     pub fn groups(&self, stuck: &[Vec<bool>]) -> Vec<Vec<usize>> {
         let mut group: Vec<usize> = (0..self.0.len()).collect();
@@ -137,7 +172,7 @@ impl Graph {
                 let (by, is_between) = match stand {
                     Stand::Waits { by, is_between } => (by, is_between),
                     Stand::Perhaps(by) => (by, &true),
-                    Stand::Free | Stand::Ended => continue,
+                    Stand::Free | Stand::Ended | Stand::Halted => continue,
                 };
                 for who in by {
                     let (Who::Process(other) | Who::Thread(other, _)) = *who else { continue };
@@ -158,13 +193,13 @@ impl Graph {
         }
         let in_knots: std::collections::BTreeSet<usize> =
             self.knots(stuck).into_iter().flatten().map(|(process, _)| process).collect();
-        // There is a knot, or a wait of which more has to be read.
+        // There is a knot, one that does not run, or a wait of which more has to be read.
         let may_be_knot = |group: &Vec<usize>| {
             group.iter().any(|&process| {
                 let mut threads = self.0[process].iter().zip(&stuck[process]);
-                let is_perhaps =
-                    threads.any(|(stand, &is_stuck)| is_stuck && matches!(stand, Stand::Perhaps(_)));
-                is_perhaps || in_knots.contains(&process)
+                let is_reason = |stand: &Stand| matches!(stand, Stand::Perhaps(_) | Stand::Halted);
+                let has_reason = threads.any(|(stand, &is_stuck)| is_stuck && is_reason(stand));
+                has_reason || in_knots.contains(&process)
             })
         };
         groups.into_values().filter(may_be_knot).collect()
@@ -330,6 +365,25 @@ mod tests {
         let mut graph = pool.clone();
         graph.0.push(vec![between(&[Who::Process(0)])]);
         assert!(knots(&graph).is_empty() && graph.groups(&graph.stuck()).is_empty());
+    }
+
+    #[test]
+    fn who_waits_for_one_that_is_stopped_is_behind_it_and_in_no_knot() {
+        let waits = |by: &[Who]| vec![between(by)];
+        let halted = vec![Stand::Halted, Stand::Ended];
+        let graph = Graph(vec![waits(&[Who::Process(0), Who::Process(1)]), halted.clone()]);
+        let stuck = graph.stuck();
+        assert_eq!(graph.behind_halted(&stuck), [((0, 0), vec![1])]);
+        assert!(graph.knots(&stuck).is_empty());
+        assert_eq!(graph.groups(&stuck), [[0, 1]]);
+        // Another one can help, or a thread of the stopped one can.
+        let graph = Graph(vec![waits(&[Who::Process(1), Who::Process(2)]), halted, vec![Stand::Free]]);
+        assert!(graph.behind_halted(&graph.stuck()).is_empty());
+        let graph = Graph(vec![waits(&[Who::Process(1)]), vec![Stand::Halted, Stand::Free]]);
+        assert!(graph.behind_halted(&graph.stuck()).is_empty());
+        // Nobody waits for it.
+        let graph = Graph(vec![vec![Stand::Halted], vec![Stand::Halted]]);
+        assert!(graph.groups(&graph.stuck()).is_empty());
     }
 
     #[test]

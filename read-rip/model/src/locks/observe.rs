@@ -43,7 +43,7 @@ pub fn observe_all<'s>(
         .filter(|(_, thread)| thread.task.is_none())
         .filter_map(|(id, thread)| thread.seen.map(|seen| ((seen.process as usize, seen.index), id)))
         .collect();
-    model.knots = knots_of(&seen, |at| ids.get(&at).copied());
+    (model.knots, model.stopped_partners) = knots_of(&seen, |at| ids.get(&at).copied());
 }
 
 /// Adds what was seen of the threads of one of them.
