@@ -13,7 +13,7 @@ use read_rip_evidence::process::{Liveness, RunControl, children_in, ready_thread
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::stacks::{self, Unwinder};
 use read_rip_evidence::standing::{Activity, Load, Standings, WINDOW_MIN_NS};
-use read_rip_evidence::target::{CallKind, DescriptorKind, Hidden, KernelWait, Need, RunState, Sleep};
+use read_rip_evidence::target::{CallKind, DescriptorKind, Hidden, KernelWait, Need, RunState, Sleep, Task};
 use read_rip_evidence::waits::{Owner, WaitKind};
 use read_rip_files::Module;
 use read_rip_model::findings::{LATELY_NS, Outcome};
@@ -238,7 +238,20 @@ impl Reading {
             // It does not answer any more. What is left is known without its memory.
             None => inspect()?.ok_or_else(|| Error::Process(live::Error::silent(pid)))?,
         };
-        Ok(Reading::of_process(seen))
+        Reading::of_inspected(seen)
+    }
+
+    /// A process without a ring that was inspected.
+    ///
+    /// # Errors
+    ///
+    /// If it has ended meanwhile: nothing of it is left that could be judged.
+    fn of_inspected(seen: Standings) -> Result<Reading, Error> {
+        let is_over = |task: &Task| matches!(task.state, RunState::Zombie | RunState::Dead);
+        match seen.target.tasks.iter().all(is_over) {
+            true => Err(Error::Process(live::Error::Ended { pid: seen.target.pid })),
+            false => Ok(Reading::of_process(seen)),
+        }
     }
 
     /// A process without a ring.
@@ -379,4 +392,22 @@ fn objects_of(seen: &Standings, locations: &mut Locations<'_>) -> HashMap<u64, O
         }
     }
     objects
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_ends_between_two_readings_is_an_error_that_says_so() {
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat");
+        let inspection = Inspection::begin(cat.id(), &Options::default()).expect("it lives");
+        drop(cat.stdin.take());
+        cat.wait().expect("it ends");
+        let seen = inspection.end().expect("it answered");
+        let of = Reading::of_inspected(seen).map(|_| ());
+        assert!(matches!(of, Err(Error::Process(live::Error::Ended { pid })) if pid == cat.id()), "{of:?}");
+    }
 }
