@@ -45,6 +45,9 @@ const LISTED_MAX: usize = 5;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotRunning {
+    /// The process, if it is another one than was asked about: its pid in its own PID namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// How many threads.
     pub count: usize,
     /// How many threads the process has.
@@ -103,6 +106,7 @@ fn finding(view: &View<'_>, halt: &Halt) -> Option<Finding> {
     let asleep_ns = |&id: &ThreadId| view.now.threads[id].seen?.asleep_ns.map(std::num::NonZeroU64::get);
     let still_ns = threads.iter().filter_map(asleep_ns).min().max(view.now.window_ns);
     let mut evidence = NotRunning {
+        pid: (pid != view.now.pid).then_some(pid),
         count: threads.len(),
         threads: view.now.threads.iter().filter(exists).count(),
         first: threads.iter().copied().take(LISTED_MAX).collect(),
@@ -142,6 +146,15 @@ fn finding(view: &View<'_>, halt: &Halt) -> Option<Finding> {
             evidence.verbs = ["sleeps in the kernel", "sleep in the kernel"];
             describe(&mut evidence, wait);
             (Kind::DiskSleep, Confidence::Suspected, Advice::AskServer)
+        }
+    };
+    // Advice names the process that was asked about.
+    let advice = match (pid == view.now.pid, kind) {
+        (true, _) | (false, Kind::DiskSleep) => advice,
+        (false, _) => {
+            let command = (kind == Kind::Stopped).then(|| format!("`kill -CONT {pid}` lets it run on"));
+            evidence.lines.extend(command);
+            Advice::LetPartnerRun
         }
     };
     let mut finding = Finding::new(kind, confidence, evidence, advice);
@@ -192,7 +205,8 @@ impl Basis for NotRunning {
             (count, all) => format!("{count} of {all} threads"),
         };
         let verb = agree(self.count, self.verbs[0], self.verbs[1]);
-        let summary = format!("{which} {verb}{}", lasting(", for at least ", self.still_ns));
+        let of = self.pid.map_or_else(String::new, |pid| format!(" of process {pid}"));
+        let summary = format!("{which}{of} {verb}{}", lasting(", for at least ", self.still_ns));
         let names: Vec<String> = self.first.iter().map(|&thread| words.thread(thread)).collect();
         let more = if self.count > self.first.len() { ", ..." } else { "" };
         let who = (self.count < self.threads).then(|| format!("{}{more}", names.join(", ")));
@@ -231,6 +245,18 @@ mod tests {
         assert_eq!((found[0].kind, &*found[0].advice), (Kind::Frozen, &[Advice::Thaw][..]));
         let found = scene(HaltCause::Signal, SECOND).run(&Halted);
         assert_eq!((found[0].kind, &*found[0].advice), (Kind::Stopped, &[Advice::Continue][..]));
+    }
+
+    #[test]
+    fn another_process_is_named() {
+        let mut scene = scene(HaltCause::Tracer(Some(7), Some("gdb".into())), SECOND);
+        scene.model.threads[0].pid += 1;
+        let [found] = &scene.run(&Halted)[..] else { panic!("one finding") };
+        assert_eq!(
+            scene.says(found).0,
+            "the only thread of process 4243 is stopped by its tracer, for at least 1.0 s"
+        );
+        assert_eq!(found.advice, [Advice::LetPartnerRun]);
     }
 
     #[test]
