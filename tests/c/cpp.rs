@@ -35,7 +35,7 @@ fn line(comment: &str, standard: &str) -> u32 {
 fn expect_circle(said: &str, standard: &str, why: &str, has_program: bool) {
     for (lock, holder, waiter) in CIRCLE {
         let found =
-            said.lines().find(|said| said.contains(&format!("waits for {lock} ("))).unwrap_or_default();
+            said.lines().find(|said| said.contains(&format!("waits for {lock} "))).unwrap_or_default();
         let waits = line(&format!("{lock}: waits"), standard);
         let held = line(&format!("{lock}: held"), standard);
         for (function, line) in [(waiter, waits), (holder, held)] {

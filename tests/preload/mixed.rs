@@ -45,7 +45,8 @@ fn locks_of_cpp_are_recorded_once_and_at_the_line_of_the_user() {
     let mut victim = plan(&program, &[], &[preload()]).start();
     victim.until("stuck");
     victim.kill();
-    let ring = victim.wait().ring_path();
+    let remains = victim.wait();
+    let ring = remains.ring_path();
     let found = read_rip(&["check"], &ring);
     assert!(found.contains("proven deadlock: 5 threads wait for one another"), "{found}");
     assert_eq!(found.matches("cpp_locks.cc:").count(), 10, "{found}");
