@@ -195,7 +195,7 @@ impl Writer<'_> {
         let lock = |id: LockId| self.names.lock(&self.names.model.locks[id]);
         let object = match &slice.kind {
             SliceKind::Wait(object) => object_name(*object, self.names),
-            SliceKind::Hold(id) => lock(*id),
+            SliceKind::Hold(id) | SliceKind::UndatedHold { lock: id, .. } => lock(*id),
             SliceKind::Kept(lock) => printable(lock).into_owned(),
             SliceKind::Task(_) => String::new(),
             SliceKind::Span(_) => {

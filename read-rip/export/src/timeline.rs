@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use read_rip_model::findings::{HeldSince, Pasts};
 use read_rip_model::locations::LocationId;
 use read_rip_model::locks::{
     LockId, LockModel, Object, StepKind, ThreadId, ThreadLocks, task_place, task_since,
@@ -18,6 +19,13 @@ pub enum SliceKind {
     Wait(Object),
     /// The thread holds the lock.
     Hold(LockId),
+    /// The thread holds the lock. When that began is not recorded.
+    UndatedHold {
+        /// The lock.
+        lock: LockId,
+        /// It began when the slice does, or earlier. Otherwise it began about then.
+        is_or_earlier: bool,
+    },
     /// The thread is in a span, of this name.
     Span(String),
     /// The thread waited for the lock of this name: a capture says so, and its history has no trace of it any more.
@@ -147,8 +155,28 @@ impl Timeline {
                 }
             }
         }
-        timeline.slices.sort_by_key(|slice| (slice.begin_ns, std::cmp::Reverse(slice.end_ns)));
+        timeline.sort();
         timeline
+    }
+
+    /// Adds the holds that go on, and began at a time that is not recorded, if the histories show about when.
+    pub fn add_earlier_holds(&mut self, id: ThreadId, model: &LockModel, pasts: &Pasts) {
+        let thread = &model.threads[id];
+        let undated = thread.holds.iter().filter(|hold| hold.since_ns.is_none());
+        for (hold, since) in undated.filter_map(|hold| Some((hold, pasts.held_since(model, hold)?))) {
+            let (since_ns, is_or_earlier) = match since {
+                HeldSince::OrEarlier(since_ns) => (since_ns, true),
+                HeldSince::About(since_ns) => (since_ns, false),
+            };
+            let kind = SliceKind::UndatedHold { lock: hold.lock, is_or_earlier };
+            self.add_open(kind, Some(since_ns), model.now_ns, hold.location);
+            self.undated -= 1;
+        }
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.slices.sort_by_key(|slice| (slice.begin_ns, std::cmp::Reverse(slice.end_ns)));
     }
 
     /// Adds what a task does now. Its begin may be too early: then the words for the slice say so.

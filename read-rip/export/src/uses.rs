@@ -100,7 +100,9 @@ pub(super) fn lock_uses(threads: &[(ThreadId, Timeline)]) -> BTreeMap<LockId, Lo
             };
             match of.kind {
                 SliceKind::Wait(Object::Lock(lock)) => locks.entry(lock).or_default().waits.push(one),
-                SliceKind::Hold(lock) => locks.entry(lock).or_default().holds.push(one),
+                SliceKind::Hold(lock) | SliceKind::UndatedHold { lock, .. } => {
+                    locks.entry(lock).or_default().holds.push(one)
+                }
                 _ => {}
             }
         }
@@ -166,11 +168,19 @@ pub(super) fn slice_words<'a>(slice: &'a Slice, names: &LockNames<'_>) -> (Cow<'
     let (name, category) = match &slice.kind {
         SliceKind::Wait(object) => (format!("waits {}", awaited_words(*object, names)), "wait"),
         SliceKind::Hold(id) => (format!("holds {}", lock(*id)), "hold"),
+        SliceKind::UndatedHold { lock: id, is_or_earlier } => {
+            (format!("holds {}, {}", lock(*id), since_words(*is_or_earlier)), "hold")
+        }
         SliceKind::Span(name) => return (printable(name), "span"),
         SliceKind::Kept(lock) => (format!("waits for {}", printable(lock)), "wait"),
         SliceKind::Task(id) => (task_doing_at(*id, names), "task"),
     };
     (name.into(), category)
+}
+
+/// Since when a thread holds a lock, beside a slice that shows it.
+pub(super) fn since_words(is_or_earlier: bool) -> &'static str {
+    if is_or_earlier { "since then or earlier" } else { "since about then" }
 }
 
 /// The processes that have tasks among these threads.

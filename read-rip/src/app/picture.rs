@@ -107,8 +107,8 @@ fn polled(model: &LockModel) -> HashMap<ThreadId, ThreadId> {
     model.threads.iter().enumerate().filter_map(by).collect()
 }
 
-/// A thread or task that exists, and its rank: those that wait first, then those that hold a lock. `polled` is the task
-/// that the thread polls.
+/// A thread or task that exists, and its rank: those whose locks others wait for come first, then those that wait, and
+/// then those that hold a lock. `polled` is the task that the thread polls.
 fn thread(
     id: ThreadId,
     names: &LockNames<'_>,
@@ -140,12 +140,14 @@ fn thread(
     };
     let is_idle = is_blocked || task.is_some_and(|task| locks::task_does(of, task) == TaskDoes::Suspended);
     let awaits_owner = matches!(of.awaited(), Some(Awaited::Lock(_) | Awaited::End(_)));
+    let is_wanted = of.holds.iter().any(|hold| !names.model.locks[hold.lock].waiters.is_empty());
     let rank = match (awaits_owner, of.holds.is_empty()) {
-        (true, false) => 0,
-        (true, true) => 1,
-        (false, false) => 2,
-        (false, true) if is_idle => 4,
-        (false, true) => 3,
+        _ if is_wanted => 0,
+        (true, false) => 1,
+        (true, true) => 2,
+        (false, false) => 3,
+        (false, true) if is_idle => 5,
+        (false, true) => 4,
     };
     let row = ThreadRow {
         key: key(of),

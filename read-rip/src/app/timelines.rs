@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use read_rip_case::{Options, Reading};
 use read_rip_export::{self as export, Logged, LoggedKind, Timeline};
+use read_rip_model::findings::Pasts;
 use read_rip_model::locations::{Limits, Locations};
 use read_rip_model::locks::{LockModel, ThreadId};
 use read_rip_model::log::{self, CycleStepKind, Entry, EntryKind, Span};
@@ -151,9 +152,12 @@ pub(super) fn all_timelines(
     logged: &[Logged],
     limits: Limits,
 ) -> Vec<(ThreadId, Timeline)> {
+    let has_waiters = |&lock: &usize| !model.locks[lock].waiters.is_empty();
+    let pasts = Pasts::of(model, (0..model.locks.len()).filter(has_waiters));
     let of = |id: ThreadId| {
         let logged = export::of_slot(logged, model.threads[id].slot);
         let mut timeline = Timeline::of(id, logged, model);
+        timeline.add_earlier_holds(id, model, &pasts);
         timeline.slices.retain(|slice| limits.overlap(Some(slice.begin_ns), Some(slice.end_ns)));
         (id, timeline)
     };

@@ -9,7 +9,7 @@ use read_rip_report::{self as report, LockNames, printable};
 use serde::Serialize;
 
 use super::{Entry, Page};
-use crate::uses::object_name;
+use crate::uses::{object_name, since_words};
 use crate::{Slice, SliceKind, Timeline};
 
 /// The greatest number that a script tells from its neighbours.
@@ -198,6 +198,9 @@ fn row(slice: &Slice, names: &LockNames<'_>, since: &impl Fn(u64) -> u64, texts:
     let lock = |lock: usize| names.lock(&names.model.locks[lock]);
     let (kind, text) = match &slice.kind {
         &SliceKind::Hold(of) => (0, lock(of)),
+        &SliceKind::UndatedHold { lock: of, is_or_earlier } => {
+            (8, format!("{}, {}", lock(of), since_words(is_or_earlier)))
+        }
         &SliceKind::Wait(of) => (kind_of(of), object_name(of, names)),
         SliceKind::Kept(lock) => (1, printable(lock).into_owned()),
         SliceKind::Span(name) => (5, printable(name).into_owned()),

@@ -380,8 +380,8 @@ impl Document<'_, '_> {
             format!("{threads} left out; the option --threads of read-rip report shows more.")
         });
         self.list("timelines", "Timelines", about, timelines.len(), left_out)?;
-        let about =
-            "Threads and tasks that exist, or existed when the process ended. Those that wait come first.";
+        let about = "Threads and tasks that exist, or existed when the process ended. Those whose locks others wait for come \
+             first, then those that wait.";
         self.list("threads", self.threads_and_tasks(), about, picture.threads.len(), None)?;
         let about = "What the program logged, of all threads in one order, as read-rip log shows it.";
         let left_out = (log.left_out > 0).then(|| {

@@ -11,8 +11,19 @@ const KINDS = [
   // The text says what a task does, and for how long.
   null,
   null,
+  'holds',
 ];
-const COLOURS = ['--hold', '--wait', '--condition', '--sleep', '--join', '--span', '--suspended-task', '--polled-task'];
+const COLOURS = [
+  '--hold',
+  '--wait',
+  '--condition',
+  '--sleep',
+  '--join',
+  '--span',
+  '--suspended-task',
+  '--polled-task',
+  '--hold',
+];
 const [MUTED, LINE, INK, SHEET] = [0, 1, 2, 3].map((at) => COLOURS.length + at);
 const LEGEND = [
   'holds a lock',
@@ -23,7 +34,11 @@ const LEGEND = [
   'is in a span',
   'is a suspended task',
   'is a task that is polled or ready',
+  'holds a lock, since a time that is not recorded',
 ];
+/** The kind whose begin is not known, and how many pixels it takes to appear. */
+const UNDATED = 8;
+const FADE = 48;
 /** Of a row: where each kind is drawn, as the top and the height, in parts of the row's. */
 const LANES = [
   [0.62, 0.24],
@@ -34,9 +49,10 @@ const LANES = [
   [0.1, 0.12],
   [0.1, 0.12],
   [0.1, 0.12],
+  [0.62, 0.24],
 ];
 /** Slices of one group lie in one lane: holds, waits, spans and what a task does. */
-const GROUP = [0, 1, 1, 1, 1, 2, 2, 2];
+const GROUP = [0, 1, 1, 1, 1, 2, 2, 2, 0];
 const [KIND, TEXT, BEGIN, LENGTH, OPEN, PLACE] = [0, 1, 2, 3, 4, 5];
 
 /** How many slices of a group are open where each one begins: locks are held one within the other. */
@@ -202,6 +218,12 @@ class Timelines {
         context.fillRect(x - 1, top * height, wide + 2, part * height);
       }
       context.fillStyle = this.colours[slice[KIND]];
+      if (slice[KIND] === UNDATED) {
+        const fade = context.createLinearGradient(x, 0, x + FADE, 0);
+        fade.addColorStop(0, this.colours[SHEET]);
+        fade.addColorStop(1, this.colours[UNDATED]);
+        context.fillStyle = fade;
+      }
       context.fillRect(x, top * height + inset, wide, part * height - inset);
     });
     if (this.at?.row === row) {

@@ -223,8 +223,11 @@ impl Filler<'_, '_> {
         match slice.kind {
             SliceKind::Wait(object) => self.wait(id, object, &stretch),
             SliceKind::Hold(lock) => self.hold(id, lock, &stretch),
-            // What the thread logged has the place too, and so has the row of a task.
-            SliceKind::Span(_) | SliceKind::Kept(_) | SliceKind::Task(_) => Ok(()),
+            // What the thread logged has the place too, and so has the row of a task. A hold without a known begin has
+            // a row without one.
+            SliceKind::Span(_) | SliceKind::Kept(_) | SliceKind::Task(_) | SliceKind::UndatedHold { .. } => {
+                Ok(())
+            }
         }
     }
 

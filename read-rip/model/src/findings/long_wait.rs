@@ -62,7 +62,7 @@ use super::going_on::may_end;
 use super::idle_pool::IdlePlaces;
 use super::nobody_left::asleep;
 use super::passages::AllPassages;
-use super::pasts::Pasts;
+use super::pasts::{HeldSince, Pasts};
 use super::standstill::{self, Group, Root};
 use super::view::Length;
 use super::words::{lasting, limit};
@@ -436,11 +436,10 @@ impl Judge<'_, '_> {
     fn holder(&self, hold: &Hold) -> StandingHolder {
         let view = self.view;
         let thread = &view.now.threads[hold.thread];
-        // The first of those that wait for this very lock.
-        let first_ns = view.first_wait_ns(hold.lock);
-        let is_kept_since =
-            |since_ns: u64| self.pasts.get(hold.lock).is_some_and(|past| past.is_kept_since(since_ns));
-        let bound_ns = first_ns.filter(|&first_ns| !hold.is_shared && is_kept_since(first_ns));
+        let bound_ns = match self.pasts.held_since(view.now, hold) {
+            Some(HeldSince::OrEarlier(since_ns)) => Some(since_ns),
+            Some(HeldSince::About(_)) | None => None,
+        };
         StandingHolder {
             hold: view.hold_fact(hold),
             has_left: idle_pool::has_left(view, hold),

@@ -112,6 +112,7 @@ pub use nested_read::NestedReads;
 pub use never_woken::{NeverWoken, SleeperFact};
 pub use nobody_left::Abandoned;
 pub use passages::Passages;
+pub use pasts::{HeldSince, Pasts};
 pub use remarks::{Advice, Doubt, Premise};
 pub use restless_task::Restless;
 pub use runtimes::{Unseen, executor};

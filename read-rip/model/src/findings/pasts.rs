@@ -1,6 +1,7 @@
 //! What the known histories say of locks: when each was released, and which threads use it. It makes no findings.
 
-use crate::locks::{LockId, LockModel, StepKind, ThreadId};
+use crate::locks::{Hold, HoldState, LockId, LockModel, StepKind, ThreadId, Wait};
+use crate::threads::ThreadState;
 
 /// What the known histories say of a lock's changes of hands and of its users.
 #[derive(Debug, Default)]
@@ -15,9 +16,19 @@ pub(super) struct Past {
     pub(super) users: Vec<ThreadId>,
 }
 
-/// The pasts of some locks.
+/// When a hold began without a time of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldSince {
+    /// At this time or earlier, ns since boot: the first of the threads that wait for the lock began to wait then, and
+    /// the lock was not released since.
+    OrEarlier(u64),
+    /// About this time, ns since boot: the thread that had the lock before has released it by then, and others waited.
+    About(u64),
+}
+
+/// What the known histories say of some locks.
 #[derive(Debug)]
-pub(super) struct Pasts {
+pub struct Pasts {
     pasts: Vec<Past>,
     /// For each lock, 0, or the index of its past plus 1.
     of_lock: Vec<u32>,
@@ -25,7 +36,7 @@ pub(super) struct Pasts {
 
 impl Pasts {
     /// The pasts of these locks, from one pass over all histories.
-    pub(super) fn of(model: &LockModel, locks: impl Iterator<Item = LockId>) -> Pasts {
+    pub fn of(model: &LockModel, locks: impl Iterator<Item = LockId>) -> Pasts {
         let mut pasts = Pasts { pasts: Vec::new(), of_lock: vec![0; model.locks.len()] };
         for lock in locks {
             pasts.pasts.push(Past::default());
@@ -74,6 +85,20 @@ impl Pasts {
         pasts
     }
 
+    /// When a hold began that has no time itself; `None` if no thread waits for the lock, or histories do not show it. A
+    /// shared hold may have begun later.
+    pub fn held_since(&self, model: &LockModel, hold: &Hold) -> Option<HeldSince> {
+        let exists = |wait: &&Wait| model.threads[wait.thread].state == ThreadState::Present;
+        let waits = model.locks[hold.lock].waiters.iter().filter(exists);
+        let first_ns = waits.filter_map(|wait| wait.since_ns).min()?;
+        let past = self.get(hold.lock).filter(|past| !past.has_undated_release)?;
+        let is_kept = !hold.is_shared && hold.state == HoldState::Held;
+        is_kept.then_some(match past.released_ns.filter(|&released_ns| released_ns > first_ns) {
+            Some(released_ns) => HeldSince::About(released_ns),
+            None => HeldSince::OrEarlier(first_ns),
+        })
+    }
+
     /// The past of a lock; `None` if it was not asked for.
     pub(super) fn get(&self, lock: LockId) -> Option<&Past> {
         self.pasts.get((self.of_lock[lock] as usize).checked_sub(1)?)
@@ -100,11 +125,6 @@ impl Past {
             self.users.push(thread);
         }
     }
-
-    /// Whether the lock was certainly not released after this moment, as far as histories show.
-    pub(super) fn is_kept_since(&self, since_ns: u64) -> bool {
-        !self.has_undated_release && self.released_ns.is_none_or(|released_ns| released_ns <= since_ns)
-    }
 }
 
 #[cfg(test)]
@@ -113,15 +133,23 @@ mod tests {
     use crate::findings::testing::{NOW, SECOND, Scene};
 
     #[test]
-    fn an_undated_release_may_be_recent_unless_the_thread_waits_since() {
+    fn a_hold_without_a_time_began_before_the_first_wait_or_after_the_last_release() {
         let mut scene = Scene::of_two_threads_and_a_lock();
+        scene.holds_with(1, 0, |hold| hold.since_ns = None);
+        let held_since = |scene: &Scene| {
+            let hold = &scene.model.locks[0].holders[0];
+            Pasts::of(&scene.model, [0].into_iter()).held_since(&scene.model, hold)
+        };
+        assert_eq!(held_since(&scene), None, "nobody waits");
         scene.step(0, StepKind::Released, 0).time_ns = None;
-        let past = |scene: &Scene| Pasts::of(&scene.model, [0].into_iter()).pasts.remove(0);
-        assert!(past(&scene).has_undated_release);
+        let other = scene.thread("other");
+        scene.waits_with(other, 0, |wait| wait.since_ns = Some(NOW - 13 * SECOND));
+        assert_eq!(held_since(&scene), None, "the release may be recent");
         scene.waits(0, 0);
-        assert!(!past(&scene).has_undated_release);
-        assert!(
-            past(&scene).is_kept_since(NOW - 12 * SECOND) && !past(&scene).is_kept_since(NOW - 13 * SECOND)
-        );
+        assert_eq!(held_since(&scene), Some(HeldSince::About(NOW - 12 * SECOND)));
+        scene.model.locks[0].waiters.retain(|wait| wait.thread == 0);
+        assert_eq!(held_since(&scene), Some(HeldSince::OrEarlier(NOW - 12 * SECOND)));
+        scene.model.locks[0].holders[0].is_shared = true;
+        assert_eq!(held_since(&scene), None);
     }
 }
