@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use read_rip_evidence::process::live::{LiveTarget, Machine};
 use read_rip_evidence::standing::Standings;
-use read_rip_evidence::target::{Need, RunState, Sleep, Task};
+use read_rip_evidence::target::{Helper, Need, RunState, Sleep, Task};
 use read_rip_model::locks::{Graph, Stand, Who, graph_of, knots_of, waits_between};
 
 use crate::{Inspection, Options, Reading, Readings, Triage};
@@ -28,7 +28,12 @@ impl Reading {
     pub(crate) fn add_partners(&mut self, options: &Options) {
         let Some(seen) = self.seen.as_ref().filter(|_| self.process().is_some()) else { return };
         // A process whose threads all wait for nobody costs a look at its calls, and no more.
-        let Some(group) = group_of(seen) else { return };
+        let Some(look) = FirstLook::of(seen) else { return };
+        let (group, helpers) = (look.group(seen), look.helpers(seen));
+        if let Some(seen) = &mut self.seen {
+            seen.helpers = helpers;
+        }
+        let Some(group) = group else { return };
         let seen = inspect(&group[..group.len().min(GROUP_MAX)], options);
         let is_own = seen.first().is_some_and(|own| Some(&own.target.pid) == group.first());
         let Some((own, others)) = together(seen).filter(|_| is_own) else { return };
@@ -110,23 +115,46 @@ fn together(seen: Vec<Standings>) -> Option<(Standings, Vec<Standings>)> {
     (!knots.is_empty() || !stopped.is_empty()).then_some((own, others))
 }
 
-/// The processes that may be stuck together with this one, which comes first; `None` if there are none.
-fn group_of(seen: &Standings) -> Option<Vec<u32>> {
-    let live = LiveTarget::open_here(seen.target.pid).ok()?;
-    let machine = Machine::brief();
-    let mut own = seen.clone();
-    own.needs = machine.needs_of(&live, seen);
-    if own.needs.is_empty() {
-        return None;
+/// What the threads of a process need that was inspected.
+struct FirstLook {
+    live: LiveTarget,
+    machine: Machine,
+    needs: BTreeMap<usize, Need>,
+}
+
+impl FirstLook {
+    /// `None` if they need nobody.
+    fn of(seen: &Standings) -> Option<FirstLook> {
+        let live = LiveTarget::open_here(seen.target.pid).ok()?;
+        let machine = Machine::brief();
+        let needs = machine.needs_of(&live, seen);
+        (!needs.is_empty()).then_some(FirstLook { live, machine, needs })
     }
-    let stands = graph_of(&[&own]).0.pop()?;
-    let tids = own.target.tasks.iter().map(|task| task.tid).collect();
-    let first = Looked { stands, needs: own.needs, tids, perhaps: Vec::new() };
-    let groups = groups(&machine, vec![(seen.target.pid, first)], true);
-    let mut group = groups.into_iter().find(|group| group.contains(&seen.target.pid))?;
-    group.retain(|&pid| pid != seen.target.pid);
-    group.insert(0, seen.target.pid);
-    Some(group)
+
+    /// The processes that may be stuck together with this one, which comes first; `None` if there are none.
+    fn group(&self, seen: &Standings) -> Option<Vec<u32>> {
+        let mut own = seen.clone();
+        own.needs.clone_from(&self.needs);
+        let stands = graph_of(&[&own]).0.pop()?;
+        let tids = own.target.tasks.iter().map(|task| task.tid).collect();
+        let first = Looked { stands, needs: own.needs, tids, perhaps: Vec::new() };
+        let groups = groups(&self.machine, vec![(seen.target.pid, first)], true);
+        let mut group = groups.into_iter().find(|group| group.contains(&seen.target.pid))?;
+        group.retain(|&pid| pid != seen.target.pid);
+        group.insert(0, seen.target.pid);
+        Some(group)
+    }
+
+    /// The threads whose waits one other process alone can end, if they stood still.
+    fn helpers(self, seen: &Standings) -> BTreeMap<usize, Helper> {
+        if self.machine.helpers(&self.live, &self.needs).is_empty() {
+            return BTreeMap::new();
+        }
+        let machine = self.machine.thorough();
+        let mut helpers = machine.helpers(&self.live, &machine.needs_of(&self.live, seen));
+        helpers.retain(|&at, _| seen.threads.get(at).is_some_and(|thread| thread.is_still == Some(true)));
+        helpers
+    }
 }
 
 /// Which of these processes may be stuck together, with others that they wait for: groups of pids. The threads of each
@@ -149,7 +177,7 @@ pub fn groups_of<'s>(seen: impl IntoIterator<Item = &'s Standings>) -> Vec<Vec<u
     let mut groups: Vec<Vec<u32>> = Vec::new();
     for seen in seen.into_iter().filter(|seen| !seen.needs.is_empty()) {
         if !groups.iter().any(|group| group.contains(&seen.target.pid)) {
-            groups.extend(group_of(seen));
+            groups.extend(FirstLook::of(seen).and_then(|look| look.group(seen)));
         }
     }
     groups

@@ -9,7 +9,7 @@
 use std::io::{self, Write};
 
 use read_rip_files::Module;
-use read_rip_model::findings::{Balance, IdlePool, Outcome, TaskBalance, doing};
+use read_rip_model::findings::{Balance, HelperFact, IdlePool, Outcome, TaskBalance, doing};
 use read_rip_model::locks::{LockModel, LockName};
 
 use super::inward::inward;
@@ -31,6 +31,9 @@ const OTHER_LOCKS: &[(&str, &str)] = &[
     ("libglib-2.", "GLib's locks"),
     ("libcoreclr.", ".NET's monitors"),
 ];
+
+/// No more processes are named that alone can end waits.
+const HELPERS_MAX: usize = 5;
 
 /// No more barriers are named.
 const BARRIERS_MAX: usize = 5;
@@ -84,7 +87,8 @@ pub(super) fn balance(
     let is_said = is_without_findings && balance.outcome == Outcome::AllWorkersBusy;
     let of_tasks = tasks(&balance.tasks, names.model.is_end_unknown, is_said);
     let lines = [waits(balance, names.model.is_end_unknown), of_tasks, unrecorded, histories(checked, names)];
-    let lines = lines.into_iter().flatten().chain(inward(names)).chain(barriers(names));
+    let lines = lines.into_iter().flatten().chain(helpers(balance, names));
+    let lines = lines.chain(inward(names)).chain(barriers(names));
     for line in lines.chain(balance.pools.iter().map(|one| pool(one, names))) {
         writeln!(out, "    {line}")?;
     }
@@ -133,6 +137,22 @@ fn barriers<'a>(names: &'a LockNames<'_>) -> impl Iterator<Item = String> + 'a {
 /// What the threads of a process do, in one line; `None` if nothing is known of that.
 pub fn doing_now(of: &Balance, model: &LockModel) -> Option<String> {
     waits(of, model.is_end_unknown)
+}
+
+/// The processes each of which alone can end waits, a line each.
+pub fn helpers(of: &Balance, names: &LockNames<'_>) -> Vec<String> {
+    let line = |helper: &HelperFact| {
+        let HelperFact { pid, name, does, threads, first } = helper;
+        let whose = match threads {
+            1 => format!("the wait of {}", names.thread(*first)),
+            threads => format!("the waits of {}", counted(*threads as u64, "thread")),
+        };
+        let does = if *does == "stopped" { "is stopped" } else { does };
+        format!("only {}[{pid}] can end {whose}, and it {does}", printable(name))
+    };
+    let more = of.helpers.len().saturating_sub(HELPERS_MAX);
+    let more = (more > 0).then(|| format!("{more} more processes can end waits of one thread or more alone"));
+    of.helpers.iter().take(HELPERS_MAX).map(line).chain(more).collect()
 }
 
 /// What its tasks do, in one line; `None` if there are none.

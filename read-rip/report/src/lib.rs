@@ -52,7 +52,7 @@ mod tasks;
 mod threads;
 
 pub use activity::ActivityWords;
-pub use balance::{doing_now, recorded_nothing, tasks_now};
+pub use balance::{doing_now, helpers, recorded_nothing, tasks_now};
 pub use captures::{KeptCycles, ShownCapture, capture, culprits};
 pub use death::death;
 pub use difference::{PlaceChange, difference, place_changes};

@@ -60,6 +60,10 @@ pub(super) fn show(
             true => report::standing_threads(&mut out, &words, &threads, |thread| places[thread])?,
             false => report::standings(&mut out, &words, &threads, |thread| places[thread])?,
         }
+        let helpers = judgement.as_ref().map(|judgement| report::helpers(&judgement.balance, &names));
+        for line in helpers.into_iter().flatten() {
+            writeln!(out, "{}", printable(&line))?;
+        }
         let command = verdict::command(subject, ring);
         if let Some(verdict) = judgement.and_then(|judgement| verdict::line(&judgement, &names, &command)) {
             writeln!(out, "{}", printable(&verdict))?;

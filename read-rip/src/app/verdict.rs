@@ -47,6 +47,9 @@ pub(super) fn verdict(
         if let Some(doing) = report::doing_now(&judgement.balance, &case.model) {
             writeln!(out, "{doing}")?;
         }
+        for line in report::helpers(&judgement.balance, &names) {
+            writeln!(out, "{}", printable(&line))?;
+        }
         unrecorded(out, &words, &case.model)?;
     }
     if let Some(verdict) = line(&judgement, &names, &command) {

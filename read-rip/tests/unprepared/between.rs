@@ -231,25 +231,25 @@ fn all_who_have_a_semaphore_and_the_like_and_wait_are_suspected() {
         ("shared-barrier", "the barrier"),
         ("shared-condition", "the condition variable"),
     ];
-    for (mode, object) in of {
+    for (at, (mode, object)) in of.into_iter().enumerate() {
         let processes = Processes::start(mode, &[&["futex"], &["futex"]]);
-        for at in 0..2 {
-            let outcome = processes.check(at);
-            assert_eq!(outcome.status, 1, "{outcome:#?}");
-            let [one, other] = processes.pids[..] else { panic!("{:?}", processes.pids) };
-            contains(
-                &outcome.stdout,
-                &[
-                    "suspected deadlock: 2 processes wait for one another",
-                    &format!(" waits for {object} 0x"),
-                    &format!("{other}] have this memory"),
-                    &format!("between[{one}] "),
-                    "doubt: a semaphore, a condition variable or a barrier does not say who has to end the wait",
-                    "of 2 threads: 2 wait for semaphores or the like in shared memory",
-                ],
-            );
+        let outcome = processes.check(at % 2);
+        assert_eq!(outcome.status, 1, "{outcome:#?}");
+        let [one, other] = processes.pids[..] else { panic!("{:?}", processes.pids) };
+        contains(
+            &outcome.stdout,
+            &[
+                "suspected deadlock: 2 processes wait for one another",
+                &format!(" waits for {object} 0x"),
+                &format!("{other}] have this memory"),
+                &format!("between[{one}] "),
+                "doubt: a semaphore, a condition variable or a barrier does not say who has to end the wait",
+                "of 2 threads: 2 wait for semaphores or the like in shared memory",
+            ],
+        );
+        if at == 0 {
+            processes.is_told_once();
         }
-        processes.is_told_once();
     }
 }
 
@@ -349,6 +349,25 @@ fn who_waits_for_a_process_that_works_is_in_no_deadlock() {
     Processes::start("flock-held", &[&[sleeps], &["flock"]]).are_healthy();
     Processes::start("posix-held", &[&[sleeps], &["fcntl"]]).are_healthy();
     Processes::start("mutex-held", &[&[sleeps], &["futex"]]).are_healthy();
+}
+
+#[test]
+fn the_only_process_that_can_end_a_wait_is_named() {
+    let sleeps = "clock_nanosleep";
+    let says = |mode: &str, calls: [&[&str]; 2], waits: usize, does: &str| {
+        let processes = Processes::start(mode, &calls);
+        let [waiting, helper] = [processes.pids[waits], processes.pids[1 - waits]];
+        let line = format!("only between[{helper}] can end the wait of between[{waiting}], and it {does}");
+        let outcome = processes.check(waits);
+        assert!(outcome.status == 0 && outcome.stdout.contains(&line), "{outcome:#?}");
+        contains(&read_rip([&waiting.to_string()]).stdout, &[&line]);
+    };
+    says("producer", [&[sleeps], &["read"]], 1, "sleeps");
+    says("posix-held", [&[sleeps], &["fcntl"]], 1, "sleeps");
+    says("stopped-client", [&["read"], &[]], 0, "is stopped");
+    let third = Processes::start("sockets-and-third", &[&["read"], &["read"], &[sleeps]]);
+    let outcome = third.check(0);
+    assert!(!outcome.stdout.contains("only "), "{outcome:#?}");
 }
 
 #[test]

@@ -29,7 +29,8 @@ use serde::{Deserialize, Serialize};
 use crate::runtimes::{Interior, Runtime};
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{
-    Descriptor, Freezer, KernelWait, Memory, Need, Registers, RunState, Sleep, Target, Task, Unstopped,
+    Descriptor, Freezer, Helper, KernelWait, Memory, Need, Registers, RunState, Sleep, Target, Task,
+    Unstopped,
 };
 use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, WaitKind, Waits, Worker};
 
@@ -61,6 +62,9 @@ pub struct Standings {
     /// What threads need from other processes, by their indices, as far as that was asked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub needs: BTreeMap<usize, Need>,
+    /// The threads whose waits one other process alone can end, by their indices, as far as that was asked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub helpers: BTreeMap<usize, Helper>,
     /// How busy the machine was, if that was asked for.
     pub load: Option<Load>,
     /// The time between the two readings, ns; `None` if there was one.
@@ -160,6 +164,7 @@ impl Standings {
             tracers: BTreeMap::new(),
             kernel: BTreeMap::new(),
             needs: BTreeMap::new(),
+            helpers: BTreeMap::new(),
             load: None,
             window_ns: None,
             unstopped: None,

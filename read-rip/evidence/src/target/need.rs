@@ -94,6 +94,26 @@ pub struct Party {
     pub tid: Option<u32>,
 }
 
+/// The only other process that can end a wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Helper {
+    /// It.
+    pub party: Party,
+    /// What it does.
+    pub state: HelperState,
+}
+
+/// What the threads of a process do that could end a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HelperState {
+    /// One of them runs.
+    Runs,
+    /// All of them sleep.
+    Sleeps,
+    /// All of them are stopped.
+    Stopped,
+}
+
 /// Who may bring it besides those that are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Others {
@@ -116,6 +136,11 @@ pub struct Others {
 }
 
 impl Others {
+    /// Whether processes that are not known may bring it, or nobody has to.
+    pub(crate) fn may_be_many(self) -> bool {
+        self.hidden > 0 || self.by_path || self.container || self.limit
+    }
+
     /// Who may bring one of two things.
     #[must_use]
     pub fn or(self, other: Others) -> Others {

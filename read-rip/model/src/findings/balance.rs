@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
+use read_rip_evidence::target::{Helper, HelperState};
 use serde::Serialize;
 
 use super::between::may_wait_for_others;
@@ -17,7 +18,9 @@ use super::task_balance::TaskBalance;
 use super::unrecorded_futures::UnrecordedFutures;
 use super::{Asleep, Finding, HoldFact, Kind, LATELY_NS, View};
 use crate::locations::LocationId;
-use crate::locks::{Awaited, Doing, Hold, HoldState, LockId, Seen, StepKind, ThreadId, ThreadLocks};
+use crate::locks::{
+    Awaited, Doing, Hold, HoldState, LockId, OnlyHelper, Seen, StepKind, ThreadId, ThreadLocks,
+};
 use crate::threads::ThreadState;
 
 named! {
@@ -150,6 +153,35 @@ impl EmptyPool {
     }
 }
 
+/// A process that alone can end the waits of some threads, unless a signal does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HelperFact {
+    /// The process: its pid in this reader's PID namespace.
+    pub pid: u32,
+    /// The name of its first thread.
+    pub name: String,
+    /// What it does: `runs`, `sleeps`, or `stopped`.
+    pub does: &'static str,
+    /// How many threads wait for it.
+    pub threads: usize,
+    /// One of them.
+    pub first: ThreadId,
+}
+
+impl HelperFact {
+    fn of(only: &OnlyHelper) -> Option<HelperFact> {
+        let Helper { party, state } = &only.helper;
+        let does = match state {
+            HelperState::Runs => "runs",
+            HelperState::Sleeps => "sleeps",
+            HelperState::Stopped => "stopped",
+        };
+        let (threads, first) = (only.threads.len(), *only.threads.first()?);
+        Some(HelperFact { pid: party.pid, name: party.name.clone(), does, threads, first })
+    }
+}
+
 /// What the threads of a ring do, and what the record cannot show.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -181,6 +213,9 @@ pub struct Balance {
     /// How many of the threads that wait for none of these do what, by the kernel; empty if it was not asked.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub doing: BTreeMap<Doing, usize>,
+    /// The processes each of which alone can end waits of these threads.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub helpers: Vec<HelperFact>,
     /// Idle pools, and what looks like one.
     pub pools: Vec<IdlePool>,
     /// Why the outcome is [`Outcome::HeldAtEnd`].
@@ -292,6 +327,7 @@ impl Balance {
             unrecorded: model.unrecorded,
             overwritten: model.threads.iter().filter(is_cut).count(),
             doing,
+            helpers: model.only_helpers.iter().filter_map(HelperFact::of).collect(),
             pools,
             held_at_end,
             empty_pool,

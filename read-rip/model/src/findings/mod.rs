@@ -88,7 +88,7 @@ mod worker_tests;
 
 pub use abandoned_channel::FullChannel;
 pub use about::{Mentions, Role};
-pub use balance::{Balance, EmptyPool, HeldAtEnd, Outcome};
+pub use balance::{Balance, EmptyPool, HeldAtEnd, HelperFact, Outcome};
 pub use between::{ProcessCycle, ProcessWait, WaitsFor};
 pub use contention::Contended;
 pub use convoy::{ActiveHolder, Queue};

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use read_rip_evidence::standing::Standings;
-use read_rip_evidence::target::{Need, Needed, Others, Party, RunState, Target};
+use read_rip_evidence::target::{Helper, Need, Needed, Others, Party, RunState, Target};
 use read_rip_evidence::waits::{FutexWait, Owner, WaitKind};
 
 use super::ThreadId;
@@ -63,6 +63,29 @@ pub struct StoppedPartner {
     pub program: String,
     /// What has stopped it.
     pub cause: HaltCause,
+}
+
+/// A process that alone can end the waits of some threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnlyHelper {
+    /// It, and what it does.
+    pub helper: Helper,
+    /// The threads.
+    pub threads: Vec<ThreadId>,
+}
+
+/// The processes each of which alone can end waits of a process. `thread_of` says which thread of the model a thread is,
+/// by its index.
+pub fn only_helpers(seen: &Standings, thread_of: impl Fn(usize) -> Option<ThreadId>) -> Vec<OnlyHelper> {
+    let mut all: Vec<OnlyHelper> = Vec::new();
+    for (&at, helper) in &seen.helpers {
+        let Some(thread) = thread_of(at).filter(|_| !seen.needs.contains_key(&at)) else { continue };
+        match all.iter_mut().find(|known| known.helper.party.pid == helper.party.pid) {
+            Some(known) => known.threads.push(thread),
+            None => all.push(OnlyHelper { helper: helper.clone(), threads: vec![thread] }),
+        }
+    }
+    all
 }
 
 /// A lock in shared memory whose owner has ended.

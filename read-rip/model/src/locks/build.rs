@@ -136,6 +136,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         ended: input.ended.clone(),
         halts: Vec::new(),
         knots: Vec::new(),
+        only_helpers: Vec::new(),
         stopped_partners: Vec::new(),
         lost_locks: Vec::new(),
         seen: HashMap::default(),

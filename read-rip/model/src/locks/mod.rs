@@ -46,7 +46,8 @@ mod thread_locks;
 pub use awaited::{Awaited, Object};
 pub use between::{Rate, per_second};
 pub use between_processes::{
-    Knot, Link, LostLock, StoppedPartner, StoppedPartners, graph_of, knots_of, lost_locks, waits_between,
+    Knot, Link, LostLock, OnlyHelper, StoppedPartner, StoppedPartners, graph_of, knots_of, lost_locks,
+    only_helpers, waits_between,
 };
 pub use build::{Input, build, build_of_words};
 pub use halt::{Halt, HaltCause, halts};

@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_ring::IncidentKind;
 
-use super::{Halt, Knot, Lock, LostLock, StoppedPartners, ThreadLocks};
+use super::{Halt, Knot, Lock, LostLock, OnlyHelper, StoppedPartners, ThreadLocks};
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
 
@@ -67,6 +67,8 @@ pub struct LockModel {
     pub lost_locks: Vec<LostLock>,
     /// Threads of several processes that wait for one another.
     pub knots: Vec<Knot>,
+    /// Processes each of which alone can end waits.
+    pub only_helpers: Vec<OnlyHelper>,
     /// Threads that wait for processes which do not run.
     pub stopped_partners: Vec<StoppedPartners>,
     /// The threads about which the kernel was asked, by their ids.

@@ -25,7 +25,7 @@ use read_rip_ring::LockType;
 
 use super::{
     Doing, Halt, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, OwnerInMemory, Ownership,
-    Seen, ThreadId, ThreadLocks, Wait, halts, knots_of, lost_locks,
+    Seen, ThreadId, ThreadLocks, Wait, halts, knots_of, lost_locks, only_helpers,
 };
 use crate::locations::{LocationId, Locations};
 use crate::threads::ThreadState;
@@ -122,6 +122,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             .map(|(cause, tasks)| Halt { cause, threads: tasks.into_iter().filter_map(of_task).collect() }),
     );
     model.lost_locks.extend(lost_locks(seen, of_task));
+    model.only_helpers.extend(only_helpers(seen, of_task));
     model.seen.extend(threads.into_iter().filter(|&(_, id)| model.threads[id].seen.is_some()));
     if pid == model.pid {
         // All of them are in the model now.

@@ -35,8 +35,8 @@ use super::unix_peers::UnixPeers;
 use super::{LiveTarget, living_thread};
 use crate::standing::Standings;
 use crate::target::{
-    Call, CallKind, Child, FileLockKind, Mapping, Need, Needed, Others, Party, RunState, SharedObject, Sleep,
-    Target, Task,
+    Call, CallKind, Child, FileLockKind, Helper, HelperState, Mapping, Need, Needed, Others, Party, RunState,
+    SharedObject, Sleep, Target, Task,
 };
 use crate::waits::{FutexWait, Owner, UnknownOwner, WaitKind};
 
@@ -68,6 +68,26 @@ impl Machine {
     /// For a first look at many processes: who else may help, and what those are called who can, is left out.
     pub fn brief() -> Machine {
         Machine { is_brief: true, ..Machine::default() }
+    }
+
+    /// Goes on after a first look: who else may help, and what those are called who can, is asked too.
+    pub fn thorough(self) -> Machine {
+        Machine { is_brief: false, ..self }
+    }
+
+    /// The threads of a process whose waits one other process alone can end, as far as this reader sees. `needs`: what
+    /// its threads need.
+    pub fn helpers(&self, live: &LiveTarget, needs: &BTreeMap<usize, Need>) -> BTreeMap<usize, Helper> {
+        // The thread that waits does nothing else.
+        let has_others = live.tasks.numbers().map_or(true, |tids| tids.len() > 1);
+        let counts = |party: &&Party| has_others || party.pid != live.pid;
+        let helper = |need: &Need| {
+            let mut parties = need.by.iter().chain(&need.also).filter(counts);
+            let party = parties.next().filter(|party| party.pid != live.pid)?;
+            let is_only = parties.all(|other| other.pid == party.pid) && !need.others.may_be_many();
+            is_only.then(|| Some(Helper { party: party.clone(), state: state_of(party.pid)? }))?
+        };
+        needs.iter().filter_map(|(&at, need)| Some((at, helper(need)?))).collect()
     }
 
     /// What these threads of a process need from other processes, by their indices.
@@ -454,6 +474,23 @@ fn shared_lock(target: &Target, wait: &FutexWait) -> Option<Need> {
         also: Vec::new(),
         others: Others::default(),
     })
+}
+
+/// What the threads of a process do; `None` if it has ended.
+fn state_of(pid: u32) -> Option<HelperState> {
+    let tasks = Folder::open(&format!("/proc/{pid}/task")).ok()?;
+    let states = tasks.numbers().ok()?.into_iter().filter_map(|tid| {
+        let stat = text::stat(&tasks.read(&format!("{tid}/stat")).ok()?)?;
+        (!stat.has_ended()).then_some(RunState::from(stat.state))
+    });
+    let states: Vec<RunState> = states.collect();
+    let is_stopped = |state: &RunState| matches!(state, RunState::Stopped | RunState::Traced);
+    match () {
+        () if states.is_empty() => None,
+        () if states.contains(&RunState::Running) => Some(HelperState::Runs),
+        () if states.iter().all(is_stopped) => Some(HelperState::Stopped),
+        () => Some(HelperState::Sleeps),
+    }
 }
 
 /// The process of a thread; `Some(None)` if the thread has ended, and `None` if nothing is known of it. A first thread
