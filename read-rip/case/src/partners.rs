@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use read_rip_evidence::process::live::{LiveTarget, Machine};
 use read_rip_evidence::standing::Standings;
 use read_rip_evidence::target::{Helper, Need, RunState, Sleep, Task};
+use read_rip_model::findings::tells;
 use read_rip_model::locks::{Graph, Stand, Who, graph_of, knots_of, waits_between};
 
 use crate::{Inspection, Options, Reading, Readings, Triage};
@@ -112,7 +113,7 @@ fn together(seen: Vec<Standings>) -> Option<(Standings, Vec<Standings>)> {
     let others: Vec<Standings> = others.collect();
     let all: Vec<&Standings> = [&own].into_iter().chain(&others).collect();
     let (knots, stopped) = knots_of(&all, |at| Some(at.1));
-    (!knots.is_empty() || !stopped.is_empty()).then_some((own, others))
+    (knots.iter().any(tells) || !stopped.is_empty()).then_some((own, others))
 }
 
 /// What the threads of a process need that was inspected.

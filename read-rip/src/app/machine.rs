@@ -160,6 +160,8 @@ impl<'a> Scan<'a> {
             .into_iter()
             .map(|second| match second.flatten()? {
                 Second::Seen(seen) => Some(*seen),
+                // A group tells of its processes.
+                Second::Unseen(_, pid, ..) if groups.iter().any(|(pids, _)| pids.contains(&pid)) => None,
                 Second::Unseen(name, pid, own_pid, what) => {
                     self.unseen.push(Unjudged {
                         process: report::process_name(&name, pid, own_pid),

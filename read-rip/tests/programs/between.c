@@ -3,18 +3,26 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/fuse.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -244,6 +252,55 @@ static void one_lock(const char *path) {
     flock(open(path, O_RDWR), LOCK_EX);
 }
 
+static void wait_for_event(int first, int second) {
+    struct epoll_event event = {.events = EPOLLIN};
+    struct pollfd both[] = {{.fd = first, .events = POLLIN}, {.fd = second, .events = POLLIN}};
+    int all = epoll_create1(0);
+    epoll_ctl(all, EPOLL_CTL_ADD, first, &event);
+    epoll_ctl(all, EPOLL_CTL_ADD, second, &event);
+    if (is("events-of-poll"))
+        poll(both, 2, -1);
+    else
+        epoll_wait(all, &event, 1, -1);
+}
+
+/* Both wait for data of the other one, and for an eventfd that both have; one may wait for a clock too. */
+static void events(void) {
+    int ends[2], common = eventfd(0, 0);
+    socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+    if (is("events-and-clock")) common = timerfd_create(CLOCK_MONOTONIC, 0);
+    pid_t pid = child();
+    close(ends[!pid]);
+    if (is("events-and-term")) signal(SIGTERM, on_signal);
+    if (pid) told(pid, 0);
+    if (pid && is("events-and-worker")) sleeps(NULL);
+    if (is("eventfd"))
+        read_one(common);
+    else
+        wait_for_event(ends[!!pid], common);
+}
+
+/* A server of files that uses them itself. */
+static void files_of_itself(const char *point) {
+    char request[1 << 16], options[64], path[PATH_MAX];
+    int fuse = open("/dev/fuse", O_RDWR);
+    unshare(CLONE_NEWNS);
+    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+    mkdir(point, 0700);
+    sprintf(options, "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
+    if (fuse < 0 || mount("own", point, "fuse.own", 0, options)) return;
+    read(fuse, request, sizeof request);
+    struct {
+        struct fuse_out_header head;
+        struct fuse_init_out init;
+    } answer = {{sizeof answer, 0, ((struct fuse_in_header *)request)->unique},
+                {.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_write = 4096}};
+    write(fuse, &answer, sizeof answer);
+    told(0, 0);
+    snprintf(path, sizeof path, "%s/file", point);
+    open(path, O_RDONLY);
+}
+
 static pthread_mutex_t *mutexes;
 
 /* Two mutexes in shared memory, locked in opposite orders. */
@@ -338,6 +395,8 @@ int main(int count, char **arguments) {
         locks(arguments[2], arguments[3]);
     if (count > 3 && (is("flock-twice") || is("flock-of-parent"))) one_lock(arguments[2]);
     if (!strncmp(mode, "mutex", 5)) shared_mutexes();
+    if (!strncmp(mode, "event", 5)) events();
+    if (count > 3 && is("files-of-itself")) files_of_itself(arguments[2]);
     if (count > 3 && !strncmp(mode, "shared-", 7))
         shared_objects(is("shared-semaphore-of-file") ? arguments[2] : NULL);
     if (count > 3 && is("fifos")) fifos(arguments[2], arguments[3]);

@@ -254,6 +254,40 @@ fn all_who_have_a_semaphore_and_the_like_and_wait_are_suspected() {
 }
 
 #[test]
+fn who_waits_for_one_of_several_descriptors_of_others_that_wait_too_is_suspected() {
+    let epoll = if cfg!(target_arch = "x86_64") { "epoll_wait" } else { "epoll_pwait" };
+    let poll = if cfg!(target_arch = "x86_64") { "poll" } else { "ppoll" };
+    for (mode, call, waits) in [
+        ("events", epoll, " waits for one of 2 descriptors, at wait_for_event between.c:"),
+        ("events-of-poll", poll, " waits for one of 2 descriptors, at wait_for_event between.c:"),
+        ("eventfd", "read", " reads from an eventfd that is 0, at read_one between.c:"),
+    ] {
+        let processes = Processes::start(mode, &[&[call], &[call]]);
+        let outcome = processes.check(0);
+        assert_eq!(outcome.status, 1, "{outcome:#?}");
+        contains(&outcome.stdout, &["deadlock: 2 processes wait for one another", waits]);
+        processes.is_told_once();
+    }
+    let sleeps = "clock_nanosleep";
+    Processes::start("events-and-worker", &[&[sleeps], &[epoll]]).are_healthy();
+    Processes::start("events-and-clock", &[&[epoll], &[epoll]]).are_healthy();
+    Processes::start("events-and-term", &[&[epoll], &[epoll]]).are_healthy();
+}
+
+#[test]
+fn a_server_of_files_that_uses_them_itself_is_a_deadlock() {
+    if !is_root("a FUSE file system") || !Path::new("/dev/fuse").exists() {
+        return;
+    }
+    Processes::start("files-of-itself", &[&["openat"]]).are_proven(&[
+        "a process waits for itself",
+        " waits for an answer of the file system at ",
+        "; the process itself (descriptor 3) answers for it",
+        "next: end the program behind the file system",
+    ]);
+}
+
+#[test]
 fn who_waits_in_shared_memory_for_one_who_goes_on_is_in_no_deadlock() {
     let sleeps = "clock_nanosleep";
     Processes::start("shared-semaphore-and-producer", &[&[sleeps], &["futex"]]).are_healthy();

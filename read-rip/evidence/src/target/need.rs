@@ -29,6 +29,12 @@ pub enum Needed {
     RoomInSocket,
     /// Somebody has to write to the other end of a socket, or to close it.
     DataInSocket,
+    /// Somebody has to add to an eventfd that is 0.
+    Event,
+    /// One of so many descriptors has to become ready.
+    OneOfMany(u32),
+    /// The program behind the FUSE file system at this path has to answer.
+    Answer(PathBuf),
     /// Somebody has to open the other end of the FIFO at this path.
     OpenFifo(PathBuf),
     /// A child process has to end.

@@ -14,8 +14,9 @@
 //!
 //! # Blind spots
 //!
-//! A thread that waits for one of several descriptors (`poll`, `select`, `epoll`), or with a time limit, counts as one
-//! that may go on. A descriptor that is on its way in a message, or that io_uring has registered, is not seen. A signal
+//! A thread that waits for one of several descriptors counts as one that may go on, unless it does so in `poll` or
+//! `epoll` and each of them has an other end on this machine: then the finding is suspected. So does one with a time
+//! limit. A descriptor that is on its way in a message, or that io_uring has registered, is not seen. A signal
 //! may interrupt a wait: if a process handles those that timers send, the finding is suspected. A handler may also
 //! write what others wait for. Servers that have nothing to do look so: their workers wait for data, and they for a
 //! signal. So there is no finding if all wait for data or for children, and a process handles a signal that somebody
@@ -108,6 +109,12 @@ pub enum WaitsFor {
     RoomInSocket,
     /// Data in a socket.
     DataInSocket,
+    /// An eventfd that is 0.
+    Event,
+    /// One of several descriptors.
+    OneOfMany,
+    /// The program behind a file system.
+    Answer,
     /// Somebody who opens the other end of a FIFO.
     OtherEndOfFifo,
     /// The end of a child process.
@@ -129,6 +136,9 @@ impl WaitsFor {
             Some(Needed::DataInPipe) => WaitsFor::DataInPipe,
             Some(Needed::RoomInSocket) => WaitsFor::RoomInSocket,
             Some(Needed::DataInSocket) => WaitsFor::DataInSocket,
+            Some(Needed::Event) => WaitsFor::Event,
+            Some(Needed::OneOfMany(_)) => WaitsFor::OneOfMany,
+            Some(Needed::Answer(_)) => WaitsFor::Answer,
             Some(Needed::OpenFifo(_)) => WaitsFor::OtherEndOfFifo,
             Some(Needed::EndOfChild) => WaitsFor::EndOfChild,
             Some(Needed::FileLock(..)) => WaitsFor::FileLock,
@@ -140,7 +150,7 @@ impl WaitsFor {
 
     /// Whether somebody has to write to a pipe or a socket.
     fn is_for_data(&self) -> bool {
-        matches!(self, WaitsFor::DataInPipe | WaitsFor::DataInSocket)
+        matches!(self, WaitsFor::DataInPipe | WaitsFor::DataInSocket | WaitsFor::OneOfMany | WaitsFor::Event)
     }
 
     /// Whether somebody has to read from a pipe or a socket.
@@ -170,6 +180,11 @@ fn may_idle(knot: &Knot) -> bool {
         what.is_for_data() || waits.contains(what)
     };
     (is_open || is_of_named_memory(knot) || knot.links.iter().any(is_vague)) && waits.iter().all(may_be_idle)
+}
+
+/// Whether a knot is a reason to say something: its threads do not seem to have nothing to do, or it is not judged.
+pub fn tells(knot: &Knot) -> bool {
+    !may_idle(knot) || is_of_named_memory(knot)
 }
 
 /// Whether all threads of some processes wait for one another, and at least one waits for something in memory that others
@@ -225,6 +240,7 @@ pub(super) fn doubts(others: Others, all: &[WaitsFor]) -> Vec<Doubt> {
         (others.hidden > 0, Doubt::HiddenHolders),
         (others.by_path, Doubt::OpenedByPath),
         (all.contains(&WaitsFor::SharedObject), Doubt::NamesNobody),
+        (all.contains(&WaitsFor::OneOfMany), Doubt::EventLoop),
         (others.timer, Doubt::TimerSignal),
         (others.limit, Doubt::SocketLimit),
         (may_write, Doubt::SignalHandler),
@@ -246,7 +262,9 @@ pub(super) fn premises(others: Others, all: &[WaitsFor]) -> Vec<Premise> {
 pub(super) fn process_wait(view: &View<'_>, link: &Link) -> ProcessWait {
     let seen = view.now.threads[link.thread].seen;
     let path = match link.need.as_ref().map(|need| &need.what) {
-        Some(Needed::FileLock(path, _) | Needed::OpenFifo(path)) => Some(path.display().to_string()),
+        Some(Needed::FileLock(path, _) | Needed::OpenFifo(path) | Needed::Answer(path)) => {
+            Some(path.display().to_string())
+        }
         _ => None,
     };
     ProcessWait {
@@ -274,7 +292,9 @@ fn advice(knot: &Knot, all: &[WaitsFor]) -> Advice {
     let only = |these: &[WaitsFor]| all.iter().all(|what| these.contains(what));
     let (for_room, for_data) = (all.iter().any(WaitsFor::is_for_room), all.iter().any(WaitsFor::is_for_data));
     let for_lock = has(WaitsFor::FileLock) || has(WaitsFor::SharedLock);
-    if knot.links.iter().any(has_lock_itself) {
+    if has(WaitsFor::Answer) {
+        Advice::EndServer
+    } else if knot.links.iter().any(has_lock_itself) {
         Advice::OneDescriptor
     } else if has(WaitsFor::SharedObject) {
         Advice::FindPoster
@@ -380,6 +400,14 @@ fn what(link: &Link, programs: &HashMap<u32, &str>, words: &Words<'_>) -> (Strin
         Needed::DataInSocket => {
             ("reads from a socket".to_owned(), format!("{by} {can} write at its other end"))
         }
+        Needed::Event => ("reads from an eventfd that is 0".to_owned(), format!("{by} {can} write to it")),
+        Needed::OneOfMany(count) => (
+            format!("waits for one of {}", counted(u64::from(*count), "descriptor")),
+            format!("{by} {can} make one of them ready"),
+        ),
+        Needed::Answer(path) => (format!("waits for an answer of the file system at {}", path.display()), {
+            format!("{by} {} for it", agree(need.by.len(), "answers", "answer"))
+        }),
         Needed::OpenFifo(path) => (
             format!("opens the FIFO {}, and nobody opens its other end", path.display()),
             format!("{by} waits in the same way"),

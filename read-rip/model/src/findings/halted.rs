@@ -93,8 +93,15 @@ impl Analysis for Halted {
             let partners = view.now.stopped_partners.iter().flat_map(|of| &of.stopped);
             pid != view.now.pid && partners.into_iter().any(|partner| partner.own_pid == pid)
         };
+        // So is who waits for the program behind a file system, in a deadlock with it.
+        let links = || view.now.knots.iter().flat_map(|knot| &knot.links);
+        let is_told = |halt: &Halt| {
+            matches!(halt.cause, HaltCause::Kernel(_))
+                && halt.threads.iter().all(|&thread| links().any(|link| link.thread == thread))
+        };
         let pid_of = |halt: &Halt| halt.threads.first().map(|&thread| view.now.threads[thread].pid);
-        let halts = view.now.halts.iter().filter(|halt| !pid_of(halt).is_some_and(is_partner));
+        let halts = view.now.halts.iter();
+        let halts = halts.filter(|halt| !pid_of(halt).is_some_and(is_partner) && !is_told(halt));
         found.extend(halts.filter_map(|halt| finding(view, halt)));
     }
 }

@@ -89,7 +89,7 @@ mod worker_tests;
 pub use abandoned_channel::FullChannel;
 pub use about::{Mentions, Role};
 pub use balance::{Balance, EmptyPool, HeldAtEnd, HelperFact, Outcome};
-pub use between::{ProcessCycle, ProcessWait, WaitsFor};
+pub use between::{ProcessCycle, ProcessWait, WaitsFor, tells};
 pub use contention::Contended;
 pub use convoy::{ActiveHolder, Queue};
 pub use deadlock::{Blocker, ChannelFact, LockEdge, WaitCycle, WaitEdge, WorkerFact};

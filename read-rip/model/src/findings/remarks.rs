@@ -77,6 +77,8 @@ worded! {
             "this user may not see what a process has open that is related to these, and it may have an end or a lock \
              too",
         OpenedByPath = "opened-by-path": "another process may open a FIFO by its path",
+        EventLoop = "event-loop":
+            "a process waits for one of several descriptors: it may have nothing to do, and more may be added to them",
         NamesNobody = "names-nobody":
             "a semaphore, a condition variable or a barrier does not say who has to end the wait: a signal handler may, or \
              a process that opens the memory",
@@ -214,6 +216,9 @@ worded! {
         FindPoster = "find-poster":
             "find out who has to post, to signal or to arrive: it has ended, or waits for one of these; semaphores that are \
              used as locks have to be acquired in one order everywhere",
+        EndServer = "end-server":
+            "end the program behind the file system: then all who wait for it get errors; it must not wait for who uses its \
+             files, and not use them itself",
         OneDescriptor = "one-descriptor":
             "lock the file through one descriptor, or unlock it before locking it through another one: the process has \
              this lock, and each descriptor that `open` returns counts as another owner",

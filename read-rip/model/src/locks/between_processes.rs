@@ -231,7 +231,7 @@ fn stopped_partners(
             // The tracer of a child is told what becomes of it.
             Some(Needed::EndOfChild) => stopped.iter().any(is_tracer),
             // A server waits so for its client, whatever that does.
-            Some(Needed::DataInSocket) => true,
+            Some(Needed::DataInSocket | Needed::OneOfMany(_)) => true,
             _ => false,
         };
         if stopped.len() < processes.len() || is_usual {

@@ -474,7 +474,12 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
             let memory = seen.target.mapping_at(wait.address());
             of_wait(wait, !wait.is_private && memory.is_some_and(|mapping| mapping.is_shared))
         }
-        Activity::Calls(_) if matches!(needed, Some(Needed::DataInPipe | Needed::DataInSocket)) => {
+        Activity::Calls(_)
+            if matches!(
+                needed,
+                Some(Needed::DataInPipe | Needed::DataInSocket | Needed::OneOfMany(_) | Needed::Event)
+            ) =>
+        {
             Doing::WaitsForData
         }
         Activity::Calls(call) => of_call(seen, at, call),

@@ -96,7 +96,7 @@ pub(super) fn path(thread: &Folder, call: Call, memory: &dyn Memory) -> Option<P
 }
 
 /// The mount that has a path, by the process's own table.
-fn mount_of(mounts: &[u8], path: &Path) -> Option<RemoteMount> {
+pub(super) fn mount_of(mounts: &[u8], path: &Path) -> Option<RemoteMount> {
     let mounts = String::from_utf8_lossy(mounts);
     let under = mounts.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;

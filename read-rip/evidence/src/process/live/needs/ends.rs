@@ -1,4 +1,4 @@
-//! Who has pipes, sockets and FIFOs open: one search through the descriptors of all processes.
+//! Who has pipes, sockets, eventfds and FIFOs open: one search through the descriptors of all processes.
 //!
 //! Descriptors that are on their way in a message between sockets, and those that the kernel keeps for io_uring, are
 //! not found.
@@ -11,6 +11,8 @@ use rustix::fs::{AtFlags, statat};
 use super::super::folder::{Failure, Folder};
 use super::super::living_thread;
 use super::super::text::{self, decimal};
+use super::EVENTFD;
+use super::many::event_number;
 
 /// A search looks at this many descriptors at most.
 const SEARCHED_MAX: usize = 1_000_000;
@@ -34,6 +36,8 @@ pub(super) struct Holder {
 pub(super) enum Kind {
     Pipe,
     Socket,
+    /// An eventfd, by its number.
+    Event,
 }
 
 /// Who has which pipes and sockets open.
@@ -84,6 +88,7 @@ impl Ends {
     /// Searches all processes.
     pub(super) fn search() -> Ends {
         let mut ends = Ends::default();
+        let processes = Folder::open("/proc").ok();
         let mut searched = 0;
         each_descriptor(&mut ends.hidden.0, |pid, descriptor, link| {
             searched += 1;
@@ -91,7 +96,12 @@ impl Ends {
                 return;
             }
             let holder = Holder { pid, descriptor };
-            match key_of(link) {
+            let key = key_of(link).or_else(|| {
+                (link == EVENTFD).then_some(())?;
+                let information = processes.as_ref()?.read(&format!("{pid}/fdinfo/{descriptor}")).ok()?;
+                Some((Kind::Event, event_number(&information)?))
+            });
+            match key {
                 Some(key) => ends.holders.entry(key).or_default().push(holder),
                 None if link.starts_with(b"/") => {
                     ends.of_paths.entry(hash_of(link)).or_default().push(holder)
@@ -109,6 +119,11 @@ impl Ends {
     /// Who has a socket.
     pub(super) fn of_socket(&self, inode: u64) -> &[Holder] {
         self.holders.get(&(Kind::Socket, inode)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Who has an eventfd.
+    pub(super) fn of_event(&self, number: u64) -> &[Holder] {
+        self.holders.get(&(Kind::Event, number)).map_or(&[], Vec::as_slice)
     }
 
     /// Who has a pipe open for reading, or for writing. Nobody is named if these are too many to follow.
@@ -163,6 +178,14 @@ pub(super) fn is_open_for(holder: Holder, for_writing: bool) -> bool {
         // It was closed meanwhile, or the process has ended: a later search tells.
         Err(_) => true,
     }
+}
+
+/// The FUSE connection for which a descriptor of `/dev/fuse` answers, if the kernel says it.
+pub(super) fn fuse_connection(holder: Holder) -> Option<u64> {
+    let process = Folder::open(&format!("/proc/{}", holder.pid)).ok()?;
+    let information = process.read(&format!("fdinfo/{}", holder.descriptor)).ok()?;
+    let mut lines = information.split(|&byte| byte == b'\n');
+    decimal(lines.find_map(|line| line.strip_prefix(b"fuse_connection:"))?.trim_ascii())
 }
 
 /// Calls `each` with the process, the number and the link of each descriptor of all processes. Adds the processes whose

@@ -5,18 +5,20 @@
 //! Whoever wants to be sure takes two, and makes certain that the threads did not run in between.
 //!
 //! A thread that could go on without another process has no need: one that runs, one with a time limit, one that waits
-//! for one of several descriptors, for a terminal, for a connection, or for a peer on another machine.
+//! for a terminal, for a connection, or for a peer on another machine.
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `ends` | who has pipes, sockets and FIFOs open |
+//! | `ends` | who has pipes, sockets, eventfds and FIFOs open |
 //! | `file_locks` | who has locks on files, and who waits for them |
 //! | `limits` | how long a socket lets a thread wait |
+//! | `many` | waits for one of several descriptors |
 //! | `memory` | who has memory that processes share |
 
 mod ends;
 mod file_locks;
 mod limits;
+mod many;
 mod memory;
 
 use std::cell::{OnceCell, RefCell};
@@ -159,6 +161,8 @@ impl Machine {
             call.kind,
             CallKind::WaitChild
                 | CallKind::Spawn
+                | CallKind::Epoll
+                | CallKind::Poll
                 | CallKind::FileLock
                 | CallKind::File
                 | CallKind::Read
@@ -170,14 +174,18 @@ impl Machine {
     }
 
     fn need(&self, of: &Of<'_>, task: &Task) -> Option<Need> {
-        let Some(Sleep::Call(call)) = task.sleep.filter(|_| task.state == RunState::Sleeping) else {
-            return None;
-        };
-        if call.is_timed() == Some(true) {
+        let Some(Sleep::Call(call)) = task.sleep else { return None };
+        if matches!(task.state, RunState::Sleeping | RunState::DiskSleep)
+            && let Some(need) = self.answer(of, task, call)
+        {
+            return Some(need);
+        }
+        if task.state != RunState::Sleeping || call.is_timed() == Some(true) {
             return None;
         }
         let need = match call.kind {
             CallKind::WaitChild | CallKind::Spawn => of.child(call),
+            CallKind::Epoll | CallKind::Poll => self.one_of_many(of, call),
             CallKind::FileLock => self.file_lock(of, call),
             CallKind::File => of.fifo(task, call),
             CallKind::Read | CallKind::Write | CallKind::Receive | CallKind::Send => {
@@ -214,8 +222,15 @@ impl Machine {
                 }
                 Some(need)
             }
+            None if link == EVENTFD && reads => {
+                let information = of.live.thread.read(&format!("fdinfo/{}", call.descriptor()?)).ok()?;
+                let number = many::event_number(&information)?;
+                let holders = self.ends().of_event(number);
+                let is_followed = holders.len() <= PARTIES_MAX;
+                is_followed.then(|| self.by_holders(of, Needed::Event, holders.to_vec()))
+            }
             None if link.starts_with(b"/") => self.named_fifo(of, task, &link, reads),
-            None => None,
+            Some((Kind::Event, _)) | None => None,
         }
     }
 
@@ -275,6 +290,40 @@ impl Machine {
         let mut need = self.by_holders(of, what, by);
         need.others.by_path = true;
         Some(need)
+    }
+
+    /// A thread waits for the program behind a FUSE file system.
+    fn answer(&self, of: &Of<'_>, task: &Task, call: Call) -> Option<Need> {
+        let is_of_file = matches!(
+            call.kind,
+            CallKind::File | CallKind::Exec | CallKind::Read | CallKind::Write | CallKind::Sync
+        );
+        let function = of.live.tasks.read(&format!("{}/wchan", task.tid)).ok().filter(|_| is_of_file)?;
+        if !matches!(&*function, b"request_wait_answer" | b"fuse_get_req") {
+            return None;
+        }
+        let path = match call.descriptor() {
+            Some(number) => {
+                PathBuf::from(OsString::from_vec(of.live.thread.link(&format!("fd/{number}")).ok()?))
+            }
+            None => {
+                let memory = of.live.memory(&of.live.mappings());
+                super::kernel::path(&of.live.thread, call, &memory)?
+            }
+        };
+        let mount = super::kernel::mount_of(&of.live.thread.read("mountinfo").ok()?, &path)?;
+        let connection = u64::from(mount.connection?);
+        let all = self.ends().of_path(b"/dev/fuse", true);
+        let servers: Vec<Holder> = match all.as_slice() {
+            &[only] if ends::fuse_connection(only).is_none() => vec![only],
+            all => all
+                .iter()
+                .copied()
+                .filter(|&server| ends::fuse_connection(server) == Some(connection))
+                .collect(),
+        };
+        let need = self.by_holders(of, Needed::Answer(mount.point), servers);
+        (!need.by.is_empty()).then_some(need)
     }
 
     fn file_lock(&self, of: &Of<'_>, call: Call) -> Option<Need> {
@@ -410,6 +459,9 @@ impl<'a> Of<'a> {
         (!by.is_empty()).then_some(Need { what: Needed::OpenFifo(path), by, also: Vec::new(), others })
     }
 }
+
+/// What the kernel calls an eventfd.
+const EVENTFD: &[u8] = b"anon_inode:[eventfd]";
 
 /// What the kernel calls shared memory that has no file: forks have it, and nobody else.
 const FORKED_MEMORY: &str = "/dev/zero";

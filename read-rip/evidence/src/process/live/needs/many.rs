@@ -1,0 +1,149 @@
+//! Waits for one of several descriptors: `epoll` and `poll`.
+//!
+//! All who could make any of the descriptors ready can end such a wait. So each descriptor must be one whose other end
+//! is known: a pipe, a connected socket of this machine, or an eventfd. A listening socket, a timer, a terminal or a
+//! file that tells of changes is ready whenever the outside wants, and then nothing is said.
+
+use super::super::text::{decimal, hexadecimal};
+use super::ends::{Holder, Kind, PARTIES_MAX, key_of};
+use super::{EVENTFD, Machine, Of};
+use crate::target::{Call, CallKind, Memory, Need, Needed};
+
+/// More descriptors are not followed.
+const DESCRIPTORS_MAX: usize = 64;
+/// The events of `poll` and `epoll`: `POLLIN`, `POLLRDNORM`, `POLLRDBAND`, `POLLPRI` and `POLLRDHUP`.
+const READABLE: u32 = 0x1 | 0x40 | 0x80 | 0x2 | 0x2000;
+/// `POLLOUT`, `POLLWRNORM` and `POLLWRBAND`.
+const WRITABLE: u32 = 0x4 | 0x100 | 0x200;
+
+/// A descriptor for which a thread waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Awaited {
+    descriptor: u32,
+    events: u32,
+    /// The inode of the file that was registered, if the kernel says it.
+    inode: Option<u64>,
+}
+
+/// What is behind such a descriptor.
+enum End {
+    Pipe(u64),
+    /// A socket, and its peer.
+    Socket(u64, u64),
+    /// An eventfd, by its number.
+    Event(u64),
+}
+
+impl Machine {
+    /// Who can end a wait for one of several descriptors; `None` if that is not known of one of them.
+    pub(super) fn one_of_many(&self, of: &Of<'_>, call: Call) -> Option<Need> {
+        if call.is_timed() != Some(false) {
+            return None;
+        }
+        let awaited = match call.kind {
+            CallKind::Epoll => registered(of, call)?,
+            _ => polled(of, call)?,
+        };
+        if awaited.is_empty() || awaited.len() > DESCRIPTORS_MAX {
+            return None;
+        }
+        // The search through all descriptors takes longest, and mostly is not needed.
+        let ends: Vec<(Awaited, End)> =
+            awaited.iter().map(|&one| Some((one, self.end(of, one)?))).collect::<Option<_>>()?;
+        let mut by: Vec<Holder> = Vec::new();
+        for (one, end) in &ends {
+            let (reads, writes) = (one.events & READABLE != 0, one.events & WRITABLE != 0);
+            match *end {
+                End::Pipe(inode) => {
+                    // It waits for those that write, for those that read, or without either for the end of all.
+                    let sides = [(true, reads || !writes), (false, writes || !reads)];
+                    for (for_writing, _) in sides.into_iter().filter(|&(_, is_awaited)| is_awaited) {
+                        by.extend(self.ends().of_pipe(inode, for_writing));
+                    }
+                }
+                End::Socket(inode, peer) => {
+                    by.extend(self.ends().of_socket(peer));
+                    let own = self.ends().of_socket(inode).iter();
+                    by.extend(own.filter(|holder| holder.pid != of.live.pid));
+                }
+                End::Event(number) => by.extend(self.ends().of_event(number)),
+            }
+        }
+        let what = Needed::OneOfMany(u32::try_from(ends.len()).unwrap_or(u32::MAX));
+        let need = self.by_holders(of, what, by);
+        (need.by.len() <= PARTIES_MAX).then_some(need)
+    }
+
+    fn end(&self, of: &Of<'_>, one: Awaited) -> Option<End> {
+        let link = of.live.thread.link(&format!("fd/{}", one.descriptor)).ok()?;
+        if link == EVENTFD {
+            let information = of.live.thread.read(&format!("fdinfo/{}", one.descriptor)).ok()?;
+            return event_number(&information).map(End::Event);
+        }
+        let (kind, inode) = key_of(&link)?;
+        // Another file may have the number of one that was closed and is still registered.
+        if one.inode.is_some_and(|registered| registered != inode) {
+            return None;
+        }
+        match kind {
+            Kind::Pipe => Some(End::Pipe(inode)),
+            Kind::Socket => Some(End::Socket(inode, self.peer(of, inode, true)?)),
+            Kind::Event => None,
+        }
+    }
+}
+
+/// The number of an eventfd, by its `fdinfo`. Kernels before 5.2 do not say it.
+pub(super) fn event_number(information: &[u8]) -> Option<u64> {
+    let mut lines = information.split(|&byte| byte == b'\n');
+    decimal(lines.find_map(|line| line.strip_prefix(b"eventfd-id:"))?.trim_ascii())
+}
+
+/// What an epoll instance watches.
+fn registered(of: &Of<'_>, call: Call) -> Option<Vec<Awaited>> {
+    Some(targets(&of.live.thread.read(&format!("fdinfo/{}", call.descriptor()?)).ok()?))
+}
+
+/// The lines `tfd:` of an epoll instance's `fdinfo`.
+fn targets(information: &[u8]) -> Vec<Awaited> {
+    let target = |line: &[u8]| {
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        (words.next()? == b"tfd:").then_some(())?;
+        let descriptor = u32::try_from(decimal(words.next()?)?).ok()?;
+        (words.next()? == b"events:").then_some(())?;
+        let events = hexadecimal(words.next()?)? as u32;
+        let inode = words.find_map(|word| hexadecimal(word.strip_prefix(b"ino:")?));
+        Some(Awaited { descriptor, events, inode })
+    };
+    information.split(|&byte| byte == b'\n').filter_map(target).collect()
+}
+
+/// What a call of `poll` waits for.
+fn polled(of: &Of<'_>, call: Call) -> Option<Vec<Awaited>> {
+    let [address, count, ..] = call.arguments;
+    let count = usize::try_from(count).ok().filter(|&count| count <= DESCRIPTORS_MAX)?;
+    let mut bytes = vec![0; 8 * count];
+    of.live.memory(&of.live.mappings()).read(address, &mut bytes).ok()?;
+    let one = |entry: &[u8; 8]| {
+        let [a, b, c, d, low, high, ..] = *entry;
+        // A negative number is left out by the kernel.
+        let descriptor = u32::try_from(i32::from_le_bytes([a, b, c, d])).ok()?;
+        let events = u32::from(u16::from_le_bytes([low, high]));
+        Some(Awaited { descriptor, events, inode: None })
+    };
+    Some(bytes.as_chunks::<8>().0.iter().filter_map(one).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoll_instance_says_what_it_watches_and_for_what() {
+        let text = b"pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t10\n\
+            tfd:        5 events: 80000019 data: ffffffffffffffff  pos:0 ino:1f sdev:9\ntfd: x\n";
+        assert_eq!(targets(text), [Awaited { descriptor: 5, events: 0x8000_0019, inode: Some(0x1f) }]);
+        assert_eq!(event_number(b"pos:\t0\neventfd-count:                0\neventfd-id: 37\n"), Some(37));
+        assert_eq!(event_number(b"pos:\t0\n"), None);
+    }
+}
