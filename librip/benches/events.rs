@@ -11,6 +11,10 @@
 //! time, with `contended` it has one, and with `all` a lock mark has one too. The level of the clock holds for a
 //! process, so each level is measured in a process of its own.
 //!
+//! A cycle that is not slow asks the kernel with `RIP_USAGE`, but only if the last answers are too old: its time is what
+//! that costs on average if cycles follow one another without a pause. A cycle that is slow asks at its end. So the
+//! differences between its times are the price of asking.
+//!
 //! A mark in a task is within one poll of the task, so the poll costs nothing that can be seen in a row.
 //!
 //! # What is not measured
@@ -38,8 +42,8 @@ use std::time::Duration;
 
 use child::child;
 use librip::{
-    Builder, Clock, Keep, Text, rip_capture, rip_channel, rip_event, rip_lock_acquired, rip_lock_released,
-    rip_slow_cycle, rip_snap, rip_span,
+    Builder, Clock, Keep, Text, Usage, rip_capture, rip_channel, rip_event, rip_lock_acquired,
+    rip_lock_released, rip_slow_cycle, rip_snap, rip_span,
 };
 use librip_format::{LEVEL_OFF, LEVEL_WARN};
 use loops::Loop;
@@ -53,25 +57,29 @@ rip_channel!(WARNINGS, words = 64);
 rip_channel!(OFF, words = 64);
 
 fn main() {
-    let level = match std::env::var(LEVEL).as_deref() {
-        Ok("off") => Clock::Off,
-        Ok("contended") => Clock::Contended,
-        Ok(_) => Clock::All,
+    let (clock, usage) = match std::env::var(LEVEL).as_deref() {
+        Ok("off") => (Clock::Off, Usage::Off),
+        Ok("contended") => (Clock::Contended, Usage::Off),
+        Ok("counts") => (Clock::Contended, Usage::Counts),
+        Ok("delays") => (Clock::Contended, Usage::Delays),
+        Ok(_) => (Clock::All, Usage::Off),
         Err(_) => {
             print_title("librip/benches/events.rs");
-            ["off", "contended", "all"].iter().for_each(|level| child(LEVEL, level));
+            ["off", "contended", "all", "counts", "delays"].iter().for_each(|level| child(LEVEL, level));
             return;
         }
     };
-    let (title, loops) = match level {
-        Clock::Off => ("without times (RIP_CLOCK=off)", all()),
-        Clock::Contended => ("with times", all()),
+    let (title, loops) = match (clock, usage) {
+        (_, Usage::Counts) => ("cycles with RIP_USAGE=counts", vec![mark(), quick(), slow(), loops::empty()]),
+        (_, Usage::Delays) => ("cycles with RIP_USAGE=delays", vec![mark(), quick(), slow(), loops::empty()]),
+        (Clock::Off, _) => ("without times (RIP_CLOCK=off)", all()),
+        (Clock::Contended, _) => ("with times", all()),
         _ => ("with times of lock marks too (RIP_CLOCK=all)", vec![mark(), lock_marks(), loops::empty()]),
     };
     if !loops::counts() {
         println!("{title}");
     }
-    if let Err(error) = start(level) {
+    if let Err(error) = start(clock, usage) {
         eprintln!("events: nothing can be measured: {error}");
         std::process::exit(1);
     }
@@ -79,8 +87,8 @@ fn main() {
 }
 
 /// Makes the ring, and switches two of its channels.
-fn start(level: Clock) -> Result<(), Box<dyn std::error::Error>> {
-    Builder::new().clock(level).keep(Keep::Never).create()?;
+fn start(clock: Clock, usage: Usage) -> Result<(), Box<dyn std::error::Error>> {
+    Builder::new().clock(clock).usage(usage).keep(Keep::Never).create()?;
     // The ring has a channel from the first event in it on.
     rip_event!(channel FREQUENT, "first");
     rip_event!(channel WARNINGS, "first");
@@ -163,10 +171,19 @@ fn channels() -> [Loop; 5] {
     ]
 }
 
+fn quick() -> Loop {
+    repeat!("rip_slow_cycle!, not slow", |_, _| drop(rip_slow_cycle!("round", Duration::from_millis(3))))
+}
+
+fn slow() -> Loop {
+    repeat!("rip_slow_cycle!, slow", |_, _| drop(rip_slow_cycle!("round", Duration::ZERO)))
+}
+
 fn others() -> Vec<Loop> {
     vec![
         repeat!("rip_span!, begin and end", |_, _| drop(rip_span!("round"))),
-        repeat!("rip_slow_cycle!, not slow", |_, _| drop(rip_slow_cycle!("round", Duration::from_secs(1)))),
+        quick(),
+        slow(),
         repeat!("rip_capture!, of 64 words", |_, _| rip_capture!("kept")),
         #[cfg(target_arch = "x86_64")]
         repeat!("the counter alone (rdtsc)", |_, _| {

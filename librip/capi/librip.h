@@ -96,8 +96,15 @@ enum rip_clock {
     RIP_CLOCK_ALL = 2
 };
 
+/* What the kernel is asked about cycles of RIP_SLOW_CYCLE, so that read-rip knows why a slow one was slow. */
+enum rip_usage {
+    RIP_USAGE_OFF = 0,
+    RIP_USAGE_COUNTS = 1, /* the time on a processor, switches, page faults: getrusage and clock_gettime */
+    RIP_USAGE_DELAYS = 2  /* the time of being ready too: reads /proc/thread-self/schedstat */
+};
+
 /* Zero means the default. A number out of range means the nearest number in the range. The environment variables
- * RIP_RING, RIP_WORDS, RIP_SLOTS, RIP_KEEP and RIP_CLOCK override these options. */
+ * RIP_RING, RIP_WORDS, RIP_SLOTS, RIP_KEEP, RIP_CLOCK and RIP_USAGE override these options. */
 struct rip_options {
     size_t size;                  /* sizeof(struct rip_options) */
     const char *path;             /* a file or a directory; default /dev/shm/rip.PROGRAM.PID.START. An existing file is
@@ -107,7 +114,7 @@ struct rip_options {
     uint32_t keep;                /* enum rip_keep */
     uint32_t clock;               /* enum rip_clock */
     uint32_t leaves_sigbus_alone; /* not 0: no handler for the SIGBUS that marks raise if the file is truncated */
-    uint32_t reserved;            /* 0 */
+    uint32_t usage;               /* enum rip_usage */
 };
 
 /* Starts recording with the defaults. Returns 0, also if the process records already, or an error number of
@@ -115,7 +122,7 @@ struct rip_options {
 LIBRIP_CALL_ int rip_start(void);
 
 /* Starts recording. Returns 0, or an error number of errno.h: EALREADY if the process records already, ECANCELED if
- * RIP_RING=off, EINVAL if `size` is too small, `keep` or `clock` is unknown or `reserved` is not 0, ENOSPC if the file
+ * RIP_RING=off, EINVAL if `size` is too small, or `keep`, `clock` or `usage` is unknown, ENOSPC if the file
  * system is full, or the error of open or mmap. After an error the program is unchanged, and marks record nowhere. */
 LIBRIP_CALL_ int rip_start_with(const struct rip_options *options);
 
@@ -440,6 +447,7 @@ LIBRIP_CALL_ void rip_context_destroy(rip_context *context);
 
 #define LIBRIP_SITE_PRINTF_ 8   /* the format is one of printf */
 #define LIBRIP_SITE_CHANNEL_ 16 /* the event is in a channel */
+#define LIBRIP_SITE_USAGE_ 32   /* the values say what the thread used in a cycle */
 
 #define LIBRIP_OPERAND_LOCK_ 3
 #define LIBRIP_OPERAND_TIME_ 4
@@ -570,6 +578,9 @@ struct librip_words_1 {
 #endif
 
 #define LIBRIP_CYCLE_FORMAT_(name) name ": a cycle took %lu us, more than %lu us"
+#define LIBRIP_USAGE_FORMAT_(name)                                                                                   \
+    name ": %u us, and %u us around it: %u us on a processor, %u us of it in the kernel, %d us ready for one; "      \
+         "%u voluntary and %u involuntary switches; %u minor and %u major page faults"
 
 #ifndef RIP_DISABLE
 
@@ -628,10 +639,12 @@ struct librip_value_1 {
 /* What RIP_SLOW_CYCLE needs to know at the end of the block. */
 struct librip_cycle_1 {
     uint64_t pc;
+    uint64_t pc_usage;
     uint64_t begun_ns;
-    uint64_t limit_us;
+    uint64_t limit_ns;
     uint64_t cursor;
     uint64_t first;
+    uint64_t used[9];
 };
 
 /* A check at compile time that works in C99 too. */
@@ -664,7 +677,7 @@ void librip_event_in_1(struct rip_channel *channel, uint64_t pc, const char *for
                        const struct librip_value_1 *values, size_t count);
 struct rip_span librip_span_begin_in_1(struct rip_channel *channel, uint64_t pc, uint64_t pc_end, const char *format,
                                        const struct librip_value_1 *values, size_t count);
-struct librip_cycle_1 librip_cycle_begin_1(uint64_t pc, uint64_t limit_us);
+struct librip_cycle_1 librip_cycle_begin_1(uint64_t pc, uint64_t pc_usage, uint64_t limit_us);
 void librip_cycle_end_1(struct librip_cycle_1 cycle);
 rip_context *librip_context_create_1(const char *name, uint64_t pc, const char *file, uint32_t line);
 
@@ -1110,10 +1123,10 @@ LIBRIP_INLINE_ struct rip_span librip_no_span_(void) {
     return none;
 }
 
-LIBRIP_INLINE_ struct librip_cycle_1 librip_cycle_begin_(uint64_t pc, uint64_t limit_us) {
-    struct librip_cycle_1 cycle = {0, 0, 0, 0, 0};
+LIBRIP_INLINE_ struct librip_cycle_1 librip_cycle_begin_(uint64_t pc, uint64_t pc_usage, uint64_t limit_us) {
+    struct librip_cycle_1 cycle = {0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0}};
     if (librip_is_active_()) {
-        cycle = librip_cycle_begin_1(pc, limit_us);
+        cycle = librip_cycle_begin_1(pc, pc_usage, limit_us);
     }
     return cycle;
 }
@@ -1282,6 +1295,9 @@ LIBRIP_INLINE_ void librip_end_cycle_(struct librip_cycle_1 *cycle) {
                   (LIBRIP_CHECK_(LIBRIP_CYCLE_FORMAT_(name), 0ul, 0ul),                                              \
                    librip_cycle_begin_(LIBRIP_SITE_VALUE_(LIBRIP_KIND_EVENT, RIP_WARN | LIBRIP_SITE_PRINTF_, 1,      \
                                                           LIBRIP_OPERAND_SHAPE_, LIBRIP_CYCLE_FORMAT_(name)),        \
+                                       LIBRIP_SITE_VALUE_(LIBRIP_KIND_EVENT,                                         \
+                                                          RIP_DEBUG | LIBRIP_SITE_PRINTF_ | LIBRIP_SITE_USAGE_, 1,   \
+                                                          LIBRIP_OPERAND_SHAPE_, LIBRIP_USAGE_FORMAT_(name)),        \
                                        limit_us)))
 
 #else /* RIP_DISABLE */

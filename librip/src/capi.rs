@@ -21,7 +21,8 @@ pub mod lock_marks {
 
 /// What marks of events and spans record.
 pub use crate::event::any_value::AnyValue;
-pub use crate::event::by_hand::{CycleByHand, SpanByHand};
+pub use crate::event::by_hand::SpanByHand;
+pub use crate::event::capture::Begun as CycleByHand;
 pub use crate::event::channel_by_hand::ChannelByHand;
 pub use crate::event::packed::{PackedTypes, PackedValue, PackedValues};
 pub use crate::event::text::Text;

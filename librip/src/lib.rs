@@ -34,6 +34,7 @@
 //! | `RIP_SLOTS` | threads at a time, 1 to 16777216 | 65536 |
 //! | `RIP_KEEP` | keep the ring at exit: `always`, `failure`, `never` | `failure` |
 //! | `RIP_CLOCK` | events with times: `off`, `contended`, `ticks`, `all`: see [`Clock`] | `contended` |
+//! | `RIP_USAGE` | what the kernel is asked about cycles: `off`, `counts`, `delays`: see [`Usage`] | `off` |
 //!
 //! # Features
 //!
@@ -79,6 +80,7 @@ pub use crate::event::value::Value;
 pub use crate::lock::by_hand::LockAddress;
 pub use crate::process::clock::Clock;
 pub use crate::process::exit::Keep;
+pub use crate::process::usage::Usage;
 pub use crate::start::config::{
     Builder, DEFAULT_SLOTS, DEFAULT_SLOTS_WITH_TASKS, SLOTS_MAX, ignored_settings,
 };

@@ -71,6 +71,7 @@ static ANCHOR: Anchor = Anchor {
     enter_site: requests::enter_site,
     tasks: requests::TASKS,
     set_participation: requests::set_participation,
+    measure: requests::measure,
 };
 
 arch::define_entry!(enter_block, loaded);
@@ -250,7 +251,8 @@ fn open(plan: &Plan, when: When) {
     // ORDERING: relaxed: whoever reads them has found the owner with acquire.
     ANCHOR.mask.store(u64::from(plan.geometry.slot.words) - 1, Relaxed);
     let spans = plan.geometry.slot.spans << arch::SPAN_ENTRIES_SHIFT;
-    ANCHOR.clock.store(plan.calibration.packed() | spans, Relaxed);
+    let usage = plan.wish.usage.level() << arch::USAGE_LEVEL_SHIFT;
+    ANCHOR.clock.store(plan.calibration.packed() | spans | usage, Relaxed);
     // This library has marks or an anchor, so `loader::keep_new` has pinned it.
     if let Some(own) = MODULES.iter().find(|module| is_here(module)) {
         image::note(&own.data);

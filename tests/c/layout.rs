@@ -37,7 +37,7 @@ fn the_headers_offsets_and_constants_are_those_of_the_format() {
         ("sizeof(struct librip_module_state_1)", 16),
         // The recorder's `packed`, `by_hand` and `channel_by_hand` assert the same.
         ("sizeof(struct librip_value_1)", 16),
-        ("sizeof(struct librip_cycle_1)", 40),
+        ("sizeof(struct librip_cycle_1)", 120),
         ("sizeof(struct rip_span)", 40),
         ("sizeof(struct rip_channel)", 24),
         ("offsetof(struct rip_channel, level)", 8),

@@ -131,8 +131,8 @@ pub extern "C-unwind" fn librip_span_end_1(span: SpanByHand) {
 
 /// `RIP_SLOW_CYCLE`: the cycle begins.
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn librip_cycle_begin_1(pc: u64, limit_us: u64) -> CycleByHand {
-    CycleByHand::begin(pc, limit_us)
+pub extern "C-unwind" fn librip_cycle_begin_1(pc: u64, pc_usage: u64, limit_us: u64) -> CycleByHand {
+    CycleByHand::begin(pc, pc_usage, limit_us.saturating_mul(1000))
 }
 
 /// `RIP_SLOW_CYCLE`: the cycle ends.

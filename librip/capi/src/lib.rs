@@ -35,7 +35,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use librip::capi::{lock_marks, module_loaded, set_participation, set_thread_name, with_cancellation_off};
-use librip::{Builder, Clock, InitError, Keep, LockAddress as _};
+use librip::{Builder, Clock, InitError, Keep, LockAddress as _, Usage};
 
 /// `struct rip_options`: zero stands for a default.
 #[repr(C)]
@@ -55,8 +55,8 @@ pub struct Options {
     pub clock: u32,
     /// Not 0: [`Builder::handle_sigbus`] with `false`.
     pub leaves_sigbus_alone: u32,
-    /// 0.
-    pub reserved: u32,
+    /// `RIP_USAGE_*`.
+    pub usage: u32,
 }
 
 /// The first version of [`Options`] had this length.
@@ -91,9 +91,6 @@ pub unsafe extern "C-unwind" fn rip_start_with(options: *const Options) -> c_int
             }
             // SAFETY: the caller promises that `size` bytes can be read, which are at least as many as this type has.
             let options = unsafe { options.read() };
-            if options.reserved != 0 {
-                return libc::EINVAL;
-            }
             // SAFETY: the caller's promise.
             if let Some(path) = unsafe { bytes_of(&options.path) } {
                 builder = builder.path(OsStr::from_bytes(path));
@@ -115,6 +112,12 @@ pub unsafe extern "C-unwind" fn rip_start_with(options: *const Options) -> c_int
                 0 => builder.clock(Clock::Contended),
                 1 => builder.clock(Clock::Off),
                 2 => builder.clock(Clock::All),
+                _ => return libc::EINVAL,
+            };
+            builder = match options.usage {
+                0 => builder.usage(Usage::Off),
+                1 => builder.usage(Usage::Counts),
+                2 => builder.usage(Usage::Delays),
                 _ => return libc::EINVAL,
             };
         }

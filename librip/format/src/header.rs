@@ -158,12 +158,15 @@ pub struct Header {
     /// How many bytes a slot has for [tasks](crate::task), at its end: [`TASK_LEN_BYTES`](crate::TASK_LEN_BYTES), or 0
     /// if none of the program's modules had tasks when the ring was made.
     pub task_len_bytes: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// `USAGE_LEVEL_*`: what the recorder asks the kernel about cycles that may be slow. See [`usage`](crate::usage).
+    pub usage_level: u32,
     /// Channels, and histories of threads in channels, that found no room.
     pub channels_refused: AtomicU64,
     /// Tasks that have no slot: there was no room, or the ring has none for tasks.
     pub tasks_refused: AtomicU64,
+    /// How long a page fault takes that gives the process a new page, ns, as measured when the ring was made; 0 if it
+    /// was not measured, because of [`Header::usage_level`].
+    pub fault_ns: AtomicU64,
 }
 
 /// How many children [`Header::recent_children`] has room for.
@@ -195,9 +198,11 @@ pub const SETTING_KEEP: u32 = 4;
 pub const SETTING_SLOTS_LIMITED: u32 = 8;
 /// [`Header::settings_ignored`]: `RIP_CLOCK` was not `off`, `contended`, `ticks` or `all`.
 pub const SETTING_CLOCK: u32 = 16;
+/// [`Header::settings_ignored`]: `RIP_USAGE` was not `off`, `counts` or `delays`.
+pub const SETTING_USAGE: u32 = 32;
 
 const _: () = {
-    assert!(size_of::<Header>() == 1488 + 40 * INCIDENTS_MAX);
+    assert!(size_of::<Header>() == 1496 + 40 * INCIDENTS_MAX);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(align_of::<Header>() == 8);
     assert!(offset_of!(Header, byte_order) == 8);

@@ -45,6 +45,7 @@
 //! | [`call`] | callers of wrapped locks |
 //! | [`event`] | events with values |
 //! | [`channel`] | words of their own for some events |
+//! | [`usage`](mod@usage) | what the kernel counted for a thread in a cycle |
 //! | [`printf`] | the syntax of the formats of events in C |
 //! | [`span`] | the table of open spans |
 //! | [`note`] | the ELF note that describes a site in the program's file |
@@ -114,6 +115,7 @@ pub mod site;
 pub mod slot;
 pub mod span;
 pub mod task;
+pub mod usage;
 pub mod word;
 
 pub use call::*;
@@ -133,4 +135,5 @@ pub use site::*;
 pub use slot::*;
 pub use span::*;
 pub use task::*;
+pub use usage::*;
 pub use word::*;

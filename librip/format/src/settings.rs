@@ -2,7 +2,9 @@
 //!
 //! It reads no environment. `RIP_RING` takes any value.
 
-use crate::{SETTING_CLOCK, SETTING_KEEP, SETTING_SLOTS, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN};
+use crate::{
+    SETTING_CLOCK, SETTING_KEEP, SETTING_SLOTS, SETTING_USAGE, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN,
+};
 
 /// The most slots that a ring can have.
 pub const SLOTS_MAX: u32 = 1 << 24;
@@ -74,8 +76,16 @@ pub const CLOCK: Setting = Setting {
     values: Values::Word(&["off", "contended", "ticks", "all"]),
 };
 
+/// What the kernel is asked about cycles that may be slow.
+pub const USAGE: Setting = Setting {
+    name: "RIP_USAGE",
+    bit: SETTING_USAGE,
+    takes: "off, counts or delays",
+    values: Values::Word(&["off", "counts", "delays"]),
+};
+
 /// All of them.
-pub const SETTINGS: [Setting; 4] = [WORDS, SLOTS, KEEP, CLOCK];
+pub const SETTINGS: [Setting; 5] = [WORDS, SLOTS, KEEP, CLOCK, USAGE];
 
 const _: () = assert!(SLOT_WORDS_MIN == 16 && SLOT_WORDS_MAX == 16384 && SLOTS_MAX == 16_777_216);
 
@@ -88,7 +98,7 @@ mod tests {
         assert_eq!(WORDS.number(" 100 "), Some(100));
         assert_eq!(["15", "16385", "many", ""].map(|value| WORDS.number(value)), [None; 4]);
         assert_eq!((SLOTS.number("16777216"), SLOTS.number("0")), (Some(SLOTS_MAX), None));
-        for setting in [KEEP, CLOCK] {
+        for setting in [KEEP, CLOCK, USAGE] {
             let Values::Word(words) = setting.values else { panic!("{setting:?}") };
             assert!(words.iter().all(|word| setting.accepts(word) && setting.takes.contains(word)));
             assert!(!setting.accepts("") && !setting.accepts("on") && setting.number("1").is_none());

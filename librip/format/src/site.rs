@@ -132,6 +132,8 @@ pub const NO_SITE_FLAGS: u16 = 0;
 pub const SITE_LEVEL: u16 = 7;
 /// [`Site::flags`] of an event, or of the beginning of a span: it is recorded in a [channel](crate::channel).
 pub const SITE_CHANNEL: u16 = 16;
+/// [`Site::flags`] of an event: its values say what the thread has [used](mod@crate::usage).
+pub const SITE_USAGE: u16 = 32;
 /// [`SITE_LEVEL`]: the finest.
 pub const LEVEL_TRACE: u16 = 1;
 /// [`SITE_LEVEL`]: for who debugs the program.

@@ -204,8 +204,8 @@ pub(crate) struct TaskBlock {
 pub(crate) struct ModuleState {
     /// The number of words of a slot minus one.
     pub(crate) mask: AtomicU64,
-    /// A `CLOCK_LEVEL_*` in the lowest byte, a `CLOCK_SOURCE_*` in the next, the shift of the clock in the third, and
-    /// the number of open spans that a slot has room for in the last.
+    /// A `CLOCK_LEVEL_*` in the lowest byte, a `CLOCK_SOURCE_*` in the next, the shift of the clock and a
+    /// `USAGE_LEVEL_*` in the third, and the number of open spans that a slot has room for in the last.
     pub(crate) clock: AtomicU32,
     /// Not 0: marks may enter. Written last.
     pub(crate) is_open: AtomicU32,
@@ -233,6 +233,13 @@ impl ModuleState {
         (self.clock.load(Relaxed) >> SPAN_ENTRIES_SHIFT) as usize
     }
 
+    /// What the kernel is asked about cycles: a `USAGE_LEVEL_*`.
+    #[inline(always)]
+    pub(crate) fn usage_level(&self) -> u32 {
+        // ORDERING: relaxed, as above.
+        self.clock.load(Relaxed) >> USAGE_LEVEL_SHIFT & 3
+    }
+
     /// Returns whether marks of this module may enter: there is a ring, and this module knows it.
     pub(crate) fn is_open(&self) -> bool {
         // ORDERING: acquire, pairs with the release in `open`.
@@ -240,6 +247,8 @@ impl ModuleState {
     }
 }
 
+/// [`ModuleState::clock`]: the first bit of the `USAGE_LEVEL_*`, above the shift of the clock, which has six bits.
+pub(crate) const USAGE_LEVEL_SHIFT: u32 = 22;
 /// [`ModuleState::clock`]: the first bit of the number of open spans.
 pub(crate) const SPAN_ENTRIES_SHIFT: u32 = 24;
 

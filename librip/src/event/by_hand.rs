@@ -1,4 +1,4 @@
-//! Spans and cycles that a program in C begins and ends by calls: plain data, which the program keeps.
+//! Spans that a program in C begins and ends by calls: plain data, which the program keeps.
 //!
 //! # Invariants
 //!
@@ -6,16 +6,13 @@
 //!   that decides which entry of the calling thread's own table is looked at, and what an event says.
 //! * An entry is freed only if it still has the word that began this span: see [`span`](super::span).
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use librip_format::pack;
 
 use super::channel_by_hand::{ChannelByHand, HistoryPlace};
 use super::record::{self, Time};
+use super::span;
 use super::values::Values;
-use super::{capture, span};
 use crate::process::slot::Slot;
-use crate::sys;
 
 /// [`SpanByHand::entry`]: the span has no entry.
 const NO_ENTRY: u32 = u32::MAX;
@@ -101,56 +98,8 @@ impl SpanByHand {
     }
 }
 
-/// A cycle that may take too long. All zeros: none.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CycleByHand {
-    /// The site of the event that says how long it took; 0 if there is no cycle.
-    pc: u64,
-    begun_ns: u64,
-    limit_us: u64,
-    /// The address of the words of the thread's slot, or 0.
-    cursor: u64,
-    /// The sequence of the cycle's first word.
-    first: u64,
-}
-
-impl CycleByHand {
-    /// Begins a cycle.
-    pub fn begin(pc: u64, limit_us: u64) -> CycleByHand {
-        let Some(slot) = Slot::current() else { return CycleByHand::default() };
-        // ORDERING: relaxed: this thread's own stores.
-        let first = slot.header().count.load(Relaxed);
-        CycleByHand { pc, begun_ns: now_ns(), limit_us, cursor: address(slot), first }
-    }
-
-    /// Ends the cycle. If it was slow, an event says so, and what the thread has recorded meanwhile is kept.
-    pub fn end(self) {
-        if self.pc == 0 {
-            return;
-        }
-        let took_us = now_ns().saturating_sub(self.begun_ns) / 1000;
-        if took_us > self.limit_us {
-            self.was_slow(took_us);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn was_slow(self, took_us: u64) {
-        record::event(self.pc, (took_us, self.limit_us));
-        // A forked child has another slot, and all of it belongs to the cycle.
-        let is_current = Slot::current().is_some_and(|slot| address(slot) == self.cursor);
-        capture::keep(if is_current { self.first } else { 0 });
-    }
-}
-
-const _: () = assert!(size_of::<SpanByHand>() == 40 && size_of::<CycleByHand>() == 40, "the header says 40");
+const _: () = assert!(size_of::<SpanByHand>() == 40, "the header says 40");
 
 fn address(slot: Slot) -> u64 {
     slot.cursor().addr() as u64
-}
-
-fn now_ns() -> u64 {
-    sys::clock_ns(libc::CLOCK_MONOTONIC)
 }

@@ -225,6 +225,9 @@ macro_rules! rip_capture {
 /// with [`rip_capture!`](crate::rip_capture). Other cycles leave nothing. So a program that runs for months keeps its
 /// latest slow cycles, in memory that does not grow.
 ///
+/// With [`Usage`](crate::Usage) (`RIP_USAGE`), the kernel says what the thread used in a slow cycle: so `read-rip
+/// captures` knows why it was slow. Then a cycle that was not slow is kept four times a second too, for comparison.
+///
 /// With a closure as the last argument, the cycle lasts while the closure runs, and the result is the closure's.
 ///
 /// # Examples
@@ -258,6 +261,14 @@ macro_rules! rip_slow_cycle {
                 [OPERAND_SHAPE],
                 $name,
                 ": a cycle took {} us, more than {} us"
+            ),
+            $crate::__rip_text_site!(
+                KIND_EVENT,
+                $crate::__rip_level!(debug) | $crate::__private::format::SITE_USAGE,
+                [OPERAND_SHAPE],
+                $name,
+                ": {} us, and {} us around it: {} us on a processor, {} us of it in the kernel, {} us ready for one; ",
+                "{} voluntary and {} involuntary switches; {} minor and {} major page faults"
             ),
             $limit,
         )

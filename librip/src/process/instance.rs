@@ -17,6 +17,7 @@ use super::channels::Channels;
 use super::current;
 use super::loader;
 use super::task_slot::{FuturePlace, TaskSlot, Turn};
+use super::usage::Measured;
 use crate::arch::{self, Settings, ThreadBlock};
 use crate::ring::Ring;
 use crate::ring::calls::CallPlace;
@@ -25,7 +26,7 @@ use crate::sys;
 use librip_format::{AwaitEntry, Header, HeldLock};
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000f;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0010;
 
 /// What an instance shows to the others.
 ///
@@ -76,6 +77,8 @@ pub(crate) struct Anchor {
     pub(crate) tasks: TaskCalls,
     /// In the owner: the calling thread releases its slot, or (true) may have one again.
     pub(crate) set_participation: extern "C" fn(takes_part: bool),
+    /// In the owner: see [`measure`].
+    pub(crate) measure: extern "C" fn(into: &mut Measured, age_max_ns: u64),
 }
 
 /// What an instance asks of the owner of the ring about tasks. Signals need not be blocked: a handler that makes tasks
@@ -133,6 +136,8 @@ impl Request {
     pub(crate) const CAPTURE: Request = Request(10);
     /// The program is about to restrict its system calls.
     pub(crate) const AVOID_SYSTEM_CALLS: Request = Request(11);
+    /// As [`Request::CAPTURE`], of a cycle that was not slow.
+    pub(crate) const CAPTURE_USUAL: Request = Request(12);
 
     /// Counts what is asked for, if that is all that is asked for.
     pub(crate) fn count_in(self, header: &Header) {
@@ -339,6 +344,16 @@ pub(crate) fn set_task_origin(slot: &TaskSlot, origin: u64) {
     if let Some(owner) = owner() {
         (owner.tasks.set_origin)(slot, origin);
     }
+}
+
+/// What the calling thread has used, as the kernel answered at most so long ago: see
+/// [`usage::measure`](super::usage::measure). It blocks no signals.
+pub(crate) fn measure(age_max_ns: u64) -> Measured {
+    let mut measured = Measured::default();
+    if let Some(owner) = owner() {
+        (owner.measure)(&mut measured, age_max_ns);
+    }
+    measured
 }
 
 /// Releases the calling thread's slot, or (true) lets its next mark claim one.

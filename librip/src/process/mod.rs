@@ -25,3 +25,4 @@ pub(crate) mod task;
 pub(crate) mod task_slot;
 pub(crate) mod task_waker;
 pub(crate) mod thread;
+pub(crate) mod usage;

@@ -28,6 +28,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::blocks::{blocks, slot_at, slot_of};
 use super::{clock, current, instance, kin, sampled, state, task};
 use crate::arch::{self, ThreadBlock};
+use crate::ring::captures::Kept;
 use crate::ring::fork_copy::{self, NONE_HELD};
 use crate::ring::slots::{self, Claimant, Position, Refusal};
 use crate::ring::{Ring, captures, histories};
@@ -141,9 +142,9 @@ fn position() -> Option<Position> {
 }
 
 /// Keeps what the calling thread has recorded from a sequence on.
-pub(crate) fn capture(ring: &Ring, first_sequence: u64) {
+pub(crate) fn capture(ring: &Ring, first_sequence: u64, kept: Kept) {
     if let Some(index) = ring.slot_of(arch::thread_block().cursor.get()) {
-        captures::keep(ring, index, first_sequence);
+        captures::keep(ring, index, first_sequence, kept);
     }
 }
 

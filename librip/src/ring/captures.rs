@@ -26,20 +26,38 @@ const NONE: u32 = 0;
 /// A thread copies there. Other numbers are one more than the index of the place's slot.
 const BUSY: u32 = u32::MAX;
 
+/// Why something is kept. Each kind has places of its own, so that it replaces only its like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The program asks for it, or a cycle was slow.
+    Slow,
+    /// A cycle was not slow: slow ones are compared with it.
+    Usual,
+}
+
+/// One place in this many is for cycles that were not slow.
+const USUAL_PART: u64 = 8;
+
 /// Keeps what the slot `index` has from a sequence on. The slot is the calling thread's. The header counts it if there
 /// is no room.
-pub(crate) fn keep(ring: &Ring, index: u64, first_sequence: u64) {
-    if try_keep(ring, index, first_sequence).is_none() {
+pub(crate) fn keep(ring: &Ring, index: u64, first_sequence: u64, kept: Kept) {
+    if try_keep(ring, index, first_sequence, kept).is_none() {
         // ORDERING: relaxed, a statistic.
         ring.header().captures_refused.fetch_add(1, Relaxed);
     }
 }
 
-fn try_keep(ring: &Ring, index: u64, first_sequence: u64) -> Option<()> {
+fn try_keep(ring: &Ring, index: u64, first_sequence: u64, kept: Kept) -> Option<()> {
     let counters = ring.control.counters();
     let room = (ring.geometry.capacity(Table::Slots) / 4).min(CAPTURES_MAX as u64);
+    // Cycles that were not slow are kept only if the kernel is asked about cycles.
+    let usual_room = if ring.control.usage(index).is_some() { room / USUAL_PART } else { 0 };
+    let (begun, first, room) = match kept {
+        Kept::Slow => (&counters.captures, 0, room - usual_room),
+        Kept::Usual => (&counters.usual_captures, room - usual_room, usual_room),
+    };
     // ORDERING: relaxed: each number is handed out once, and the place decides who writes.
-    let number = counters.captures.fetch_add(1, Relaxed).checked_rem(room)?;
+    let number = first + begun.fetch_add(1, Relaxed).checked_rem(room)?;
     let place = &counters.capture_places[number as usize];
     // ORDERING: acquire, pairs with the release below: the copy that is replaced is finished.
     let target = match place.swap(BUSY, Acquire) {

@@ -5,7 +5,8 @@
 //! open the file can change it. So they are in an anonymous `MAP_SHARED` mapping, which only forked children inherit.
 //! The file has copies of what the reader needs.
 //!
-//! The mapping has room for all slots of the ring, 32 bytes each. It takes memory only where it is used.
+//! The mapping has room for all slots of the ring, 32 bytes each, and 72 more if the kernel is asked about cycles. It
+//! takes memory only where it is used.
 //!
 //! FOLKLORE: the kernel keeps such a mapping in a tmpfs of its own, which has no size limit. With
 //! `vm.overcommit_memory=2` the kernel ignores `MAP_NORESERVE`, and `mmap` fails if there is not enough memory. In the
@@ -66,6 +67,8 @@ pub(crate) struct Counters {
     pub(super) captures: AtomicU64,
     /// See `captures`.
     pub(super) capture_places: [AtomicU32; CAPTURES_MAX],
+    /// How many captures of cycles that were not slow were begun.
+    pub(super) usual_captures: AtomicU64,
     /// See `histories`.
     pub(super) channel_keys: [AtomicU64; CHANNELS_MAX],
     /// How many tasks there were.
@@ -176,6 +179,20 @@ pub(crate) struct ModuleKey {
     pub(crate) build_id: AtomicU64,
 }
 
+/// What the owner of a slot had used when the kernel was asked last: see `process::usage`.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(crate) struct UsageCell {
+    /// The thread that asked; 0 if nobody has, or while the answers change.
+    pub(crate) tid: AtomicU64,
+    /// A moment before it asked, on the system's monotonic clock.
+    pub(crate) at_ns: AtomicU64,
+    pub(crate) answers: [AtomicU64; USAGE_ANSWERS],
+}
+
+/// How many numbers the kernel answers.
+pub(crate) const USAGE_ANSWERS: usize = 7;
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -188,6 +205,10 @@ pub(crate) struct Control {
     channels: usize,
     /// The slots that tasks may have: all or none.
     task_slots: usize,
+    /// The slots that have a [`UsageCell`]: all or none.
+    usage_slots: usize,
+    /// Where these cells begin.
+    usage_at: usize,
 }
 
 // SAFETY: threads share the memory at `base`, and access all of it through atomics.
@@ -205,7 +226,7 @@ impl Control {
     /// # Errors
     ///
     /// Those of `mmap`.
-    pub(crate) fn new(geometry: &Geometry) -> Result<Control, Errno> {
+    pub(crate) fn new(geometry: &Geometry, has_usage: bool) -> Result<Control, Errno> {
         let [slots, names, modules] =
             [Table::Slots, Table::LockNames, Table::Modules].map(|table| geometry.capacity(table) as usize);
         let channels = geometry.slot.channels as usize;
@@ -215,9 +236,11 @@ impl Control {
             + modules * size_of::<ModuleKey>()
             + slots * channels * size_of::<AtomicU32>();
         let task_slots = if geometry.slot.has_task { slots } else { 0 };
-        let len_bytes = len_bytes.next_multiple_of(8) + task_slots * size_of::<AtomicU64>();
+        let usage_at = len_bytes.next_multiple_of(8);
+        let usage_slots = if has_usage { slots } else { 0 };
+        let len_bytes = usage_at + usage_slots * size_of::<UsageCell>() + task_slots * size_of::<AtomicU64>();
         let base = file::map_shared(len_bytes)?;
-        Ok(Control { base, len_bytes, slots, names, modules, channels, task_slots })
+        Ok(Control { base, len_bytes, slots, names, modules, channels, task_slots, usage_slots, usage_at })
     }
 
     /// Unmaps it: nobody uses the ring.
@@ -254,6 +277,13 @@ impl Control {
         // SAFETY: `new` made room for the cells at the end.
         let cells = unsafe { self.array(at, self.task_slots) };
         ExitQueue { head: &counters.task_head, tail: &counters.task_tail, cells }
+    }
+
+    /// What the owner of a slot had used; `None` if the ring has no room for it.
+    pub(crate) fn usage(&self, slot: u64) -> Option<&UsageCell> {
+        // SAFETY: `new` made room for these cells there.
+        let cells: &[UsageCell] = unsafe { self.array(self.usage_at, self.usage_slots) };
+        cells.get(slot as usize)
     }
 
     /// The keys of all names of locks.

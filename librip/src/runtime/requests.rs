@@ -4,8 +4,10 @@
 
 use crate::process::instance::{Request, TaskCalls};
 use crate::process::task_slot::{FuturePlace, TaskSlot, Turn};
+use crate::process::usage::{self, Measured};
 use crate::process::{clock, current, futures, task, thread};
 use crate::ring::calls::{self, CallPlace};
+use crate::ring::captures::Kept;
 use crate::ring::process_sites::{self, NewSite};
 use crate::ring::{histories, incidents, lock_names, remote_tables, strings};
 use crate::sys;
@@ -20,7 +22,8 @@ pub(super) extern "C" fn request(request: Request, lock: u64) {
         Request::HELD_LOCK_DESTROYED => remote_tables::destroyed(ring, lock, true),
         Request::LOCK_WITHOUT_GUARD => remote_tables::without_guard(ring, lock),
         Request::LOCK_INITIALISED => remote_tables::initialised(ring, lock),
-        Request::CAPTURE => thread::capture(ring, lock),
+        Request::CAPTURE => thread::capture(ring, lock, Kept::Slow),
+        Request::CAPTURE_USUAL => thread::capture(ring, lock, Kept::Usual),
         Request::AVOID_SYSTEM_CALLS => sys::avoid_calls(),
         Request::RECALIBRATE_CLOCK => clock::recalibrate(ring.header()),
         count => count.count_in(ring.header()),
@@ -72,6 +75,12 @@ pub(super) extern "C" fn begin_history(channel: u64, words: u32) {
 
 pub(super) extern "C" fn enter_site(site: &NewSite<'_>) -> bool {
     current::ring().is_some_and(|ring| process_sites::write(ring, site))
+}
+
+pub(super) extern "C" fn measure(into: &mut Measured, age_max_ns: u64) {
+    if let Some(ring) = current::ring() {
+        *into = usage::measure(ring, age_max_ns);
+    }
 }
 
 pub(super) extern "C" fn set_participation(takes_part: bool) {

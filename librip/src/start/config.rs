@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use super::error::InitError;
 use crate::process::clock::Clock;
 use crate::process::exit::Keep;
+use crate::process::usage::Usage;
 use crate::sys;
-use librip_format::settings::{self, CLOCK, KEEP, SETTINGS, SLOTS, WORDS};
+use librip_format::settings::{self, CLOCK, KEEP, SETTINGS, SLOTS, USAGE, WORDS};
 use librip_format::{SLOT_WORDS_MAX, SLOT_WORDS_MIN};
 
 /// The slots of a ring by default. The file is sparse: unused slots take no memory.
@@ -43,6 +44,7 @@ pub struct Builder {
     pub(crate) slots: Option<u32>,
     pub(crate) keep: Keep,
     pub(crate) clock: Clock,
+    pub(crate) usage: Usage,
     pub(crate) handles_sigbus: bool,
     pub(crate) settings_ignored: u32,
 }
@@ -62,6 +64,7 @@ impl Builder {
             slots: None,
             keep: Keep::default(),
             clock: Clock::default(),
+            usage: Usage::default(),
             handles_sigbus: true,
             settings_ignored: 0,
         }
@@ -104,6 +107,14 @@ impl Builder {
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Builder {
         self.clock = clock;
+        self
+    }
+
+    /// What the kernel is asked about cycles, so that a reader knows why a slow one was slow. `RIP_USAGE` (`off`,
+    /// `counts`, `delays`) overrides.
+    #[must_use]
+    pub fn usage(mut self, usage: Usage) -> Builder {
+        self.usage = usage;
         self
     }
 
@@ -150,6 +161,12 @@ impl Builder {
             Some("contended") => self.clock = Clock::Contended,
             Some("ticks") => self.clock = Clock::Ticks,
             Some("all") => self.clock = Clock::All,
+            _ => {}
+        }
+        match get(USAGE.name).as_deref().and_then(OsStr::to_str) {
+            Some("off") => self.usage = Usage::Off,
+            Some("counts") => self.usage = Usage::Counts,
+            Some("delays") => self.usage = Usage::Delays,
             _ => {}
         }
         self.settings_ignored |= ignored(&get).fold(0, |bits, setting| bits | setting.bit);
@@ -202,19 +219,27 @@ mod tests {
             ("RIP_SLOTS", "9"),
             ("RIP_KEEP", "always"),
             ("RIP_CLOCK", "all"),
+            ("RIP_USAGE", "delays"),
         ])
         .unwrap();
         assert_eq!(made.path.as_deref(), Some(Path::new("/dev/shm/here")));
         assert_eq!((made.words, made.slots, made.keep, made.clock), (128, Some(9), Keep::Always, Clock::All));
+        assert_eq!(made.usage, Usage::Delays);
         assert_eq!(made.settings_ignored, 0);
     }
 
     #[test]
     fn settings_that_are_not_understood_are_ignored_and_noted() {
-        let settings = [("RIP_WORDS", "many"), ("RIP_SLOTS", "0"), ("RIP_KEEP", ""), ("RIP_CLOCK", "on")];
+        let settings = [
+            ("RIP_WORDS", "many"),
+            ("RIP_SLOTS", "0"),
+            ("RIP_KEEP", ""),
+            ("RIP_CLOCK", "on"),
+            ("RIP_USAGE", "1"),
+        ];
         let made = configured(&settings).unwrap();
         assert_eq!((made.words, made.slots, made.keep), (32, Some(7), Keep::OnFailure));
-        assert_eq!(made.clock, Clock::Contended);
+        assert_eq!((made.clock, made.usage), (Clock::Contended, Usage::Off));
         assert_eq!(made.settings_ignored, SETTINGS.iter().fold(0, |bits, setting| bits | setting.bit));
     }
 

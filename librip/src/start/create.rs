@@ -17,6 +17,7 @@ use super::file::{Name, Naming, NewFile};
 use super::identity::{TimeNamespace, boot_id, start_time_ticks};
 use super::plan::Plan;
 use crate::arch;
+use crate::process::usage::Usage;
 use crate::ring::{Control, Ring, Table};
 use crate::sys;
 use crate::sys::file::{Errno, File, FileId, unmap};
@@ -95,7 +96,7 @@ fn build(plan: &Plan, pid: u32, new: &NewFile) -> Result<Ring, Failure> {
         let slots = geometry.extent(Table::Slots);
         return fail(Failure::NoRoom(slots.offset + slots.entry_len_bytes));
     }
-    let control = match Control::new(&geometry) {
+    let control = match Control::new(&geometry, plan.wish.usage != Usage::Off) {
         Ok(control) => control,
         Err(error) => return fail(Failure::Map(error)),
     };
@@ -174,9 +175,10 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         channel_entries: geometry.slot.channels,
         sampled_times: if geometry.slot.has_times { SAMPLED_TIMES as u32 } else { 0 },
         task_len_bytes: if geometry.slot.has_task { TASK_LEN_BYTES as u32 } else { 0 },
-        reserved: 0,
+        usage_level: plan.wish.usage.level(),
         channels_refused: 0.into(),
         tasks_refused: 0.into(),
+        fault_ns: plan.fault_ns.into(),
     }
 }
 

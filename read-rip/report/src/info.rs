@@ -238,6 +238,7 @@ impl Lines<'_> {
                 Setting::Slots => ignored(settings::SLOTS),
                 Setting::Keep => ignored(settings::KEEP),
                 Setting::Clock => ignored(settings::CLOCK),
+                Setting::Usage => ignored(settings::USAGE),
                 Setting::SlotsLimited => {
                     "fewer slots than asked for: limited by ulimit -f or -v, or by the size of the file system"
                         .to_owned()

@@ -68,6 +68,10 @@ pub struct Header {
     pub sampled_times: u32,
     /// How many bytes a slot has for tasks: 0 or [`librip_format::TASK_LEN_BYTES`].
     pub task_len_bytes: u32,
+    /// What the recorder asks the kernel about cycles.
+    pub usage_level: UsageLevel,
+    /// How long a page fault takes that gives the process a new page, ns; `None` if that was not measured.
+    pub fault_ns: Option<u64>,
     /// Tasks that have no slot.
     pub tasks_refused: u64,
     /// Channels, and histories of threads in channels, that found no room.
@@ -245,6 +249,29 @@ impl From<u64> for FileSystem {
     }
 }
 
+/// What the recorder asks the kernel about cycles that may be slow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UsageLevel {
+    /// Nothing, or something that this version does not know.
+    #[default]
+    Off,
+    /// Processor time, switches and page faults.
+    Counts,
+    /// How long the thread was ready and had no processor, too.
+    Delays,
+}
+
+impl From<u32> for UsageLevel {
+    /// Decodes the `USAGE_LEVEL_*` of the format.
+    fn from(raw: u32) -> UsageLevel {
+        match raw {
+            librip_format::USAGE_LEVEL_COUNTS => UsageLevel::Counts,
+            librip_format::USAGE_LEVEL_DELAYS => UsageLevel::Delays,
+            _ => UsageLevel::Off,
+        }
+    }
+}
+
 /// A setting of the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
@@ -256,6 +283,8 @@ pub enum Setting {
     Keep,
     /// `RIP_CLOCK` was none of `off`, `contended`, `all`.
     Clock,
+    /// `RIP_USAGE` was none of `off`, `counts`, `delays`.
+    Usage,
     /// There are fewer slots than asked for, because of a limit on file size or address space, or the size of the file
     /// system.
     SlotsLimited,
@@ -266,11 +295,12 @@ pub enum Setting {
 pub struct IgnoredSettings(u32);
 
 impl IgnoredSettings {
-    const KNOWN: [(Setting, u32); 5] = [
+    const KNOWN: [(Setting, u32); 6] = [
         (Setting::Words, librip_format::SETTING_WORDS),
         (Setting::Slots, librip_format::SETTING_SLOTS),
         (Setting::Keep, librip_format::SETTING_KEEP),
         (Setting::Clock, librip_format::SETTING_CLOCK),
+        (Setting::Usage, librip_format::SETTING_USAGE),
         (Setting::SlotsLimited, librip_format::SETTING_SLOTS_LIMITED),
     ];
 

@@ -63,7 +63,7 @@ pub use error::{Cut, Defect, Error};
 pub use file_name::{FileName, program_name};
 pub use follow::{Follower, NewWords};
 pub use header::{
-    Ending, FileId, FileSystem, HandedOver, Header, IgnoredSettings, Machine, OpenedFile, Setting,
+    Ending, FileId, FileSystem, HandedOver, Header, IgnoredSettings, Machine, OpenedFile, Setting, UsageLevel,
 };
 pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use history::{Channel, ChannelLevel};

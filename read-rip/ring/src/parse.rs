@@ -135,6 +135,8 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         channel_entries: bytes.u32(offset_of!(Raw, channel_entries)),
         sampled_times: bytes.u32(offset_of!(Raw, sampled_times)),
         task_len_bytes: bytes.u32(offset_of!(Raw, task_len_bytes)),
+        fault_ns: Some(bytes.u64(offset_of!(Raw, fault_ns))).filter(|ns| *ns > 0),
+        usage_level: bytes.u32(offset_of!(Raw, usage_level)).into(),
         tasks_refused: bytes.u64(offset_of!(Raw, tasks_refused)),
         channels_refused: bytes.u64(offset_of!(Raw, channels_refused)),
         clock: None,

@@ -356,6 +356,11 @@ impl SiteFlags {
         self.contains(Self::OF_FUTURE)
     }
 
+    /// The values of an event say what the thread used in a cycle.
+    pub const fn is_usage(self) -> bool {
+        self.0 & librip_format::SITE_USAGE != 0
+    }
+
     /// The level of an event.
     pub fn level(self) -> Level {
         Level::from_raw(self.0 & librip_format::SITE_LEVEL).unwrap_or(Level::Info)

@@ -90,9 +90,10 @@ structure! {
     CHANNEL_ENTRIES 2896 + 4,
     SAMPLED_TIMES 2900 + 4,
     TASK_LEN 2904 + 4,
-    RESERVED 2908 + 4,
+    USAGE_LEVEL 2908 + 4,
     CHANNELS_REFUSED 2912 + 8,
     TASKS_REFUSED 2920 + 8,
+    FAULT_NS 2928 + 8,
 }
 
 structure! {

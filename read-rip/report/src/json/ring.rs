@@ -401,6 +401,7 @@ fn setting_name(setting: Setting) -> &'static str {
         Setting::Slots => "slots",
         Setting::Keep => "keep",
         Setting::Clock => "clock",
+        Setting::Usage => "usage",
         Setting::SlotsLimited => "slots-limited",
     }
 }

@@ -47,7 +47,8 @@ fn the_header_and_its_regions_are_as_in_the_format_crate() {
         SPAN_OVERFLOWS span_overflows,
         CAPTURES_REFUSED captures_refused,
         CHANNEL_ENTRIES channel_entries, SAMPLED_TIMES sampled_times, TASK_LEN task_len_bytes,
-        RESERVED reserved, CHANNELS_REFUSED channels_refused, TASKS_REFUSED tasks_refused,
+        USAGE_LEVEL usage_level, CHANNELS_REFUSED channels_refused, TASKS_REFUSED tasks_refused,
+        FAULT_NS fault_ns,
     }
     compare! { incident_at, Incident:
         KIND kind, COUNT count, PID pid, TID tid, LOCK lock, CALLER caller, BOOTTIME boottime_ns,
