@@ -207,6 +207,22 @@ fn captures_and_slow_cycles_are_kept_with_their_events() {
 }
 
 #[test]
+fn the_kernel_says_what_a_slow_cycle_used() {
+    let mut victim = Plan::new(program(), &["captures"]).env("RIP_USAGE", "counts").start();
+    victim.until("kept");
+    victim.kill();
+    let captures = json(&["captures"], "capture", &victim.wait().ring_path());
+    let slow = captures.iter().find(|capture| capture.get("slow_cycle").is_some()).unwrap();
+    let texts: Vec<&str> =
+        slow["events"].as_array().unwrap().iter().filter_map(|event| event["text"].as_str()).collect();
+    assert!(texts[1].starts_with("slow: ") && texts[1].ends_with(" major page faults"), "{slow:#}");
+    // It computes by the clock, so it may have been preempted as well.
+    let (on_cpu_ns, took_ns) = (&slow["usage"]["on_cpu_ns"], &slow["usage"]["took_ns"]);
+    assert!(on_cpu_ns.as_u64().unwrap() > 0 && took_ns.as_u64().unwrap() > 2_000_000, "{slow:#}");
+    assert!(!slow["slow_cycle"]["causes"].as_array().unwrap().is_empty(), "{slow:#}");
+}
+
+#[test]
 fn signal_handlers_record_at_any_instruction() {
     let remains = plan(program(), &["handlers"]).run();
     assert_eq!(remains.status.code(), Some(3), "{remains:?}");

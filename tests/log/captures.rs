@@ -96,6 +96,85 @@ fn the_example_keeps_the_cycles_that_are_slow_by_its_own_clock_and_no_others() {
     assert!(certain.into_iter().all(|cycle| kept.contains(cycle)), "{kept:?}, of {slow:?}");
 }
 
+/// The victim's slow cycles, each with why it was slow by its own account.
+fn causes(captures: &[Value]) -> BTreeMap<&str, &Value> {
+    let slow = captures.iter().filter(|capture| capture.get("slow_cycle").is_some());
+    slow.map(|capture| (texts(capture)[0], capture)).collect()
+}
+
+#[test]
+fn the_kernel_says_why_cycles_were_slow_alive_dead_and_in_a_copy() {
+    let mut victim = plan(&["causes"]).env("RIP_USAGE", "delays").env("RIP_CLOCK", "all").start();
+    victim.until("done");
+    let saved = victim.dir().join("saved.gz");
+    read(&["save", "-o", saved.to_str().unwrap()], &victim.ring_path());
+    victim.kill();
+    let remains = victim.wait();
+    let kept = captures(&remains.ring_path());
+    assert_eq!(captures(&saved), kept, "a saved copy has them too");
+    let slow = causes(&kept);
+    for (why, cause) in [
+        ("computes", "computed"),
+        ("faults", "page_faults"),
+        ("sleeps", "blocked"),
+        ("locks", "lock"),
+        ("preempted", "preempted"),
+    ] {
+        let cycle = &slow[why]["slow_cycle"];
+        // On a busy machine others may have the processor for as long.
+        assert!(cycle["causes"].as_array().unwrap().contains(&cause.into()), "{why}: {:#}", slow[why]);
+        let usage = &slow[why]["usage"];
+        let number = |name: &str| usage[name].as_u64().unwrap_or_else(|| panic!("{name}: {usage:#}"));
+        assert!(number("took_ns") > 50_000_000 && number("around_ns") < number("took_ns"), "{usage:#}");
+        assert!(why != "computes" || number("on_cpu_ns") >= 50_000_000, "{usage:#}");
+        assert!(why != "faults" || number("minor_faults") > 1000, "{usage:#}");
+        assert!(why != "preempted" || number("ready_ns") >= 40_000_000, "{usage:#}");
+        assert!(why != "sleeps" || number("voluntary_switches") > 0, "{usage:#}");
+    }
+    assert_eq!(slow["locks"]["slow_cycle"]["holder"]["name"], "keeper", "{:#}", slow["locks"]);
+    let usual: Vec<&Value> = kept.iter().filter(|capture| capture["usual_cycle"] == "work").collect();
+    assert!(!usual.is_empty() && usual.iter().all(|capture| texts(capture)[0] == "nothing"), "{usual:#?}");
+    let (out, _) = read(&["captures"], &remains.ring_path());
+    for words in
+        ["merely computed longer", "off the processor without waiting (preempted)", "in a blocking call"]
+    {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+}
+
+#[test]
+fn without_the_time_of_being_ready_nothing_wrong_is_said() {
+    let mut victim = plan(&["causes"]).env("RIP_USAGE", "counts").start();
+    victim.until("done");
+    let kept = captures(&victim.ring_path());
+    victim.kill();
+    victim.wait();
+    let slow = causes(&kept);
+    for (why, possible) in [
+        ("computes", &["computed"][..]),
+        ("faults", &["page_faults"]),
+        ("sleeps", &["blocked", "not_running"]),
+        ("locks", &["lock"]),
+        ("preempted", &["preempted", "not_running"]),
+    ] {
+        let causes = slow[why]["slow_cycle"]["causes"].as_array().unwrap();
+        let is_named = causes.iter().any(|cause| possible.contains(&cause.as_str().unwrap()));
+        assert!(is_named, "{why}: {:#}", slow[why]);
+        assert!(slow[why]["usage"].get("ready_ns").is_none(), "{why}: {:#}", slow[why]);
+    }
+}
+
+#[test]
+fn a_program_that_avoids_system_calls_is_not_measured() {
+    let mut victim = plan(&["avoids"]).env("RIP_USAGE", "delays").start();
+    victim.until("done");
+    let kept = captures(&victim.ring_path());
+    victim.kill();
+    victim.wait();
+    let [capture] = &kept[..] else { panic!("{kept:#?}") };
+    assert!(capture.get("usage").is_none() && capture["slow_cycle"].get("causes").is_none(), "{capture:#}");
+}
+
 #[test]
 fn a_capture_by_hand_is_shown_with_its_events_after_the_history_is_gone() {
     let mut victim = plan(&["by-hand"]).start();

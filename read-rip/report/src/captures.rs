@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 1 slow cycle of serve: waiting for TABLE in `update`, up to 17.1 ms, usually 0 ns
-//!   held meanwhile by janitor[4713], app.rs:44: 1 time
+//!   held meanwhile by janitor[4713], app.rs:44: 1 time, for up to 17.2 ms
 //! worker[4712], kept 2026-11-23 14:02:07.018113 UTC
 //!   14:02:07.000113 app.rs:12 "request 7"
 //!   14:02:07.000118 app.rs:14(begin) "update"
@@ -11,105 +11,19 @@
 //!   14:02:07.018101 app.rs:9 "serve: a cycle took 17988 us, more than 5000 us"
 //! ```
 //!
-//! It orders and chooses nothing. It has the sentence for slow cycles that other commands show too.
+//! It orders and chooses nothing. `cycles` says what made the cycles slow.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use read_rip_model::locations::{Dated, Locations};
-use read_rip_model::log::{self, Blame, Capture, CycleStepKind, EntryKind, Holder, SlowCycle, SlowCycles};
+use read_rip_model::locations::Dated;
+use read_rip_model::log::{self, Capture, EntryKind, Holder};
 use read_rip_ring::{Slot, Snapshot};
-use serde::Serialize;
 
+use super::cycles::{causes_words, held_ns};
 use super::log::{NO_TIME, thread_of_slot, wall_clock};
 use super::names::LockNames;
-use super::printable::printable;
 use super::threads::{said, word};
-use super::units::{counted, duration};
-
-/// The slow cycles that a ring has kept.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct KeptCycles {
-    /// How many there are.
-    pub count: usize,
-    /// The name of the one that took the longest.
-    pub worst: String,
-    /// How long it took, ns.
-    pub took_ns: u64,
-    /// How long it may take, ns.
-    pub limit_ns: u64,
-    /// The step that made it slow: `span`, `lock` (it waited for a lock), or `outside` of its spans.
-    pub step_kind: &'static str,
-    /// The name of that span or lock.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<String>,
-    /// How long it was in that step, ns.
-    pub step_ns: u64,
-    /// How long it usually is in that step, ns, if other cycles show it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usual_ns: Option<u64>,
-    #[serde(skip)]
-    sentence: String,
-}
-
-impl KeptCycles {
-    /// What other commands than `captures` say of these cycles.
-    pub fn of(of: &SlowCycles, locations: &Locations<'_>) -> KeptCycles {
-        let SlowCycles { count, thread: (pid, _), worst } = of;
-        let blame = &worst.blame;
-        let (step_kind, step) = step_name(&blame.kind, *pid, locations);
-        let cycles = match count {
-            1 => "1 slow cycle was kept; it".to_owned(),
-            _ => format!("{count} slow cycles were kept; the worst"),
-        };
-        let took = duration(worst.took_ns);
-        let sentence = format!("{cycles} took {took}: {}", share(worst, blame, *pid, locations));
-        let &Blame { took_ns: step_ns, usual_ns, .. } = blame;
-        let &SlowCycle { took_ns, limit_ns, .. } = worst;
-        let (count, worst) = (*count, worst.name.clone());
-        KeptCycles { count, worst, took_ns, limit_ns, step_kind, step, step_ns, usual_ns, sentence }
-    }
-
-    /// `55 slow cycles were kept; the worst took 341 ms: 98 % in `grow``, and the command that shows them.
-    pub fn line(&self, ring: &str) -> String {
-        format!("{}; next: read-rip captures {ring}", self.sentence)
-    }
-}
-
-/// What a step is, as JSON names it, and the name of its span or lock.
-pub(super) fn step_name(
-    kind: &CycleStepKind,
-    pid: u32,
-    locations: &Locations<'_>,
-) -> (&'static str, Option<String>) {
-    match kind {
-        CycleStepKind::Span(name) => ("span", Some(name.clone())),
-        CycleStepKind::Wait(lock) => ("lock", Some(lock_name(pid, *lock, locations))),
-        CycleStepKind::Outside => ("outside", None),
-    }
-}
-
-/// What a lock is called by its address.
-fn lock_name(pid: u32, lock: u64, locations: &Locations<'_>) -> String {
-    locations
-        .lock_name(pid, lock)
-        .map_or_else(|| format!("lock {lock:#x}"), |name| printable(name).into_owned())
-}
-
-/// What a thread does in a step: `in `grow``.
-fn step_words(kind: &CycleStepKind, pid: u32, locations: &Locations<'_>) -> String {
-    match kind {
-        CycleStepKind::Span(name) => format!("in `{}`", printable(name)),
-        CycleStepKind::Wait(lock) => format!("waiting for {}", lock_name(pid, *lock, locations)),
-        CycleStepKind::Outside => "outside of its spans".to_owned(),
-    }
-}
-
-/// How much of a cycle a step took.
-fn share(cycle: &SlowCycle, blame: &Blame, pid: u32, locations: &Locations<'_>) -> String {
-    format!("{} % {}", blame.percent(cycle), blamed(blame, pid, locations))
-}
+use super::units::duration;
 
 /// Spans are indented up to this depth.
 const DEPTH_MAX: usize = 12;
@@ -125,72 +39,6 @@ pub struct ShownCapture<'a> {
     pub capture: &'a Capture,
     /// If the cycle waited for a lock: who held it, if that is recorded.
     pub holder: Option<&'a Holder>,
-}
-
-/// Writes what made the cycles slow: each step that is to blame, and in how many of them it is, the most frequent one
-/// first. It writes nothing if there are no slow cycles.
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn culprits(
-    out: &mut dyn Write,
-    shown: &[ShownCapture<'_>],
-    names: &LockNames<'_>,
-    snapshot: &Snapshot,
-) -> io::Result<()> {
-    let mut groups: BTreeMap<(&str, String), Vec<(&ShownCapture<'_>, &SlowCycle)>> = BTreeMap::new();
-    for of in shown {
-        if let Some(cycle) = &of.capture.cycle {
-            let step = blamed(&cycle.blame, of.slot.pid, names.locations);
-            groups.entry((&cycle.name, step)).or_default().push((of, cycle));
-        }
-    }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|(_, cycles)| std::cmp::Reverse(cycles.len()));
-    let bold = anstyle::Style::new().bold();
-    for ((name, step), cycles) in groups {
-        let blames = || cycles.iter().map(|(_, cycle)| &cycle.blame);
-        let worst_ns = blames().map(|blame| blame.took_ns).max().unwrap_or(0);
-        let usual_ns = blames().filter_map(|blame| blame.usual_ns).max();
-        let usual = usual_ns.map_or_else(String::new, |ns| format!(", usually {}", duration(ns)));
-        let count = counted(cycles.len() as u64, "slow cycle");
-        writeln!(
-            out,
-            "{bold}{count}{bold:#} of {}: {step}, up to {}{usual}",
-            printable(name),
-            duration(worst_ns)
-        )?;
-        let is_wait = blames().any(|blame| matches!(blame.kind, CycleStepKind::Wait(_)));
-        let has_other_waits = cycles.iter().any(|(of, _)| of.capture.has_other_waits);
-        match (is_wait, has_other_waits) {
-            (true, _) => {}
-            (false, true) => writeln!(out, "  some of them wait in other ways: see their events")?,
-            (false, false) => {
-                writeln!(
-                    out,
-                    "  no wait is recorded there: it ran longer, or waited for something unrecorded"
-                )?;
-            }
-        }
-        let mut holders: BTreeMap<String, usize> = BTreeMap::new();
-        for holder in cycles.iter().filter_map(|(of, _)| of.holder) {
-            let who = thread_of_slot(&snapshot.slots[holder.slot], false);
-            let line = names.texts.line_of(names.locations.get(holder.location));
-            *holders.entry(format!("{who}, {line}")).or_default() += 1;
-        }
-        for (holder, times) in holders {
-            writeln!(out, "  held meanwhile by {holder}: {}", counted(times as u64, "time"))?;
-        }
-    }
-    Ok(())
-}
-
-/// The step that is to blame, with the span around a wait.
-fn blamed(blame: &Blame, pid: u32, locations: &Locations<'_>) -> String {
-    let words = step_words(&blame.kind, pid, locations);
-    let within = blame.within.as_ref().map_or_else(String::new, |name| format!(" in `{}`", printable(name)));
-    format!("{words}{within}")
 }
 
 /// Writes a capture: the thread, and what it had recorded, the oldest event first. What is within a span is indented,
@@ -210,9 +58,10 @@ pub fn capture(
     let (bold, dimmed) = (anstyle::Style::new().bold(), anstyle::Style::new().dimmed());
     write!(out, "{bold}{}{bold:#}, kept", thread_of_slot(slot, names_process))?;
     match wall_clock(snapshot, slot.exited_boottime_ns) {
-        Some((day, time)) => writeln!(out, " {day} {time} UTC")?,
-        None => writeln!(out, " at an unknown time")?,
+        Some((day, time)) => write!(out, " {day} {time} UTC")?,
+        None => write!(out, " at an unknown time")?,
     }
+    writeln!(out, "{}", if capture.usual.is_some() { ", a usual cycle for comparison" } else { "" })?;
     let (locations, texts) = (names.locations, names.texts);
     let blame = capture.cycle.as_ref().map(|cycle| (cycle, &cycle.blame));
     let guilty = blame.and_then(|(_, blame)| Some(capture.steps.get(blame.step?)?.event.sequence));
@@ -238,11 +87,11 @@ pub fn capture(
         if let Some((cycle, blame)) = blame.filter(|_| guilty == Some(event.sequence)) {
             let guilty = anstyle::AnsiColor::Red.on_default().bold();
             write!(out, "  {guilty}<-- {} % of the cycle{guilty:#}", blame.percent(cycle))?;
-            if let Some(Holder { slot, since_ns, until_ns, location }) = holder {
+            write!(out, "{}", causes_words(&cycle.causes, capture.usage.as_ref()))?;
+            if let Some(of @ Holder { slot, location, .. }) = holder {
                 let who = thread_of_slot(&snapshot.slots[*slot], names_process);
                 let line = texts.line_of(locations.get(*location));
-                let held = duration(until_ns.saturating_sub(*since_ns));
-                write!(out, ": {who} held the lock for {held}, {line}")?;
+                write!(out, ": {who} held the lock for {}, {line}", duration(held_ns(of)))?;
             }
         }
         writeln!(out)?;

@@ -31,6 +31,7 @@ mod advice;
 mod balance;
 mod captures;
 pub mod ci;
+mod cycles;
 mod death;
 mod difference;
 mod findings;
@@ -53,7 +54,8 @@ mod threads;
 
 pub use activity::ActivityWords;
 pub use balance::{doing_now, helpers, recorded_nothing, tasks_now};
-pub use captures::{KeptCycles, ShownCapture, capture, culprits};
+pub use captures::{ShownCapture, capture};
+pub use cycles::{KeptCycles, causes_in_short, culprits};
 pub use death::death;
 pub use difference::{PlaceChange, difference, place_changes};
 pub use findings::{FindingText, Sources, balance_lines, finding_text, findings};

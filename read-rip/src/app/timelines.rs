@@ -8,6 +8,7 @@ use read_rip_model::findings::Pasts;
 use read_rip_model::locations::{Limits, Locations};
 use read_rip_model::locks::{LockModel, ThreadId};
 use read_rip_model::log::{self, CycleStepKind, Entry, EntryKind, Span};
+use read_rip_report as report;
 use read_rip_ring::Slot;
 use read_rip_ring::events::{self, Event};
 
@@ -68,7 +69,7 @@ pub(super) fn kept(reading: &Reading, limits: Limits, locations: &mut Locations<
             && let Some(last) = events.last()
             && overlap(begin_ns, end_ns)
         {
-            let text = format!("slow cycle: {}", cycle.name);
+            let text = format!("slow cycle: {}{}", cycle.name, report::causes_in_short(&cycle.causes));
             let kind = LoggedKind::Span(Some((begin_ns, end_ns)));
             logged.push(Logged { slot, text, place: place(kept, last, locations), kind });
         }

@@ -21,6 +21,10 @@ const TAKES: u64 = 0x1600;
 const WAITS: u64 = 0x1700;
 const RELEASES: u64 = 0x1800;
 const CYCLE: u64 = 0x1900;
+const USED: u64 = 0x1a00;
+/// What the event of a cycle's usage says.
+const USED_FORMAT: &str = "work: {} us, and {} us around it: {} us on a processor, {} us of it in the kernel, {} us \
+                           ready for one; {} voluntary and {} involuntary switches; {} minor and {} major page faults";
 
 /// What a cycle takes, us: to read, to wait for the lock, to update under it, and to grow.
 #[derive(Clone, Copy)]
@@ -30,10 +34,24 @@ struct Cycle {
     wait: u64,
     update: u64,
     grow: u64,
+    used: Option<Used>,
 }
 
+/// What the thread used in a cycle, us and numbers.
+#[derive(Clone, Copy)]
+struct Used {
+    on_cpu: u64,
+    system: u64,
+    /// -1: not known.
+    ready: i32,
+    switches: [u64; 2],
+    faults: u64,
+}
+
+const USED_LITTLE: Used = Used { on_cpu: 110, system: 10, ready: 0, switches: [1, 0], faults: 0 };
+
 /// A cycle that takes no longer than usual.
-const NORMAL: Cycle = Cycle { begin_us: 0, read: 60, wait: 0, update: 40, grow: 10 };
+const NORMAL: Cycle = Cycle { begin_us: 0, read: 60, wait: 0, update: 40, grow: 10, used: None };
 
 fn ticks(us: u64) -> u64 {
     BASE.1 + us * 125
@@ -69,6 +87,13 @@ impl Cycle {
         slot = begin(slot, GROW.0, now);
         slot = end(slot, GROW.1, now, now + self.grow);
         now += self.grow;
+        if let Some(Used { on_cpu, system, ready, switches, faults }) = self.used {
+            let ready = u64::from(ready.cast_unsigned());
+            let values = [self.took(), 5, on_cpu, system, ready, switches[0], switches[1], faults, 0];
+            let operands: Vec<u64> =
+                [ticks(now)].into_iter().chain(values).chain([shape(0x1_1114_1111, 10)]).collect();
+            slot = slot.event(USED, &operands);
+        }
         if self.took() > LIMIT_US {
             slot = slot.event(CYCLE, &[ticks(now), self.took(), LIMIT_US, shape(0x11, 3)]);
         }
@@ -99,6 +124,7 @@ fn ring(kept: &[Cycle]) -> Ring {
     ring.sites.push(site(WAITS, 9, 2, mutex, &[4, 3], ""));
     ring.sites.push(site(RELEASES, 9, 4, mutex, &[4, 5, 3], ""));
     ring.sites.push(site(CYCLE, 28, 14, 4, &[10], "work: a cycle took {} us, more than {} us"));
+    ring.sites.push(site(USED, 28, 14, 2 | 32, &[10], USED_FORMAT));
     let last = Cycle { begin_us: 900_000, ..NORMAL };
     let history = last.recorded(Slot::thread("loop", 9).from(last.begin_us));
     let ring = ring.with_slots([history]).with_slots(kept.iter().map(Cycle::kept));
@@ -227,7 +253,7 @@ fn captures_begin_with_what_made_the_cycles_slow_and_mark_the_step_in_each() {
     assert!(lines[first + 1].contains("no wait is recorded there: it ran longer, or waited for "), "{out}");
     index("2 slow cycles of work: in `read`, up to 4.1 ms, usually 60.0 us");
     let wait = index("1 slow cycle of work: waiting for TABLE in `update`, up to 6.0 ms, usually 0 ns");
-    assert!(lines[wait + 1].starts_with("loop[9], kept "), "no holder is recorded: {out}");
+    assert!(lines[wait + 1].starts_with("  who held it is not recorded"), "no holder is recorded: {out}");
     let marked: Vec<&&str> = lines.iter().filter(|line| line.contains("<-- ")).collect();
     assert_eq!(marked.len(), 5, "{out}");
     assert!(marked[0].contains("(end) \"grow\"") && marked[0].ends_with("<-- 98 % of the cycle"), "{out}");
@@ -239,7 +265,10 @@ fn captures_begin_with_what_made_the_cycles_slow_and_mark_the_step_in_each() {
 #[test]
 fn the_holder_of_a_lock_is_named_by_its_own_record_and_only_if_it_held_the_lock_meanwhile() {
     let (out, _) = run(&with_holder((199_000, 206_060)), &["captures"]);
-    assert!(out.contains("  held meanwhile by janitor[10], loop.rs:9"), "{out}");
+    assert!(
+        out.contains("  held meanwhile by janitor[10], loop.rs:9<0x1800>: 1 time, for up to 7.0 ms\n"),
+        "{out}"
+    );
     assert!(out.contains("<-- 98 % of the cycle: janitor[10] held the lock for 7.0 ms, loop.rs:9"), "{out}");
     let (out, _) = run(&with_holder((199_000, 206_060)), &["captures", "--json"]);
     let line = out.lines().find(|line| line.contains("\"type\":\"capture\"")).unwrap();
@@ -259,4 +288,73 @@ fn a_cycle_whose_others_are_all_slow_in_the_same_step_is_slow_in_that_step() {
         .collect();
     let (out, _) = run(&ring(&cycles), &["captures"]);
     assert!(out.contains("9 slow cycles of work: in `grow`, up to 9.0 ms\n"), "{out}");
+}
+
+/// Cycles that took 5 ms more in `read`, and what the kernel says of each; and cycles that were not slow.
+fn measured(slow: &[Used]) -> Ring {
+    let usual = Cycle { used: Some(USED_LITTLE), ..NORMAL };
+    let kept = |at: u64, cycle: Cycle| Cycle { begin_us: 50_000 + 50_000 * at, ..cycle };
+    let usual = (0..3).map(|at| kept(at, usual));
+    let slow =
+        slow.iter().zip(3..).map(|(used, at)| kept(at, Cycle { read: 5060, used: Some(*used), ..NORMAL }));
+    ring(&usual.chain(slow).collect::<Vec<_>>())
+}
+
+#[test]
+fn captures_say_why_a_cycle_was_slow_and_what_is_usual() {
+    let preempted = Used { ready: 4990, switches: [1, 3], ..USED_LITTLE };
+    let blocked = Used { ready: 20, switches: [2, 1], ..USED_LITTLE };
+    let faults = Used { on_cpu: 5100, system: 4000, faults: 2500, ..USED_LITTLE };
+    let computed = Used { on_cpu: 5100, faults: 3, ..USED_LITTLE };
+    let ring = measured(&[preempted, preempted, blocked, faults, computed]);
+    let (out, _) = run(&ring, &["captures"]);
+    for expected in [
+        "2 slow cycles of work: in `read`, off the processor without waiting (preempted), up to 5.0 ms, usually 60.0 us\n  \
+         it was ready for up to 4.9 ms, and others had the processors\n",
+        "1 slow cycle of work: in `read`, in a blocking call, up to 5.0 ms, usually 60.0 us\n  it slept, and no wait \
+         for a lock is recorded there\n",
+        "1 slow cycle of work: in `read`, page faults, up to 5.0 ms, usually 60.0 us\n  up to 2500 page faults, and 0 \
+         that read from a disk; up to 5.1 ms on a processor, 4.0 ms of it in the kernel\n",
+        "1 slow cycle of work: in `read`, merely computed longer, up to 5.0 ms, usually 60.0 us\n",
+        "(end) \"read\" after 5.0 ms  <-- 99 % of the cycle, 2500 page faults\n",
+    ] {
+        assert!(out.contains(expected), "{expected}: {out}");
+    }
+    assert_eq!(out.matches(", a usual cycle for comparison\n").count(), 3, "{out}");
+    assert!(!out.contains("Why is not known"), "{out}");
+    let (checked, _) = run(&ring, &["check"]);
+    assert!(
+        checked.contains("    5 slow cycles were kept; the worst took 5.1 ms: 99 % in `read`, "),
+        "{checked}"
+    );
+    let drawn: Vec<String> = drawn(&ring, "X").into_iter().map(|(name, ..)| name).collect();
+    for name in ["preempted", "blocked", "page faults", "computed"] {
+        assert!(drawn.contains(&format!("slow cycle: work ({name})")), "{drawn:#?}");
+    }
+    for format in ["ndjson", "chrome"] {
+        let (out, _) = run(&ring, &["export", "--format", format]);
+        assert!(out.contains("1 voluntary and 3 involuntary switches"), "{format}: {out}");
+    }
+}
+
+#[test]
+fn without_evidence_captures_say_how_to_get_it() {
+    let (out, _) = run(&mixed(), &["captures"]);
+    assert!(
+        out.contains("\nWhy is not known: the kernel was not asked. With RIP_USAGE=delays it is"),
+        "{out}"
+    );
+    let both = Used { ready: -1, switches: [1, 1], ..USED_LITTLE };
+    let (out, _) = run(&measured(&[both]), &["captures"]);
+    assert!(
+        out.contains("1 slow cycle of work: in `read`, in a blocking call or preempted, up to 5.0 ms"),
+        "{out}"
+    );
+    let how = "\n  up to 1 voluntary and 1 involuntary switches: RIP_USAGE=delays tells which took long\n";
+    assert!(out.contains(how), "{out}");
+    let (json, _) = run(&measured(&[both]), &["captures", "--json"]);
+    let slow = json.lines().find(|line| line.contains("\"slow_cycle\"")).unwrap();
+    let slow: Value = serde_json::from_str(slow).unwrap();
+    assert_eq!(slow["data"]["slow_cycle"]["causes"], serde_json::json!(["not_running"]), "{slow:#}");
+    assert!(slow["data"]["usage"].get("ready_ns").is_none(), "{slow:#}");
 }

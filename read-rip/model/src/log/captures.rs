@@ -10,7 +10,8 @@
 //! locks. Each step has the time that no step within it has. The rest of the cycle's time is outside of its spans.
 //!
 //! A step is to blame if it took the most beyond its usual time, which is the median of the other kept cycles of the
-//! same name. If these medians together are longer than a cycle may take, they are not those of normal cycles, and the
+//! same name that were not slow, or of the slow ones if none of those was kept. If medians of slow ones together are
+//! longer than a cycle may take, they are not those of normal cycles, and the
 //! shortest times stand for them. If those are too long as well, or if there is no other cycle, the usual time is not
 //! known, and the longest step is named.
 //!
@@ -24,7 +25,8 @@ use std::collections::BTreeMap;
 use read_rip_ring::events::{self, Event};
 use read_rip_ring::{OperandType, SiteKind, Slot, Snapshot, Value};
 
-use super::{EntryKind, kind_of};
+use super::cause::{self, Cause, Measured, SPINS_NS, Scale};
+use super::{EntryKind, Usage, kind_of};
 use crate::locations::{LocationId, Locations, history};
 
 /// What the format of the event ends with that a slow cycle leaves, in Rust and in C.
@@ -42,6 +44,10 @@ pub struct Capture {
     pub index: usize,
     /// The cycle that took too long, if it is why the capture was made.
     pub cycle: Option<SlowCycle>,
+    /// The name of the cycle, if it was not slow: it was kept so that slow ones can be compared with it.
+    pub usual: Option<String>,
+    /// What the thread used in the cycle, if the kernel was asked.
+    pub usage: Option<Usage>,
     /// Its steps that have times, by their begins. Of two that begin together, the longer one comes first.
     pub steps: Vec<CycleStep>,
     /// Whether it has waits that are no steps: on a condition variable, or without an end or a time.
@@ -61,6 +67,8 @@ pub struct SlowCycle {
     pub times_ns: Option<(u64, u64)>,
     /// The step that made it slow.
     pub blame: Blame,
+    /// Why it was slow, the greatest cause first; empty if the kernel was not asked what the thread used.
+    pub causes: Vec<Cause>,
 }
 
 /// A step of a cycle.
@@ -123,15 +131,22 @@ pub struct SlowCycles {
     pub thread: (u32, u32),
     /// The one that took the longest.
     pub worst: SlowCycle,
+    /// What the thread used in it, if the kernel was asked.
+    pub usage: Option<Usage>,
 }
 
 impl SlowCycles {
     /// Those among these captures; `None` if there are none.
     pub fn of(captures: &[Capture], snapshot: &Snapshot) -> Option<SlowCycles> {
-        let cycles = || captures.iter().filter_map(|of| Some((of.index, of.cycle.as_ref()?)));
-        let (index, worst) = cycles().max_by_key(|(_, cycle)| cycle.took_ns)?;
-        let slot = &snapshot.captures[index];
-        Some(SlowCycles { count: cycles().count(), thread: (slot.pid, slot.tid), worst: worst.clone() })
+        let cycles = || captures.iter().filter_map(|of| Some((of, of.cycle.as_ref()?)));
+        let (of, worst) = cycles().max_by_key(|(_, cycle)| cycle.took_ns)?;
+        let slot = &snapshot.captures[of.index];
+        Some(SlowCycles {
+            count: cycles().count(),
+            thread: (slot.pid, slot.tid),
+            worst: worst.clone(),
+            usage: of.usage,
+        })
     }
 }
 
@@ -141,7 +156,7 @@ pub fn captures(snapshot: &Snapshot, locations: &mut Locations<'_>, now_ns: Opti
     let slots = snapshot.captures.iter().enumerate();
     let mut all: Vec<Capture> = slots.map(|(index, slot)| capture(index, slot, locations, now_ns)).collect();
     all.sort_by_key(|of| snapshot.captures[of.index].exited_boottime_ns);
-    blame(&mut all);
+    blame(&mut all, snapshot.header.as_ref().and_then(|header| header.fault_ns));
     all
 }
 
@@ -173,6 +188,11 @@ fn capture(index: usize, slot: &Slot, locations: &mut Locations<'_>, now_ns: Opt
     let ended_waits = steps.iter().filter(|step: &&CycleStep| matches!(step.kind, CycleStepKind::Wait(_)));
     let has_other_waits = begun_waits > ended_waits.count();
     let mut cycle = events.last().and_then(|event| cycle_of(slot, event, locations, now_ns));
+    // A slow cycle's event comes after that of its usage.
+    let event_of_usage = events.iter().rev().nth(usize::from(cycle.is_some()));
+    let usage = event_of_usage.and_then(|event| Usage::of(slot, event, locations));
+    let usual = usage.filter(|_| cycle.is_none()).map(|(name, _)| name.to_owned());
+    let usage = usage.map(|(_, usage)| usage);
     if let Some((begun_ns, _)) = cycle.as_mut().and_then(|cycle| cycle.times_ns.as_mut()) {
         let first_ns = events.iter().find_map(|event| locations.time_of(slot, event, now_ns));
         if let Some(first_ns) = first_ns.filter(|first_ns| begun_ns.saturating_sub(*first_ns) < ROUNDED_NS) {
@@ -182,7 +202,7 @@ fn capture(index: usize, slot: &Slot, locations: &mut Locations<'_>, now_ns: Opt
         steps.retain(|step: &CycleStep| step.end_ns >= *begun_ns);
     }
     nest(&mut steps);
-    Capture { index, cycle, steps, has_other_waits }
+    Capture { index, cycle, usual, usage, steps, has_other_waits }
 }
 
 /// The name of an event's span.
@@ -237,6 +257,7 @@ fn cycle_of(slot: &Slot, event: &Event, locations: &Locations<'_>, now_ns: Optio
             .time_of(slot, event, now_ns)
             .and_then(|ended_ns| Some((ended_ns.checked_sub(took_ns)?, ended_ns))),
         blame,
+        causes: Vec::new(),
     })
 }
 
@@ -262,27 +283,28 @@ fn nest(steps: &mut [CycleStep]) {
 /// The time of each kind of step of a cycle, and the rest of the cycle.
 type Times<'a> = BTreeMap<&'a CycleStepKind, u64>;
 
-fn times<'a>(cycle: &SlowCycle, steps: &'a [CycleStep]) -> Times<'a> {
+fn times(took_ns: u64, steps: &[CycleStep]) -> Times<'_> {
     let mut times = Times::new();
     for step in steps {
         *times.entry(&step.kind).or_default() += step.own_ns;
     }
     let inside_ns: u64 = times.values().sum();
-    times.insert(&CycleStepKind::Outside, cycle.took_ns.saturating_sub(inside_ns));
+    times.insert(&CycleStepKind::Outside, took_ns.saturating_sub(inside_ns));
     times
 }
 
-/// Finds which step made each cycle slow.
-fn blame(all: &mut [Capture]) {
+/// Finds which step made each cycle slow, and why.
+fn blame(all: &mut [Capture], fault_ns: Option<u64>) {
     let cycles = all.iter().enumerate().filter_map(|(at, of)| Some((at, of.cycle.as_ref()?, &of.steps)));
     let cycles: Vec<(usize, &SlowCycle, Times<'_>)> =
-        cycles.map(|(at, cycle, steps)| (at, cycle, times(cycle, steps))).collect();
-    let blamed: Vec<(usize, Blame)> = cycles
+        cycles.map(|(at, cycle, steps)| (at, cycle, times(cycle.took_ns, steps))).collect();
+    let blamed: Vec<(usize, Blame, Vec<Cause>)> = cycles
         .iter()
         .map(|(at, cycle, times)| {
-            let others = cycles.iter().filter(|(other, of, _)| other != at && of.name == cycle.name);
-            let others: Vec<&Times<'_>> = others.map(|(_, _, times)| times).collect();
-            let usual = usual(cycle, &others);
+            let usual = usual(cycle, &not_slow(all, &cycle.name), || {
+                let others = cycles.iter().filter(|(other, of, _)| other != at && of.name == cycle.name);
+                others.map(|(_, _, times)| times.clone()).collect()
+            });
             let usual_of = |kind: &CycleStepKind| usual.as_ref().map(|of| of.get(kind).copied().unwrap_or(0));
             let beyond =
                 |(kind, took_ns): &(&CycleStepKind, u64)| took_ns.saturating_sub(usual_of(kind).unwrap_or(0));
@@ -298,18 +320,51 @@ fn blame(all: &mut [Capture]) {
                 usual_ns: usual_of(kind),
                 step,
             };
-            (*at, blame)
+            (*at, blame, causes_of(all, *at, &cycle.name, Scale { limit_ns: cycle.limit_ns, fault_ns }))
         })
         .collect();
-    for (at, blame) in blamed {
+    for (at, blame, causes) in blamed {
         if let Some(cycle) = &mut all[at].cycle {
             cycle.blame = blame;
+            cycle.causes = causes;
         }
     }
 }
 
+/// Why a cycle was slow.
+fn causes_of(all: &[Capture], at: usize, name: &str, scale: Scale) -> Vec<Cause> {
+    let usual: Vec<Measured> = all.iter().filter(|of| is_usual(of, name)).filter_map(measured).collect();
+    measured(&all[at]).map_or_else(Vec::new, |slow| cause::causes(&slow, &usual, scale))
+}
+
+fn is_usual(of: &Capture, name: &str) -> bool {
+    of.usual.as_ref().is_some_and(|usual| usual == name)
+}
+
+/// What the thread used in a cycle, and its waits for locks.
+fn measured(of: &Capture) -> Option<Measured> {
+    let waits = of.steps.iter().filter(|step| matches!(step.kind, CycleStepKind::Wait(_)));
+    Some(Measured {
+        usage: of.usage?,
+        waited_ns: waits.clone().fold(0, |sum, wait| sum.saturating_add(wait.own_ns)),
+        long_waits: waits.filter(|wait| wait.own_ns > SPINS_NS).count() as u64,
+    })
+}
+
+/// The times of the kept cycles of this name that were not slow.
+fn not_slow<'a>(all: &'a [Capture], name: &str) -> Vec<Times<'a>> {
+    let usual = all.iter().filter(|of| is_usual(of, name));
+    usual.filter_map(|of| Some(times(of.usage?.took_ns, &of.steps))).collect()
+}
+
 /// How long each step takes in a cycle that is not slow; `None` if that is not known.
-fn usual<'a>(cycle: &SlowCycle, others: &[&Times<'a>]) -> Option<Times<'a>> {
+/// Cycles that were not slow show it. If there are none, the other slow ones may.
+fn usual<'a>(
+    cycle: &SlowCycle,
+    not_slow: &[Times<'a>],
+    slow: impl FnOnce() -> Vec<Times<'a>>,
+) -> Option<Times<'a>> {
+    let others = if not_slow.is_empty() { &slow() } else { not_slow };
     let mut all: BTreeMap<&CycleStepKind, Vec<u64>> = BTreeMap::new();
     for times in others {
         times.iter().for_each(|(kind, took_ns)| all.entry(kind).or_default().push(*took_ns));

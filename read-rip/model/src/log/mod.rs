@@ -14,9 +14,11 @@
 //! An event without a time comes after the last one of its thread that has a time. `locations::whens` knows its bounds.
 
 mod captures;
+mod cause;
 mod format;
 mod printf;
 mod spans;
+mod usage;
 
 use std::borrow::Cow;
 
@@ -28,7 +30,9 @@ use crate::locations::{Horizon, Location, Locations, MARKS_MAX, When, whens};
 pub use captures::{
     Blame, Capture, CycleStep, CycleStepKind, Holder, SlowCycle, SlowCycles, captures, holder,
 };
+pub use cause::Cause;
 pub use spans::{Longest, OpenSpan, Span, spans};
+pub use usage::Usage;
 
 /// Something that a thread recorded with values.
 #[derive(Clone, Debug)]

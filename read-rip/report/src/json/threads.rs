@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use read_rip_model::locations::{Dated, Locations};
 use read_rip_model::log;
+use read_rip_model::log::Usage;
 use read_rip_model::threads::{Group, Thread, ThreadState};
 use read_rip_ring::{Slot, Snapshot};
 use serde::{Serialize, Serializer};
@@ -12,7 +13,8 @@ use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
 use super::values::{Address, JsonThread, Moment};
 use super::{Json, Line};
-use crate::captures::{ShownCapture, step_name};
+use crate::captures::ShownCapture;
+use crate::cycles::{cause_names, held_ns, step_name};
 use crate::log::realtime_ns;
 use crate::{ActivityWords, LockNames};
 
@@ -107,9 +109,56 @@ pub(super) struct JsonCapture<'a> {
     /// The cycle that took too long, if that is why it was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     slow_cycle: Option<JsonSlowCycle<'a>>,
+    /// The cycle that was not slow, if it was kept for comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usual_cycle: Option<&'a str>,
+    /// What the thread used in the cycle, if the kernel was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<JsonUsage>,
     /// What it had recorded, oldest first.
     #[cfg_attr(test, schemars(with = "Vec<JsonEvent<'_>>"))]
     events: JsonEvents<'a>,
+}
+
+/// What a thread used in a cycle, and in a time around it, as the kernel counts it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Usage"))]
+struct JsonUsage {
+    /// How long the cycle took, ns.
+    took_ns: u64,
+    /// How long the thread was not in the cycle, ns, while the kernel counted what follows.
+    around_ns: u64,
+    /// How long it ran on a processor, ns.
+    on_cpu_ns: u64,
+    /// How much of that it was in the kernel, ns.
+    system_ns: u64,
+    /// How long it was ready and had no processor, ns, if the kernel was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready_ns: Option<u64>,
+    /// How often it gave up its processor.
+    voluntary_switches: u64,
+    /// How often its processor was taken from it.
+    involuntary_switches: u64,
+    /// Page faults without reading from a disk.
+    minor_faults: u64,
+    /// Page faults with reading from a disk.
+    major_faults: u64,
+}
+
+impl From<&Usage> for JsonUsage {
+    fn from(of: &Usage) -> JsonUsage {
+        JsonUsage {
+            took_ns: of.took_ns,
+            around_ns: of.around_ns,
+            on_cpu_ns: of.on_cpu_ns,
+            system_ns: of.system_ns,
+            ready_ns: of.ready_ns,
+            voluntary_switches: of.voluntary,
+            involuntary_switches: of.involuntary,
+            minor_faults: of.minor_faults,
+            major_faults: of.major_faults,
+        }
+    }
 }
 
 /// A cycle that took too long, and the step that made it slow.
@@ -135,6 +184,12 @@ struct JsonSlowCycle<'a> {
     /// How long it usually is in that step, ns, if other cycles show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     usual_ns: Option<u64>,
+    /// Why it was slow, the greatest cause first, if the kernel was asked: `lock` (it waited for one), `preempted` (it was ready and had no
+    /// processor), `blocked` (it slept, and waited for no recorded lock), `page_faults`, `computed` (it merely ran
+    /// longer), `taken` (an interrupt or the hypervisor had the processor), `not_running` (blocked or preempted: the
+    /// kernel was not asked for how long it was ready), or `unclear` (nothing stands out).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<&'static str>,
     /// Who held the lock meanwhile, if that is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     holder: Option<JsonThread<'a>>,
@@ -206,8 +261,9 @@ impl<W: Write> Json<W> {
                 within: blame.within.as_deref(),
                 step_ns: blame.took_ns,
                 usual_ns: blame.usual_ns,
+                causes: cause_names(&cycle.causes),
                 holder: holder.map(|holder| (&snapshot.slots[holder.slot]).into()),
-                held_ns: holder.map(|holder| holder.until_ns.saturating_sub(holder.since_ns)),
+                held_ns: holder.map(held_ns),
             }
         });
         self.line(Line::Capture(JsonCapture {
@@ -216,6 +272,8 @@ impl<W: Write> Json<W> {
             kept_realtime_ns: realtime_ns(snapshot, slot.exited_boottime_ns).map(Moment),
             overwritten: slot.overwritten(),
             slow_cycle,
+            usual_cycle: capture.usual.as_deref(),
+            usage: capture.usage.as_ref().map(JsonUsage::from),
             events: JsonEvents { slot, events, locations: names.locations, snapshot, now_ns },
         }))
     }

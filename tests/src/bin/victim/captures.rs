@@ -1,10 +1,12 @@
-//! Captures: slow cycles among many, captures by hand, and captures at full speed until it dies.
+//! Captures: slow cycles among many, cycles that are slow for known reasons, captures by hand, and captures at full
+//! speed until it dies.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use librip::{rip_capture, rip_event, rip_slow_cycle, rip_snap};
+use librip::sync::Mutex;
+use librip::{rip_capture, rip_event, rip_slow_cycle, rip_snap, rip_span};
 use librip_test_kit::progress::Cell;
 
 use crate::common::{self, pause, say, sleep_forever};
@@ -13,6 +15,8 @@ pub(crate) fn main(arguments: &[&str]) {
     common::init();
     match arguments {
         ["cycles"] => cycles(),
+        ["causes"] => causes(),
+        ["avoids"] => avoids(),
         ["by-hand"] => by_hand(),
         ["handler"] => handler(),
         ["forked"] => forked(),
@@ -52,6 +56,106 @@ fn work(cycle: u32, is_slow: bool) {
     rip_snap!();
     let begun = Instant::now();
     while is_slow && begun.elapsed() <= LIMIT {}
+}
+
+/// What makes a cycle slow takes at least this long.
+const LONG: Duration = Duration::from_millis(50);
+
+/// Cycles that are slow, each for another reason.
+fn causes() {
+    static TABLE: Mutex<()> = Mutex::new(());
+    let begun = Instant::now();
+    // Long enough for cycles that are kept for comparison.
+    while begun.elapsed() < LONG {
+        slow_cycle("nothing", || {});
+    }
+    slow_cycle("computes", || until_on_cpu(LONG));
+    slow_cycle("faults", || until_faulted(LONG));
+    slow_cycle("sleeps", || std::thread::sleep(LONG));
+    let (has, wants) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+    std::thread::scope(|scope| {
+        let keeper = std::thread::Builder::new().name("keeper".into());
+        let keep = || {
+            let table = TABLE.lock().expect("nobody panics");
+            has.wait();
+            wants.wait();
+            std::thread::sleep(LONG);
+            drop(table);
+        };
+        keeper.spawn_scoped(scope, keep).expect("a thread");
+        has.wait();
+        slow_cycle("locks", || {
+            wants.wait();
+            drop(TABLE.lock().expect("nobody panics"));
+        });
+    });
+    without_processor(|| {
+        slow_cycle("preempted", || {
+            let (begun, had) = (Instant::now(), on_cpu());
+            // Others had the processor for so long, while this thread wanted it.
+            while begun.elapsed() - (on_cpu() - had) < LONG {}
+        });
+    });
+    forget();
+    say("done");
+    pause();
+}
+
+fn slow_cycle(why: &'static str, body: impl FnOnce()) {
+    let _cycle = rip_slow_cycle!("work", LIMIT);
+    rip_event!("{}", why);
+    let _span = rip_span!("step");
+    body();
+}
+
+/// How long this thread has run.
+fn on_cpu() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).expect("below a second"))
+}
+
+fn until_on_cpu(wanted: Duration) {
+    let had = on_cpu();
+    while on_cpu() - had < wanted {}
+}
+
+/// Touches new pages until that has taken so much processor time.
+fn until_faulted(wanted: Duration) {
+    const LEN: usize = 1 << 20;
+    let had = on_cpu();
+    while on_cpu() - had < wanted {
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let pages = unsafe { libc::mmap(std::ptr::null_mut(), LEN, protection, flags, -1, 0) };
+        assert_ne!(pages, libc::MAP_FAILED);
+        unsafe { libc::madvise(pages, LEN, libc::MADV_NOHUGEPAGE) };
+        for page in (0..LEN).step_by(4096) {
+            unsafe { pages.cast::<u8>().add(page).write_volatile(1) };
+        }
+        unsafe { libc::munmap(pages, LEN) };
+    }
+}
+
+/// Runs `body` on a processor that another thread wants all the time.
+fn without_processor(body: impl FnOnce()) {
+    let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    unsafe { libc::CPU_SET(usize::try_from(libc::sched_getcpu()).expect("a processor"), &mut one) };
+    assert_eq!(unsafe { libc::sched_setaffinity(0, size_of_val(&one), &raw const one) }, 0);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| while !is_over.load(Relaxed) {});
+        body();
+        is_over.store(true, Relaxed);
+    });
+}
+
+/// A slow cycle of a program that has restricted its system calls.
+fn avoids() {
+    librip::avoid_system_calls();
+    slow_cycle("computes", || until_on_cpu(LONG));
+    say("done");
+    pause();
 }
 
 /// Replaces the thread's whole history.
