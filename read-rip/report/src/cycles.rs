@@ -183,8 +183,10 @@ struct Culprit<'c> {
     name: &'c str,
     step: String,
     causes: &'c [Cause],
-    cycles: Vec<(&'c ShownCapture<'c>, &'c SlowCycle)>,
+    cycles: Cycles<'c>,
 }
+
+type Cycles<'c> = Vec<(&'c ShownCapture<'c>, &'c SlowCycle)>;
 
 /// Writes what made the cycles slow: each step that is to blame, why, and in how many of them it is, the most frequent
 /// one first. It writes nothing if there are no slow cycles.
@@ -198,8 +200,7 @@ pub fn culprits(
     names: &LockNames<'_>,
     snapshot: &Snapshot,
 ) -> io::Result<()> {
-    let mut groups: BTreeMap<(&str, String, &[Cause]), Vec<(&ShownCapture<'_>, &SlowCycle)>> =
-        BTreeMap::new();
+    let mut groups: BTreeMap<(&str, String, &[Cause]), Cycles<'_>> = BTreeMap::new();
     for of in shown {
         if let Some(cycle) = &of.capture.cycle {
             let step = blamed(&cycle.blame, of.slot.pid, names.locations);
