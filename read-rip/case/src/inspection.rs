@@ -90,6 +90,7 @@ impl Inspection {
         }
         let mut names = FunctionNames::new(&target.modules, of_files.clone());
         let mut seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
+        seen.read_tasks(&memory, &mut names, false);
         seen.unstopped = stopped.unstopped;
         Ok(Inspection { live, of_files, memory, seen, taken: Instant::now(), settles: false })
     }

@@ -2,6 +2,8 @@
 //!
 //! It is for those who need names and no lines: debug information, which takes long to read, is not read.
 
+use std::ops::Range;
+
 use read_rip_files::Module;
 
 use super::locate::{Options, Search};
@@ -32,12 +34,26 @@ impl FunctionNames {
 
     /// The demangled name of the function at an actual address; `None` if no symbol covers it.
     pub fn at(&mut self, address: u64) -> Option<String> {
+        let (table, relative) = self.table(address)?;
+        table.function(relative)
+    }
+
+    /// The demangled name of the function at an actual address, and the actual addresses of its code.
+    pub fn function(&mut self, address: u64) -> Option<(String, Range<u64>)> {
+        let (table, relative) = self.table(address)?;
+        let range = table.function_range(relative)?;
+        let actual = |of: u64| address.wrapping_sub(relative).wrapping_add(of);
+        let range = actual(range.start)..actual(range.end);
+        Some((table.function(relative)?, range)).filter(|(_, range)| !range.is_empty())
+    }
+
+    /// The symbols of the module that has an address, and the address in it.
+    fn table(&mut self, address: u64) -> Option<(&SymbolTable, u64)> {
         let before = self.by_address.partition_point(|&(begin, _)| begin <= address);
         let &(_, index) = self.by_address.get(before.checked_sub(1)?)?;
         let (module, table) = &mut self.modules[index];
         let relative = module.relative(address)?;
         let search = Search { module, options: &self.options };
-        let table = table.get_or_insert_with(|| SymbolTable::of(&search.files()));
-        table.function(relative)
+        Some((table.get_or_insert_with(|| SymbolTable::of(&search.files())), relative))
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! It does not guess the length of symbols without one, and ignores undefined symbols.
 
+use std::ops::Range;
+
 use object::{Endianness, elf};
 
 use super::demangle::demangle;
@@ -102,6 +104,12 @@ impl SymbolTable {
     /// Where the function begins that covers a module-relative address.
     pub(super) fn function_begin(&self, address: u64) -> Option<u64> {
         containing(&self.functions, address).map(|function| function.address)
+    }
+
+    /// The module-relative addresses of the function that covers one of them.
+    pub(super) fn function_range(&self, address: u64) -> Option<Range<u64>> {
+        let function = containing(&self.functions, address)?;
+        Some(function.address..function.address.checked_add(function.len_bytes)?)
     }
 
     /// The demangled names of all functions with the same range as the one that covers a module-relative address,

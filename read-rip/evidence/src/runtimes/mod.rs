@@ -9,6 +9,7 @@
 //! | `interior` | the values: threads, frames and locks as a runtime knows them |
 //! | `python` | those of CPython |
 //! | `go` | those of Go |
+//! | `tokio` | the tasks of tokio, which is no language, but as much of a runtime |
 //! | `pages` | memory that is read by pages |
 //! | `exported` | the address of a symbol that a module exports, from memory alone |
 
@@ -17,8 +18,11 @@ mod go;
 mod interior;
 mod pages;
 mod python;
+mod tokio;
 
 pub use interior::{InnerDoing, InnerLock, InnerTasks, InnerThread, Interior, SourceFrame};
+pub(crate) use tokio::TokioLists;
+pub use tokio::{PolledFunction, TaskStage, TokioTask, TokioTasks};
 
 use std::path::Path;
 

@@ -24,15 +24,16 @@ pub use scheduled::{Load, Scheduled, WINDOW_MIN_NS};
 use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashSet};
+use read_rip_symbols::FunctionNames;
 use serde::{Deserialize, Serialize};
 
-use crate::runtimes::{Interior, Runtime};
+use crate::runtimes::{Interior, Runtime, TokioLists, TokioTasks};
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{
     Descriptor, Freezer, Helper, KernelWait, Memory, Need, Registers, RunState, Sleep, Target, Task,
     Unstopped,
 };
-use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, WaitKind, Waits, Worker};
+use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, WaitKind, Waits, Worker, executor_of};
 
 /// How many functions of a stack may say something about a wait.
 const NAMES_MAX: usize = 32;
@@ -79,6 +80,12 @@ pub struct Standings {
     /// What the runtime's own data say, if they are understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interior: Option<Interior>,
+    /// The tasks of tokio by its own memory; `None` if it has none, or none whose structures are understood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokio: Option<TokioTasks>,
+    /// Where these tasks are. Of no use after the readings.
+    #[serde(skip)]
+    tokio_lists: TokioLists,
     /// Of no use after the readings.
     #[serde(skip)]
     clues: Vec<Clue>,
@@ -171,6 +178,8 @@ impl Standings {
             is_final: false,
             runtime,
             interior,
+            tokio: None,
+            tokio_lists: TokioLists::default(),
             clues,
         };
         let waits = standings.waits(memory);
@@ -178,6 +187,35 @@ impl Standings {
             thread.wait = wait;
         }
         standings
+    }
+
+    /// Reads the tasks of tokio, if threads poll such tasks. In a core file, threads have no names, and their stacks may
+    /// be cut: then all are looked at. `is_core`: it is one.
+    pub fn read_tasks(&mut self, memory: &dyn Memory, names: &mut FunctionNames, is_core: bool) {
+        let polls = |&at: &usize| self.is_of_tokio(at);
+        let mut threads: Vec<usize> = (0..self.threads.len()).filter(polls).collect();
+        if threads.is_empty() && is_core {
+            threads = (0..self.threads.len()).collect();
+        }
+        if threads.is_empty() {
+            return;
+        }
+        if let Some((tasks, lists)) = TokioTasks::find(&self.target, &threads, memory, names) {
+            (self.tokio, self.tokio_lists) = (Some(tasks), lists);
+        }
+    }
+
+    /// Whether a thread polls tasks of tokio. The workers of actix do.
+    fn is_of_tokio(&self, thread: usize) -> bool {
+        let executor = executor_of(&self.target.tasks[thread].name, self.threads[thread].worker);
+        matches!(executor, Some("tokio" | "actix"))
+    }
+
+    /// Whether threads poll tasks of tokio, and where these are is not understood.
+    pub fn has_strange_tokio(&self) -> bool {
+        self.tokio.is_none()
+            && self.target.hidden.is_none()
+            && (0..self.threads.len()).any(|thread| self.is_of_tokio(thread))
     }
 
     /// The target is a core file: nothing moves any more. But it is one moment: a thread that runs in it would have
@@ -214,6 +252,9 @@ impl Standings {
         // Goroutines have no owners that two readings could compare, and may be many.
         if let Some(runtime) = self.runtime.filter(|&runtime| runtime != Runtime::Go) {
             self.interior = runtime.interior(&self.target, memory);
+        }
+        if let Some(tasks) = &mut self.tokio {
+            tasks.compare(&self.tokio_lists, &self.target, memory, window_ns);
         }
         let waits = self.waits(memory);
         for at in 0..self.threads.len() {
@@ -291,6 +332,7 @@ impl Standings {
         self.threads.len() == tasks
             && self.threads.iter().all(|thread| thread.stack < self.stacks.len())
             && self.stacks.iter().flat_map(|group| &group.tasks).all(|&task| task < tasks)
+            && self.tokio.as_ref().is_none_or(TokioTasks::is_consistent)
     }
 
     /// How many threads sleep at memory that cannot be read.

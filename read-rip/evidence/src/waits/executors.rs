@@ -1,6 +1,6 @@
 //! The threads of executors of async tasks, by the functions of their stacks.
 //!
-//! It knows no names of threads: programs choose these. A thread that polls one future, as in `block_on` of a runtime
+//! The name of a thread says it too, where the program chooses none. A thread that polls one future, as in `block_on` of a runtime
 //! with workers of its own, is no worker. Adding an executor takes a line of the table and one of the test.
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,26 @@ impl Worker {
     /// What all functions of a stack say. A worker of tasks may have been begun by a pool for calls.
     pub(crate) fn of_stack(functions: impl Iterator<Item = Worker>) -> Option<Worker> {
         functions.reduce(|inner, outer| if inner == Worker::OfCalls { outer } else { inner })
+    }
+}
+
+/// How the names of threads begin that poll async tasks, unless the program names them, and their executor.
+const NAMED: &[(&str, Constant)] = &[
+    ("tokio-rt-worker", "tokio"),
+    ("tokio-runtime-w", "tokio"),
+    ("async-std/runti", "async-std"),
+    ("smol-", "smol"),
+    ("actix-rt|", "actix"),
+];
+
+/// The executor whose tasks a thread polls: by the thread's name, or by its stack, which also knows the threads that
+/// the executor has for other things.
+pub fn executor_of(name: &str, worker: Option<Worker>) -> Option<&'static str> {
+    let by_name = NAMED.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|of| of.1);
+    match worker {
+        Some(Worker::OfCalls) => None,
+        Some(Worker::OfTasks(executor)) => by_name.or(Some(executor)),
+        None => by_name,
     }
 }
 

@@ -53,7 +53,7 @@ mod wait;
 
 pub use clue::Clue;
 pub use construct::{Construct, Role};
-pub use executors::Worker;
+pub use executors::{Worker, executor_of};
 pub(crate) use names::PYTHON_LOCK;
 pub use wait::{Basis, FutexWait, MutexType, Owner, Preference, Protocol, UnknownOwner, WaitKind};
 

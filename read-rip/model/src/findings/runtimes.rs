@@ -3,18 +3,9 @@
 
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::standing::Standings;
-use read_rip_evidence::waits::Worker;
+use read_rip_evidence::waits::executor_of;
 
 use crate::locks::ThreadLocks;
-
-/// How the names of threads begin that poll async tasks, unless the program names them, and their executor.
-const EXECUTORS: &[(&str, &str)] = &[
-    ("tokio-rt-worker", "tokio"),
-    ("tokio-runtime-w", "tokio"),
-    ("async-std/runti", "async-std"),
-    ("smol-", "smol"),
-    ("actix-rt|", "actix"),
-];
 
 /// What a process has that this reader does not see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +29,4 @@ impl Unseen {
 /// the executor has for other things.
 pub fn executor(thread: &ThreadLocks) -> Option<&'static str> {
     executor_of(&thread.name, thread.seen.and_then(|seen| seen.worker))
-}
-
-fn executor_of(name: &str, worker: Option<Worker>) -> Option<&'static str> {
-    let by_name = EXECUTORS.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|of| of.1);
-    match worker {
-        Some(Worker::OfCalls) => None,
-        Some(Worker::OfTasks(executor)) => by_name.or(Some(executor)),
-        None => by_name,
-    }
 }
