@@ -31,6 +31,7 @@ mod convoy;
 mod deadlock;
 mod destroyed;
 mod double;
+mod end_circle;
 mod facts;
 mod finding;
 mod gates;
@@ -95,6 +96,7 @@ pub use convoy::{ActiveHolder, Queue};
 pub use deadlock::{Blocker, ChannelFact, LockEdge, WaitCycle, WaitEdge, WorkerFact};
 pub use destroyed::DestroyedWhileHeld;
 pub use double::SecondAcquisition;
+pub use end_circle::TasksInCircle;
 pub use facts::{Asleep, HoldFact, JoinFact, LockHistory, SleepFact, SuspendedFact, WaitFact, Waiters};
 pub use finding::{Analysis, Confidence, Finding, Limit};
 pub use halted::NotRunning;
@@ -245,6 +247,7 @@ macro_rules! analyses {
 analyses! {
     deadlock::Deadlock => [WaitCycle],
     between::BetweenProcesses => [ProcessCycle],
+    end_circle::EndCircles => [TasksInCircle],
     starved_runtime::StarvedRuntime => [BusyRuntime],
     unpolled_task::UnpolledTask => [Unpolled],
     never_woken::NeverWokenTask => [NeverWoken],

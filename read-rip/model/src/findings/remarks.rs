@@ -123,6 +123,7 @@ worded! {
              can be sent to another one",
         WorkersBlock = "workers-block":
             "no poll has handed its worker over, as tokio's `block_in_place` does",
+        NotAborted = "not-aborted": "no other part of the program aborts one of these tasks",
         NoEndOnItsWay = "no-end-on-its-way":
             "no end of these pipes or sockets is on its way to another process in a message (SCM_RIGHTS): the kernel \
              does not show that",

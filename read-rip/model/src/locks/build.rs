@@ -138,6 +138,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         knots: Vec::new(),
         only_helpers: Vec::new(),
         stopped_partners: Vec::new(),
+        end_circles: Vec::new(),
         lost_locks: Vec::new(),
         seen: HashMap::default(),
         runtime: Runtime::of_modules(&snapshot.modules),

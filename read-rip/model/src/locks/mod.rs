@@ -17,6 +17,7 @@
 //! | `between_processes` | which threads of several processes wait for one another? |
 //! | `knots` | who can never go on, in several processes? |
 //! | `task_groups` | what do all tasks wait for, in few lines? |
+//! | `tokio_tasks` | what do the tasks do that nobody recorded? |
 //! | `overview` | which locks are shown first? |
 
 mod awaited;
@@ -42,6 +43,7 @@ mod task;
 mod task_facts;
 mod task_groups;
 mod thread_locks;
+mod tokio_tasks;
 
 pub use awaited::{Awaited, Object};
 pub use between::{Rate, per_second};
@@ -65,3 +67,4 @@ pub use task_groups::{
     TaskDoes, TaskGroup, TaskPlace, task_awaits, task_does, task_groups, task_place, task_since,
 };
 pub use thread_locks::{Doing, EndOfCondition, Join, Seen, Signal, ThreadLocks};
+pub use tokio_tasks::{EndCircle, EndTask, TokioDoes, TokioGroup, TokioPart, tokio_groups};

@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_ring::IncidentKind;
 
-use super::{Halt, Knot, Lock, LostLock, OnlyHelper, StoppedPartners, ThreadLocks};
+use super::{EndCircle, Halt, Knot, Lock, LostLock, OnlyHelper, StoppedPartners, ThreadLocks};
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
 
@@ -71,6 +71,8 @@ pub struct LockModel {
     pub only_helpers: Vec<OnlyHelper>,
     /// Threads that wait for processes which do not run.
     pub stopped_partners: Vec<StoppedPartners>,
+    /// Tasks that nobody recorded and that wait for one another's ends.
+    pub end_circles: Vec<EndCircle>,
     /// The threads about which the kernel was asked, by their ids.
     pub seen: HashMap<u32, ThreadId>,
     /// The runtime of a language that the program has, if something of it may be stuck that is not in this model.

@@ -23,6 +23,7 @@ use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Need
 use read_rip_evidence::waits::{MutexType, Owner, Preference, Protocol, Role, WaitKind};
 use read_rip_ring::LockType;
 
+use super::tokio_tasks::end_circles;
 use super::{
     Doing, Halt, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, OwnerInMemory, Ownership,
     Seen, ThreadId, ThreadLocks, Wait, halts, knots_of, lost_locks, only_helpers,
@@ -58,6 +59,8 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
     if pid == model.pid {
         // The process itself says more than the names of its files.
         model.runtime = seen.unseen();
+        // What is recorded of tasks says more.
+        model.end_circles = if model.has_tasks() { Vec::new() } else { end_circles(seen) };
     }
     let mut observer = Observer {
         pid,
