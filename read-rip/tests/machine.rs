@@ -159,7 +159,10 @@ fn what_cannot_be_judged_is_listed_and_counted() {
     let outcome = program.machine(script);
     let (json, text): (Vec<&str>, Vec<&str>) = outcome.stdout.lines().partition(|line| line.starts_with('{'));
     let [tasks, all, examined] = text[..] else { panic!("{outcome:#?}") };
-    assert!(tasks.starts_with("not judged: the async tasks of tokio are not seen: web["), "{outcome:#?}");
+    assert!(
+        tasks.starts_with("not judged: what the async tasks of tokio wait for is not seen: web["),
+        "{outcome:#?}"
+    );
     assert!(tasks.contains("], web[") && tasks.contains("; next: read-rip check "), "{outcome:#?}");
     assert!(
         all.starts_with("not judged: all threads wait, and read-rip does not know who could "),

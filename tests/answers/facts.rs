@@ -220,7 +220,7 @@ fn outcome_of(sentence: &str) -> Option<&'static str> {
         ("not judged: all workers of an executor were in polls", "all-workers-busy"),
         ("not judged: all recorded threads wait", "all-wait"),
         ("not judged: all threads wait", "all-wait"),
-        ("not judged: the async tasks of ", "unseen-tasks"),
+        ("not judged: what the async tasks of ", "unseen-tasks"),
         ("not judged: futures hold or wait for locks, and ", "unrecorded-futures"),
     ];
     if sentence.starts_with("not judged: ") && sentence.contains(" when the process died, and ") {

@@ -18,6 +18,7 @@ use super::names::LockNames;
 use super::outcome::{Reason, of_futures, reason};
 use super::printable::printable;
 use super::remarks::{Checked, looked_at};
+use super::tokio_tasks::tokio_lines;
 use super::units::{agree, counted, lasted};
 
 /// What a program brings along whose locks no pthread function takes, and what its locks are called.
@@ -88,7 +89,7 @@ pub(super) fn balance(
     let of_tasks = tasks(&balance.tasks, names.model.is_end_unknown, is_said);
     let lines = [waits(balance, names.model.is_end_unknown), of_tasks, unrecorded, histories(checked, names)];
     let lines = lines.into_iter().flatten().chain(helpers(balance, names));
-    let lines = lines.chain(inward(names)).chain(barriers(names));
+    let lines = lines.chain(inward(names)).chain(tokio_lines(names)).chain(barriers(names));
     for line in lines.chain(balance.pools.iter().map(|one| pool(one, names))) {
         writeln!(out, "    {line}")?;
     }

@@ -20,6 +20,7 @@
 //! | `ci/` | findings as JUnit and SARIF |
 //! | `death` | why a process died, by its core file |
 //! | `activity`, `standing` | what threads do by the kernel and the memory, where they stand, and their stacks |
+//! | `tokio_tasks` | the tasks of tokio that nobody recorded |
 //! | `stack_lines` | the functions of a stack, those of libraries folded |
 //! | `remarks` | what a result does not show |
 //! | `names` | what things are called |
@@ -51,6 +52,7 @@ mod stack_lines;
 mod standing;
 mod tasks;
 mod threads;
+mod tokio_tasks;
 
 pub use activity::ActivityWords;
 pub use balance::{doing_now, helpers, recorded_nothing, tasks_now};
@@ -83,3 +85,4 @@ pub use standing::{StackFrames, process_name, stacks, standing_heading, standing
 pub use tasks::{task, task_doing_at, task_doing_since, task_group, task_groups, task_state};
 pub use threads::labels;
 pub use threads::{Shown, condensed, history, thread};
+pub use tokio_tasks::{tokio_stage, tokio_tasks};

@@ -138,7 +138,9 @@ pub fn of_futures(of: &UnrecordedFutures) -> Vec<String> {
 pub fn unseen(of: Unseen) -> String {
     match of {
         Unseen::Locks(runtime) => format!("not judged: {} are not seen", runtime.unseen()),
-        Unseen::Tasks(executor) => format!("not judged: the async tasks of {executor} are not seen"),
+        Unseen::Tasks(executor) => {
+            format!("not judged: what the async tasks of {executor} wait for is not seen")
+        }
     }
 }
 

@@ -146,6 +146,7 @@ impl Verdict {
         let mut json = Json(out);
         reading.write_ring(&mut json)?;
         reading.write_core(&mut json)?;
+        json.tokio_groups(names)?;
         json.findings(&self.found, &self.checked, names, &reading.snapshot)
     }
 }

@@ -44,6 +44,7 @@ pub(super) fn tasks(args: &TasksArgs, common: &Common) -> Result<u8, AppError> {
         for id in (0..model.threads.len()).filter(|&id| is_wanted(id)) {
             json.task(id, &names, &reading.snapshot)?;
         }
+        json.tokio_tasks(&names)?;
         out.flush()?;
     } else if args.tasks {
         // Scripts read these lines: what precedes them is no result.
@@ -57,6 +58,7 @@ pub(super) fn tasks(args: &TasksArgs, common: &Common) -> Result<u8, AppError> {
         let mut out = prose(common);
         writeln!(out, "{heading}")?;
         report::task_groups(&mut out, &locks::task_groups(model, is_wanted), &names, args.verbose)?;
+        report::tokio_tasks(&mut out, &names, true)?;
         out.flush()?;
     }
     let no_tasks = || report::remarks::of_executor(model, true).unwrap_or_else(|| NO_TASKS.to_owned());

@@ -49,6 +49,7 @@ pub(super) fn show(
     if common.json {
         reading.write_core(&mut Json(&mut out))?;
         Json(&mut out).standings(&words, &threads, |thread| places[thread], &reading.snapshot)?;
+        Json(&mut out).tokio_groups(&names)?;
     } else {
         writeln!(out, "{}", reading.heading(&[]))?;
         if !args.threads
@@ -59,6 +60,9 @@ pub(super) fn show(
         match args.threads {
             true => report::standing_threads(&mut out, &words, &threads, |thread| places[thread])?,
             false => report::standings(&mut out, &words, &threads, |thread| places[thread])?,
+        }
+        if is_judged {
+            report::tokio_tasks(&mut out, &names, args.verbose)?;
         }
         let helpers = judgement.as_ref().map(|judgement| report::helpers(&judgement.balance, &names));
         for line in helpers.into_iter().flatten() {

@@ -51,6 +51,7 @@ pub(super) fn verdict(
             writeln!(out, "{}", printable(&line))?;
         }
         unrecorded(out, &words, &case.model)?;
+        report::tokio_tasks(out, &names, false)?;
     }
     if let Some(verdict) = line(&judgement, &names, &command) {
         writeln!(out, "{}", printable(&verdict))?;

@@ -65,8 +65,18 @@ pub fn write(pid: u32, signal: i16, path: &Path) {
 
 /// What the kernel writes by default: what can be written to, and the first page of each file.
 fn ranges(pid: u32) -> Vec<Range> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-    let range = |line: &str| {
+    let maps = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
+    // Each range, and what follows of it until the next one.
+    let mut all: Vec<(&str, bool)> = Vec::new();
+    for line in maps.lines() {
+        match line.split_once(": ") {
+            // What was written, as relocated pointers are, belongs to the process, and no longer to the file.
+            Some(("Anonymous", size)) => all.last_mut().unwrap().1 = size.trim() != "0 kB",
+            Some(_) if line.starts_with(|letter: char| letter.is_ascii_uppercase()) => {}
+            _ => all.push((line, false)),
+        }
+    }
+    let range = |&(line, is_written): &(&str, bool)| {
         let mut fields = line.split_ascii_whitespace();
         let (begin, end) = fields.next()?.split_once('-')?;
         let rights = fields.next()?.as_bytes();
@@ -75,8 +85,8 @@ fn ranges(pid: u32) -> Vec<Range> {
         let (begin, end) = (u64::from_str_radix(begin, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
         let is_special = path.as_ref().is_some_and(|path| path.starts_with("[v") && path != "[vdso]");
         let is_file = path.as_ref().is_some_and(|path| path.starts_with('/'));
-        let is_whole =
-            rights[1] == b'w' || path.as_deref() == Some("[vdso]") || !is_file && rights[0] == b'r';
+        let is_own = rights[1] == b'w' || is_written && rights[3] == b'p';
+        let is_whole = is_own || path.as_deref() == Some("[vdso]") || !is_file && rights[0] == b'r';
         let dumped = match () {
             () if is_whole => end - begin,
             () if is_file && offset == 0 => PAGE,
@@ -86,7 +96,7 @@ fn ranges(pid: u32) -> Vec<Range> {
         let flags = flag(0, b'r', 4) | flag(1, b'w', 2) | flag(2, b'x', 1);
         (!is_special).then_some(Range { begin, end, flags, offset, path: path.filter(|_| is_file), dumped })
     };
-    maps.lines().filter_map(range).collect()
+    all.iter().filter_map(range).collect()
 }
 
 fn notes(pid: u32, signal: i16, ranges: &[Range]) -> Vec<u8> {

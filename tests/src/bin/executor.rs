@@ -1,23 +1,32 @@
 //! A program of tokio that knows nothing of librip: one of its tasks blocks in a poll, and the others wait.
 //!
 //! ```text
-//! executor [named | current-thread]
+//! executor [named | current-thread | crowd | local | circle | watchers]
 //! ```
 //!
 //! Without an argument, its workers have the names that tokio gives them. Those of `named` have a name of the program,
-//! and `current-thread` has a runtime without workers.
+//! and `current-thread` has a runtime without workers. None of the others blocks a thread: `crowd` has tasks that wait
+//! for a notification, and one that waits for the end of one of them; `local` has them in a `LocalSet`. The tasks of
+//! `circle` wait for the ends of one another. Those of `watchers` do too, and for a time: they go on.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 fn main() {
     let kind = std::env::args().nth(1).unwrap_or_default();
-    if kind == "current-thread" {
-        current_thread();
+    match &*kind {
+        "current-thread" => current_thread(),
+        "crowd" => workers().block_on(crowd()),
+        "local" => LocalSet::new().block_on(&workers(), local_crowd()),
+        "circle" => workers().block_on(circle(None)),
+        "watchers" => workers().block_on(circle(Some(Duration::from_secs(1000)))),
+        _ => {}
     }
     let mut builder = Builder::new_multi_thread();
     if kind == "named" {
@@ -33,6 +42,57 @@ fn main() {
     say_ready();
     runtime.block_on(async { tokio::time::sleep(Duration::MAX).await });
     drop(guard);
+}
+
+fn workers() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("threads can be started")
+}
+
+/// How many tasks wait for a notification.
+const CROWD: usize = 40;
+
+async fn handle(gate: Arc<Notify>) {
+    gate.notified().await;
+}
+
+async fn supervise(child: JoinHandle<()>) {
+    drop(child.await);
+}
+
+/// Waits until all tasks of a runtime have been polled: only one of them is in no queue of it.
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    say_ready();
+    std::future::pending().await
+}
+
+async fn crowd() {
+    let gate = Arc::new(Notify::new());
+    let mut children: Vec<_> = (0..CROWD).map(|_| tokio::spawn(handle(Arc::clone(&gate)))).collect();
+    children.pop().map(|child| tokio::spawn(supervise(child)));
+    settle().await
+}
+
+async fn local_crowd() {
+    let gate = Arc::new(Notify::new());
+    (0..CROWD).for_each(|_| drop(spawn_local(handle(Arc::clone(&gate)))));
+    settle().await
+}
+
+/// Waits for the end of a partner, but no longer than the limit.
+async fn outlive(partner: oneshot::Receiver<JoinHandle<()>>, limit: Option<Duration>) {
+    let Ok(partner) = partner.await else { return };
+    match limit {
+        Some(limit) => drop(tokio::time::timeout(limit, partner).await),
+        None => drop(partner.await),
+    }
+}
+
+async fn circle(limit: Option<Duration>) {
+    let ((to_one, of_one), (to_other, of_other)) = (oneshot::channel(), oneshot::channel());
+    let (one, other) = (tokio::spawn(outlive(of_one, limit)), tokio::spawn(outlive(of_other, limit)));
+    drop((to_one.send(other), to_other.send(one)));
+    settle().await
 }
 
 /// Its only thread polls what was spawned, and the main future.

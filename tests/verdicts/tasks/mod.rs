@@ -4,6 +4,7 @@ mod channels;
 mod crowds;
 mod locks;
 mod published;
+mod unrecorded;
 mod unspawned;
 mod workers;
 

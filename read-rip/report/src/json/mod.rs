@@ -20,6 +20,7 @@ mod schema;
 mod standing;
 mod tasks;
 mod threads;
+mod tokio_tasks;
 mod values;
 mod writer;
 
@@ -48,6 +49,8 @@ enum Line<'a> {
     Capture(threads::JsonCapture<'a>),
     Difference(difference::JsonDifference<'a>),
     Task(tasks::Task<'a>),
+    SeenTasks(tokio_tasks::SeenTasks<'a>),
+    SeenTask(tokio_tasks::SeenTask<'a>),
     Locks(locks::Locks),
     Lock(locks::Lock<'a>),
     Finding(findings::JsonFinding<'a>),

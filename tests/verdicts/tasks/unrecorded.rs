@@ -1,0 +1,93 @@
+//! Tasks of tokio that nobody recorded: what its memory says of them, alive and in a core file.
+
+use std::path::Path;
+
+use librip_test_kit::core;
+use librip_test_kit::victim::{Plan, Victim, tempdir};
+use serde_json::Value;
+
+use crate::ask::{Answer, check, printed, read_rip};
+
+fn executor(kind: &str) -> Victim {
+    let mut victim = Plan::new(env!("CARGO_BIN_EXE_executor"), &[kind]).start();
+    victim.until("ready");
+    victim
+}
+
+/// The lines of this type.
+fn of_type<'a>(answer: &'a Answer, kind: &str) -> Vec<&'a Value> {
+    let lines = answer.lines.iter().filter(|line| line["type"] == kind);
+    lines.map(|line| &line["data"]).collect()
+}
+
+/// What each view says of the tasks of a process.
+#[track_caller]
+fn says(victim: &Victim, wanted: &[&str]) {
+    let pid = victim.pid().to_string();
+    for arguments in [&[][..], &["check"], &["tasks"]] {
+        let text = printed(arguments, Path::new(&pid));
+        for wanted in wanted {
+            assert!(text.contains(wanted), "{arguments:?}: {wanted}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_tasks_of_a_strange_program_are_known_by_their_functions() {
+    let victim = executor("crowd");
+    says(
+        &victim,
+        &[
+            "of 41 tasks (tokio, by its memory): 41 are suspended",
+            "  executor::handle : 40 tasks suspended\n",
+            "  executor::supervise : 1 task suspended until a task of executor::handle ends\n",
+        ],
+    );
+    let pid = victim.pid().to_string();
+    let answer = check(Path::new(&pid), &[]);
+    assert_eq!((answer.status, answer.findings.len()), (3, 0), "{answer:#?}");
+    let groups = of_type(&answer, "seen_tasks");
+    assert_eq!(groups.len(), 2, "{answer:#?}");
+    assert_eq!((&groups[0]["count"], &groups[0]["still"]), (&40.into(), &40.into()), "{answer:#?}");
+    assert_eq!(groups[1]["awaited_function"], "executor::handle", "{answer:#?}");
+    let tasks = String::from_utf8(read_rip(&["tasks", "--json"], Path::new(&pid)).stdout).unwrap();
+    let woken = tasks.lines().filter(|line| line.contains("\"end_wakes\":")).count();
+    assert_eq!(
+        (tasks.lines().filter(|line| line.contains("seen_task\"")).count(), woken),
+        (41, 1),
+        "{tasks}"
+    );
+}
+
+#[test]
+fn tasks_of_a_local_set_are_seen() {
+    says(
+        &executor("local"),
+        &["of 40 tasks (tokio, by its memory): 40 are suspended", "executor::handle : 40 tasks"],
+    );
+}
+
+#[test]
+fn tasks_that_wait_for_the_ends_of_one_another_are_proven_alive_and_in_a_core_file() {
+    let victim = executor("circle");
+    let directory = tempdir();
+    let path = directory.path().join("core");
+    core::write(victim.pid(), 6, &path);
+    for subject in [Path::new(&victim.pid().to_string()), &path] {
+        let answer = check(subject, &[]);
+        assert_eq!(answer.findings, ["proven deadlock"], "{answer:#?}");
+        let found = of_type(&answer, "finding")[0];
+        assert_eq!(found["evidence"]["count"], 2, "{answer:#?}");
+        assert_eq!(found["evidence"]["tasks"][1]["function"], "executor::outlive", "{answer:#?}");
+        assert_eq!(found["premises"][0]["code"], "not-aborted", "{answer:#?}");
+    }
+}
+
+#[test]
+fn tasks_that_wait_for_one_another_and_for_a_time_are_not_accused() {
+    let victim = executor("watchers");
+    let answer = check(Path::new(&victim.pid().to_string()), &[]);
+    assert_eq!((answer.status, answer.findings.len()), (3, 0), "{answer:#?}");
+    // Each has a waker more than the one of its partner.
+    says(&victim, &["executor::outlive : 2 tasks suspended until a task of executor::outlive ends"]);
+}
