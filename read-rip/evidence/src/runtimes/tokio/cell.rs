@@ -50,8 +50,7 @@ pub(super) struct Table {
 pub(super) struct Cell {
     pub(super) address: u64,
     pub(super) table: Table,
-    /// The id of the list that it belongs to.
-    pub(super) owner: u64,
+    owner: u64,
 }
 
 /// A task that is in its list.
@@ -61,9 +60,20 @@ pub(super) struct Member {
     pub(super) poll: u64,
     /// The cell of the task that its end wakes, if that is one of tokio.
     pub(super) wakes: Option<u64>,
-    id: u64,
+    pub(super) id: u64,
     state: u64,
     content: u64,
+}
+
+/// A task that makes sense by itself.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) member: Member,
+    /// The id of the list that it belongs to.
+    pub(super) owner: u64,
+    /// The address of its scheduler.
+    pub(super) scheduler: u64,
+    pub(super) trailer: [u64; TRAILER_WORDS],
 }
 
 /// The program of a process, and its memory at one reading.
@@ -73,6 +83,8 @@ pub(super) struct Program<'a> {
     code: Vec<(u64, u64)>,
     modules: Vec<(u64, u64)>,
     tables: RefCell<HashMap<u64, Option<Table>>>,
+    /// The bytes of the task that was read last.
+    content: RefCell<Vec<u8>>,
 }
 
 impl<'a> Program<'a> {
@@ -87,7 +99,7 @@ impl<'a> Program<'a> {
         let mut modules: Vec<(u64, u64)> = modules().map(|of| actual(of, of.begin, of.end)).collect();
         code.sort_unstable();
         modules.sort_unstable();
-        Program { memory, code, modules, tables: RefCell::default() }
+        Program { memory, code, modules, tables: RefCell::default(), content: RefCell::default() }
     }
 
     fn is_code(&self, address: u64) -> bool {
@@ -96,12 +108,9 @@ impl<'a> Program<'a> {
 
     /// Words at an address.
     pub(super) fn words<const LEN: usize>(&self, address: u64) -> Option<[u64; LEN]> {
-        let mut bytes = vec![0; 8 * LEN];
-        self.memory.read(address, &mut bytes).ok()?;
-        let (words, _) = bytes.as_chunks::<8>();
-        let mut all = [0; LEN];
-        all.iter_mut().zip(words).for_each(|(word, &bytes)| *word = u64::from_le_bytes(bytes));
-        Some(all)
+        let mut bytes = [[0; 8]; LEN];
+        self.memory.read(address, bytes.as_flattened_mut()).ok()?;
+        Some(bytes.map(u64::from_le_bytes))
     }
 
     /// The table of functions at an address.
@@ -139,35 +148,47 @@ impl<'a> Program<'a> {
         self.memory.u64(cell.address.checked_add(cell.table.scheduler)?).ok()
     }
 
-    /// The number that tokio has given the task of a cell.
-    pub(super) fn id(&self, cell: &Cell) -> Option<u64> {
-        self.memory.u64(cell.address.checked_add(cell.table.id)?).ok().filter(|&id| id != 0)
-    }
-
     /// The trailer of a cell.
     pub(super) fn trailer(&self, cell: &Cell) -> Option<[u64; TRAILER_WORDS]> {
         self.words(cell.address.checked_add(cell.table.trailer)?)
     }
 
-    /// All that is known of a task whose cell is in a list.
-    pub(super) fn member(&self, cell: &Cell, trailer: &[u64; TRAILER_WORDS]) -> Option<Member> {
-        // The links in the trailer change with the neighbours in the list.
-        let len = (cell.table.trailer as usize).min(CONTENT_MAX);
-        let mut content = vec![0; len];
-        self.memory.read(cell.address, &mut content).ok()?;
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&content);
-        // The state that goes with these bytes.
-        let state = u64::from_le_bytes(content[..8].try_into().ok()?);
+    /// The task at an address, as far as it makes sense by itself.
+    pub(super) fn task(&self, address: u64) -> Option<Task> {
+        let cell = self.cell(address)?;
+        // What changes while it is read may be of two moments. One read, mostly, makes that rare.
+        let trailer_at = cell.table.trailer as usize;
+        let whole = trailer_at + 8 * TRAILER_WORDS;
+        let mut content = self.content.borrow_mut();
+        content.resize(whole.min(CONTENT_MAX), 0);
+        self.memory.read(address, &mut content).ok()?;
+        let word = |at: u64| {
+            let bytes = content.get(at as usize..)?.first_chunk::<8>()?;
+            Some(u64::from_le_bytes(*bytes))
+        };
+        let trailer = match whole <= CONTENT_MAX {
+            true => {
+                let mut trailer = [0; TRAILER_WORDS];
+                let bytes = content[trailer_at..].as_chunks::<8>().0;
+                trailer.iter_mut().zip(bytes).for_each(|(word, &bytes)| *word = u64::from_le_bytes(bytes));
+                trailer
+            }
+            false => self.trailer(&cell)?,
+        };
+        let state = word(0)?;
         let has_waker = state & JOIN_WAKER != 0 && state & (COMPLETE | JOIN_INTEREST) == JOIN_INTEREST;
-        Some(Member {
-            address: cell.address,
+        // The links in the trailer change with the neighbours in the list.
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&content[..trailer_at.min(content.len())]);
+        let member = Member {
+            address,
             poll: cell.table.poll,
-            wakes: has_waker.then(|| self.waker(trailer)).flatten(),
-            id: self.id(cell)?,
+            wakes: has_waker.then(|| self.waker(&trailer)).flatten(),
+            id: word(cell.table.id)?,
             state,
             content: hasher.finish(),
-        })
+        };
+        Some(Task { member, owner: cell.owner, scheduler: word(cell.table.scheduler)?, trailer })
     }
 
     /// The address that the waker in a trailer has as its data. All fields of a trailer are pairs of words, and the

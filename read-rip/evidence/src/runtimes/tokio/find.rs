@@ -5,11 +5,12 @@
 //! behind a counter of references, as each `Arc` is.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use foldhash::HashSet;
 
 use super::super::pages::Pages;
+use super::budget::Budget;
 use super::cell::Program;
 use super::list::List;
 use crate::target::{Mapping, Memory, Target};
@@ -32,7 +33,7 @@ pub(super) fn lists(target: &Target, threads: &[usize], memory: &dyn Memory) -> 
     let mut search = Search {
         target,
         program: &program,
-        until: Instant::now() + PATIENCE,
+        budget: Budget::of(PATIENCE),
         seen: HashSet::default(),
         lists: Vec::new(),
     };
@@ -76,7 +77,7 @@ fn likely_stacks(target: &Target) -> impl Iterator<Item = Range<u64>> {
 struct Search<'a> {
     target: &'a Target,
     program: &'a Program<'a>,
-    until: Instant,
+    budget: Budget,
     /// What was looked at.
     seen: HashSet<u64>,
     lists: Vec<List>,
@@ -98,7 +99,7 @@ impl Search<'_> {
         let is_object = |mapping: &Mapping| mapping.is_writable && !mapping.is_executable;
         if address == 0
             || !address.is_multiple_of(8)
-            || Instant::now() > self.until
+            || self.budget.is_over()
             || !self.seen.insert(address)
             || !self.target.mapping_at(address).is_some_and(is_object)
         {

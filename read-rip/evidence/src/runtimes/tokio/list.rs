@@ -8,11 +8,10 @@
 //! A scheduler has other words that look so. So each task of the list must name this very scheduler, all must belong to
 //! one list, and they must be linked both ways.
 
-use std::time::Instant;
-
 use foldhash::HashSet;
 
-use super::cell::{Cell, Member, Program, TRAILER_WORDS};
+use super::budget::Budget;
+use super::cell::{Member, Program, TRAILER_WORDS, Task};
 
 /// So many words of a scheduler are searched.
 const SCHEDULER_WORDS: usize = 512;
@@ -38,6 +37,15 @@ enum Shape {
     One { ends: u64 },
     /// So many shards are there, and the number of all tasks.
     Shards { first: u64, number: u64, count: u64 },
+}
+
+/// Whether words are a list of shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Belief {
+    Believed,
+    /// They look like one, and no task of it is this scheduler's now.
+    MayBe,
+    NoList,
 }
 
 /// What was read of a list.
@@ -77,27 +85,36 @@ impl List {
             let Some(mask) = mask else { continue };
             let shape = Shape::Shards { first, number, count: at(mask - 1) };
             let list = List { scheduler, shape };
-            if list.is_believed(program, words[mask - 1]) {
-                return Some(list);
+            match list.belief(program, words[mask - 1]) {
+                Belief::Believed => return Some(list),
+                // It may be changing now. Then it has no list of another shape.
+                Belief::MayBe => return None,
+                Belief::NoList => {}
             }
         }
         // The queue of a runtime has such a pair too. The list has all tasks, and the queue some.
         let pairs = (2..words.len().saturating_sub(1)).filter_map(|index| {
             program.cell(words[index])?;
             let list = List { scheduler, shape: Shape::One { ends: at(index) } };
-            let read = list.members(program, super::TASKS_MAX, Instant::now() + super::PATIENCE);
+            let read = list.members(program, super::TASKS_MAX, &Budget::of(super::PATIENCE));
             (read.is_whole && !read.members.is_empty()).then_some((read.members.len(), list))
         });
         pairs.max_by_key(|&(len, _)| len).map(|(_, list)| list)
     }
 
-    /// Whether the first tasks of its shards are this scheduler's, or there is none and it says so.
-    fn is_believed(&self, program: &Program<'_>, count: u64) -> bool {
-        let Some(ends) = self.ends(program) else { return false };
+    /// Whether the first task of a shard is this scheduler's, or there is none and it says so.
+    fn belief(&self, program: &Program<'_>, count: u64) -> Belief {
+        let Some(ends) = self.ends(program) else { return Belief::NoList };
         let some: Vec<&Ends> = ends.iter().filter(|ends| ends.first != 0).take(SAMPLE).collect();
-        let mut owner = None;
-        let are_own = some.iter().all(|ends| self.own(program, ends.first, ends, &mut owner).is_some());
-        are_own && (!some.is_empty() || count == 0)
+        let is_own = |ends: &&Ends| self.own(program, ends.first, ends, &mut None).is_some();
+        // Another scheduler may follow this one in memory.
+        let is_others =
+            |ends: &&Ends| program.task(ends.first).is_some_and(|task| task.scheduler != self.scheduler);
+        match () {
+            () if some.is_empty() && count == 0 || some.iter().any(is_own) => Belief::Believed,
+            () if some.iter().any(is_others) => Belief::NoList,
+            () => Belief::MayBe,
+        }
     }
 
     /// The ends of all shards; `None` if they are no shards.
@@ -125,18 +142,19 @@ impl List {
         }
     }
 
-    /// The cell at an address, if it is one of this list.
-    fn own(&self, program: &Program<'_>, address: u64, ends: &Ends, owner: &mut Option<u64>) -> Option<Cell> {
-        let cell = program.cell(address)?;
-        let id = program.id(&cell)?;
-        let is_own = program.scheduler(&cell) == Some(self.scheduler)
-            && *owner.get_or_insert(cell.owner) == cell.owner
+    /// The task at an address, if it is one of this list.
+    fn own(&self, program: &Program<'_>, address: u64, ends: &Ends, owner: &mut Option<u64>) -> Option<Task> {
+        let task = program.task(address)?;
+        let id = task.member.id;
+        let is_own = task.scheduler == self.scheduler
+            && *owner.get_or_insert(task.owner) == task.owner
+            && id != 0
             && ends.residue.is_none_or(|(mask, residue)| id & mask == residue);
-        is_own.then_some(cell)
+        is_own.then_some(task)
     }
 
-    /// Its tasks, but no more than `at_most`, as far as they are read before `until`.
-    pub(super) fn members(&self, program: &Program<'_>, at_most: usize, until: Instant) -> Read {
+    /// Its tasks, but no more than `at_most`, as far as the budget allows.
+    pub(super) fn members(&self, program: &Program<'_>, at_most: usize, budget: &Budget) -> Read {
         let Some(all) = self.ends(program) else { return Read::default() };
         let mut read = Read { is_whole: true, ..Read::default() };
         let (mut owner, mut seen) = (None, HashSet::default());
@@ -145,15 +163,11 @@ impl List {
         for ends in all.iter().filter(|ends| ends.first != 0) {
             let (mut at, mut before) = (ends.first, 0);
             loop {
-                if read.members.len() >= at_most || Instant::now() > until || !seen.insert(at) {
+                if read.members.len() >= at_most || budget.is_over() || !seen.insert(at) {
                     read.is_whole = false;
                     break;
                 }
-                let member = self.own(program, at, ends, &mut owner).and_then(|cell| {
-                    let trailer = program.trailer(&cell)?;
-                    Some((program.member(&cell, &trailer)?, trailer))
-                });
-                let Some((member, trailer)) = member else {
+                let Some(Task { member, trailer, .. }) = self.own(program, at, ends, &mut owner) else {
                     read.is_whole = false;
                     break;
                 };

@@ -14,19 +14,22 @@
 //! | `cell` | a task in memory: its state, its table of functions, its links |
 //! | `list` | the lists of tasks: their shapes, and their members |
 //! | `find` | where lists are: from the stacks of threads |
+//! | `budget` | how long a step may take |
 //! | `names` | the function that a task runs |
 
+mod budget;
 mod cell;
 mod find;
 mod list;
 mod names;
 mod values;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use foldhash::{HashMap, HashSet};
 use read_rip_symbols::FunctionNames;
 
+use self::budget::Budget;
 use self::cell::{Member, Program};
 use self::list::List;
 pub use values::{PolledFunction, TaskStage, TokioTask, TokioTasks};
@@ -36,7 +39,7 @@ use crate::target::{Memory, Target};
 
 /// No more tasks of a process are read.
 const TASKS_MAX: usize = 200_000;
-/// After this time for a step, the rest is counted alone.
+/// After this time of a processor for a step, the rest is counted alone.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// What is the same in two readings that are less than this apart may be so by chance.
 const APART_MIN_NS: u64 = 10_000_000;
@@ -58,10 +61,9 @@ impl TokioTasks {
         memory: &dyn Memory,
         names: &mut FunctionNames,
     ) -> Option<(TokioTasks, TokioLists)> {
-        let lists = find::lists(target, threads, memory);
-        if lists.is_empty() {
-            return None;
-        }
+        // Lists change while they are looked for.
+        let found = (0..ATTEMPTS).map(|_| find::lists(target, threads, memory));
+        let lists = found.into_iter().find(|lists| !lists.is_empty())?;
         let lists = TokioLists { lists };
         let mut tasks = lists.read(target, memory);
         names::name(&mut tasks, target, memory, names);
@@ -101,7 +103,7 @@ impl TokioTasks {
 impl TokioLists {
     /// Reads the tasks of all lists.
     fn read(&self, target: &Target, memory: &dyn Memory) -> TokioTasks {
-        let begun = Instant::now();
+        let budget = Budget::of(PATIENCE);
         let (mut members, mut unread): (Vec<Member>, usize) = (Vec::new(), 0);
         let mut known = HashSet::default();
         for list in &self.lists {
@@ -109,13 +111,13 @@ impl TokioLists {
             for _ in 0..ATTEMPTS {
                 let pages = Pages::new(memory);
                 let program = Program::new(target, &pages);
-                let read = list.members(&program, TASKS_MAX.saturating_sub(members.len()), begun + PATIENCE);
+                let read = list.members(&program, TASKS_MAX.saturating_sub(members.len()), &budget);
                 let is_better = best.as_ref().is_none_or(|best| read.members.len() > best.members.len());
                 let is_whole = read.is_whole;
                 if is_better || is_whole {
                     best = Some(read);
                 }
-                if is_whole || begun.elapsed() > PATIENCE {
+                if is_whole || budget.is_over() {
                     break;
                 }
             }
