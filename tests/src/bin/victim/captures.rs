@@ -144,7 +144,11 @@ fn without_processor(body: impl FnOnce()) {
     assert_eq!(unsafe { libc::sched_setaffinity(0, size_of_val(&one), &raw const one) }, 0);
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| while !is_over.load(Relaxed) {});
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
         body();
         is_over.store(true, Relaxed);
     });

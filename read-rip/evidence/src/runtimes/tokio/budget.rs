@@ -27,7 +27,7 @@ impl Budget {
     pub(super) fn is_over(&self) -> bool {
         let questions = self.questions.get();
         self.questions.set(questions.wrapping_add(1));
-        if !self.is_over.get() && questions % QUESTIONS == 0 {
+        if !self.is_over.get() && questions.is_multiple_of(QUESTIONS) {
             self.is_over.set(now() >= self.end);
         }
         self.is_over.get()
