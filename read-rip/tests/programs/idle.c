@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -161,6 +162,10 @@ int main(int argc, char **argv) {
         pthread_t taker;
         sem_t *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         MUST(shared == MAP_FAILED || sem_init(shared, 1, 0));
+        if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (;;) pause();
+        }
         MUST(pthread_create(&taker, NULL, takes_shared_units, shared));
         pthread_join(taker, NULL);
     } else if (!strcmp(name, "slow-turns")) {
