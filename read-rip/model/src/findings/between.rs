@@ -179,7 +179,15 @@ fn may_idle(knot: &Knot) -> bool {
         let waits = [WaitsFor::EndOfChild, WaitsFor::OwnProcess, WaitsFor::SharedObject];
         what.is_for_data() || waits.contains(what)
     };
-    (is_open || is_of_named_memory(knot) || knot.links.iter().any(is_vague)) && waits.iter().all(may_be_idle)
+    let is_open = is_open || is_of_named_memory(knot) || is_loop_alone(knot);
+    (is_open || knot.links.iter().any(is_vague)) && waits.iter().all(may_be_idle)
+}
+
+/// Whether all is a process with a loop that waits for events, and nobody else brings any: what its tasks wait for, this
+/// reader does not see.
+fn is_loop_alone(knot: &Knot) -> bool {
+    let is_alone = knot.links.iter().all(|link| link.pid == knot.links[0].pid);
+    is_alone && waits_of(knot).any(|what| what == WaitsFor::OneOfMany)
 }
 
 /// Whether a knot is a reason to say something: its threads do not seem to have nothing to do, or it is not judged.
@@ -500,5 +508,11 @@ mod tests {
             Confidence::Proven
         );
         assert!(found(&[Some(Needed::DataInPipe), Some(Needed::DataInPipe), None]).is_empty());
+        // Two processes, and one with a loop of its own.
+        assert_eq!(
+            found(&[Some(Needed::OneOfMany(1)), Some(Needed::DataInPipe)])[0].confidence,
+            Confidence::Suspected
+        );
+        assert!(found(&[Some(Needed::OneOfMany(1))]).is_empty());
     }
 }
