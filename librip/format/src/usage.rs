@@ -40,6 +40,13 @@ pub const USAGE_MAJOR: usize = 8;
 /// How many values there are.
 pub const USAGE_VALUES: usize = 9;
 
+/// How long before a cycle with this limit the first answer may be, ns. What is around the cycle beyond that is after
+/// it: the thread was asking then, so it ran or was ready, and did not sleep.
+pub const fn usage_age_max_ns(level: u32, limit_ns: u64) -> u64 {
+    let (part, least_ns) = if level == USAGE_LEVEL_DELAYS { (4, 500_000) } else { (16, 100_000) };
+    if limit_ns / part > least_ns { limit_ns / part } else { least_ns }
+}
+
 /// [`Header::usage_level`](crate::Header::usage_level): the kernel is not asked.
 pub const USAGE_LEVEL_OFF: u32 = 0;
 /// [`Header::usage_level`](crate::Header::usage_level): all but [`USAGE_READY`].

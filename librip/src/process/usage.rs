@@ -17,7 +17,7 @@
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::compiler_fence;
 
-use librip_format::{USAGE_LEVEL_COUNTS, USAGE_LEVEL_DELAYS, USAGE_LEVEL_OFF};
+use librip_format::{USAGE_LEVEL_COUNTS, USAGE_LEVEL_DELAYS, USAGE_LEVEL_OFF, usage_age_max_ns};
 
 use crate::arch;
 use crate::ring::Ring;
@@ -70,11 +70,7 @@ pub(crate) fn is_asked() -> bool {
 /// How old answers may be that stand for those at the beginning of a cycle with this limit, ns.
 #[inline(always)]
 pub(crate) fn age_max_ns(limit_ns: u64) -> u64 {
-    if arch::module().usage_level() == USAGE_LEVEL_DELAYS {
-        (limit_ns / 4).max(500_000)
-    } else {
-        (limit_ns / 16).max(100_000)
-    }
+    usage_age_max_ns(arch::module().usage_level(), limit_ns)
 }
 
 /// What a thread has used up to some moment. All zeros: not known.

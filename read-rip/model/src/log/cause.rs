@@ -10,8 +10,9 @@
 //! The kernel counted for how long the thread ran, and for how long it was ready and had no processor. The rest is time
 //! in which it slept. The part of that in which it waited for locks is known from its record. From each part, the part
 //! of a usual cycle is subtracted. Each rest that is at least a quarter of all of them is a cause, and each one that
-//! alone would have made the cycle slow, the greatest one first. The kernel also counted a short time around the cycle. Each rest may contain it, so a rest must be that large
-//! without it.
+//! alone would have made the cycle slow, the greatest one first. The kernel also counted a short time before the cycle.
+//! Each rest may contain it, so a rest must be that large without it. What the kernel counted after the cycle is known:
+//! the thread asked, so it was ready or ran.
 //!
 //! If the time of being ready is not known, the switches tell. A thread that never gave up its processor was preempted.
 //! One from which it was never taken slept. If both happened, it is not known which of them took long.
@@ -24,6 +25,8 @@
 //!
 //! Without the time of being ready, the time from a wake-up to running counts as sleeping. A thread that a signal has
 //! stopped sleeps too. A page fault that clears a huge page takes longer than others: some of these count as computing.
+
+use librip_format::{USAGE_LEVEL_COUNTS, USAGE_LEVEL_DELAYS, usage_age_max_ns};
 
 use super::Usage;
 
@@ -86,11 +89,19 @@ pub(super) struct Scale {
 }
 
 impl Measured {
-    fn parts(&self) -> Parts {
+    /// What is around the cycle and may be before it, ns. The rest is after it.
+    fn before_ns(&self, limit_ns: u64) -> u64 {
+        let level = if self.usage.ready_ns.is_some() { USAGE_LEVEL_DELAYS } else { USAGE_LEVEL_COUNTS };
+        self.usage.around_ns.min(usage_age_max_ns(level, limit_ns))
+    }
+
+    fn parts(&self, limit_ns: u64) -> Parts {
         let Usage { took_ns, around_ns, on_cpu_ns, ready_ns, .. } = self.usage;
-        let all = took_ns.saturating_add(around_ns);
+        let before_ns = self.before_ns(limit_ns);
+        let all = took_ns.saturating_add(before_ns);
         let on_cpu = on_cpu_ns.min(all);
-        let ready = ready_ns.unwrap_or(0).min(all - on_cpu);
+        // The thread did not sleep after the cycle, while it asked.
+        let ready = ready_ns.unwrap_or(0).saturating_sub(around_ns - before_ns).min(all - on_cpu);
         let asleep = all - on_cpu - ready;
         let lock = self.waited_ns.min(asleep);
         Parts { lock, ready, off: asleep - lock, on_cpu }
@@ -99,10 +110,10 @@ impl Measured {
 
 /// Why this cycle was slow, the greatest cause first; never empty. `usual` are cycles of its kind that were not slow.
 pub(super) fn causes(slow: &Measured, usual: &[Measured], scale: Scale) -> Vec<Cause> {
-    let parts = slow.parts();
+    let parts = slow.parts(scale.limit_ns);
     let beyond = |part: fn(&Parts) -> u64| {
         // What is around a usual cycle is no part of it.
-        let usual_ns = median(usual.iter().map(|of| part(&of.parts()).min(of.usage.took_ns)));
+        let usual_ns = median(usual.iter().map(|of| part(&of.parts(scale.limit_ns)).min(of.usage.took_ns)));
         part(&parts).saturating_sub(usual_ns)
     };
     let ran_ns = beyond(|of| of.on_cpu);
@@ -115,7 +126,7 @@ pub(super) fn causes(slow: &Measured, usual: &[Measured], scale: Scale) -> Vec<C
     rests.sort_by_key(|(rest_ns, _)| std::cmp::Reverse(*rest_ns));
     let all_ns = rests.iter().fold(0u64, |sum, (rest_ns, _)| sum.saturating_add(*rest_ns));
     let is_great = |rest_ns: u64| {
-        let sure_ns = rest_ns.saturating_sub(slow.usage.around_ns);
+        let sure_ns = rest_ns.saturating_sub(slow.before_ns(scale.limit_ns));
         sure_ns > 0 && (sure_ns >= all_ns / GREAT_PART || sure_ns >= scale.limit_ns)
     };
     let mut causes: Vec<Cause> = Vec::new();
@@ -266,10 +277,18 @@ mod tests {
     fn a_time_around_the_cycle_may_hide_the_cause() {
         let slow = not_run(2, 1, Some(2_600_000));
         assert_eq!(causes(&of(slow), &[of(USUAL)], SCALE), [Cause::Preempted, Cause::Blocked]);
+        // The limit is long, so all of it may be before the cycle.
+        let long = Scale { limit_ns: 40_000_000, ..SCALE };
         let hidden = Usage { around_ns: 2_500_000, ..slow };
-        assert_eq!(causes(&of(hidden), &[of(USUAL)], SCALE), [Cause::Blocked]);
+        assert_eq!(causes(&of(hidden), &[of(USUAL)], long), [Cause::Blocked]);
         let hidden = Usage { around_ns: 9_000_000, ..slow };
-        assert_eq!(causes(&of(hidden), &[of(USUAL)], SCALE), [Cause::Unclear]);
+        assert_eq!(causes(&of(hidden), &[of(USUAL)], long), [Cause::Unclear]);
+        // The thread lost its processor after the cycle, when it asked.
+        let after = not_run(2, 3, Some(60_000_000));
+        let after = Usage { around_ns: 60_000_000, ..after };
+        assert_eq!(causes(&of(after), &[of(USUAL)], SCALE), [Cause::Blocked]);
+        let both = Usage { ready_ns: Some(64_900_000), ..after };
+        assert_eq!(causes(&of(both), &[of(USUAL)], SCALE)[0], Cause::Preempted);
         let alone = causes(&of(not_run(2, 1, Some(4_800_000))), &[], SCALE);
         assert_eq!(alone, [Cause::Preempted], "without usual cycles");
     }
