@@ -220,6 +220,9 @@ pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings, memory: &LiveMem
     for task in asleep {
         seen.threads[task].asleep_ns = live.not_run_for(&seen.target.tasks[task]);
     }
+    if seen.has_executor() && seen.target.hidden.is_none() {
+        seen.connections = live.descriptors().connections();
+    }
     seen.kernel = kernel_waits(live, seen, memory);
     seen.needs = Machine::shared_locks(seen);
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);

@@ -12,6 +12,7 @@ use read_rip_files::Module;
 use read_rip_model::findings::{Balance, HelperFact, IdlePool, Outcome, TaskBalance, doing};
 use read_rip_model::locks::{LockModel, LockName};
 
+use super::executor::executor_lines;
 use super::inward::inward;
 use super::locks::round;
 use super::names::LockNames;
@@ -87,9 +88,11 @@ pub(super) fn balance(
     let unrecorded = is_recorded.then(|| unrecorded(balance, names.locations.modules())).flatten();
     let is_said = is_without_findings && balance.outcome == Outcome::AllWorkersBusy;
     let of_tasks = tasks(&balance.tasks, names.model.is_end_unknown, is_said);
+    // What is wrong comes first, and a finding is what to do.
+    let executor = if is_without_findings { executor_lines(names) } else { Vec::new() };
     let lines = [waits(balance, names.model.is_end_unknown), of_tasks, unrecorded, histories(checked, names)];
-    let lines = lines.into_iter().flatten().chain(helpers(balance, names));
-    let lines = lines.chain(inward(names)).chain(tokio_lines(names)).chain(barriers(names));
+    let lines = lines.into_iter().flatten().chain(helpers(balance, names)).chain(inward(names));
+    let lines = lines.chain(executor).chain(tokio_lines(names)).chain(barriers(names));
     for line in lines.chain(balance.pools.iter().map(|one| pool(one, names))) {
         writeln!(out, "    {line}")?;
     }

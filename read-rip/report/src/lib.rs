@@ -21,6 +21,7 @@
 //! | `death` | why a process died, by its core file |
 //! | `activity`, `standing` | what threads do by the kernel and the memory, where they stand, and their stacks |
 //! | `tokio_tasks` | the tasks of tokio that nobody recorded |
+//! | `executor` | what a process does now whose async tasks nobody recorded |
 //! | `stack_lines` | the functions of a stack, those of libraries folded |
 //! | `remarks` | what a result does not show |
 //! | `names` | what things are called |
@@ -35,6 +36,7 @@ pub mod ci;
 mod cycles;
 mod death;
 mod difference;
+mod executor;
 mod findings;
 mod info;
 mod inward;

@@ -256,9 +256,13 @@ pub fn of_executor(model: &LockModel, has_stacks: bool) -> Option<String> {
     let mut workers = model.present().filter_map(|(_, thread)| findings::executor(thread));
     let name = workers.next()?;
     let workers = agreeing(1 + workers.count() as u64, "thread", "runs", "run");
+    let pid = model.pid;
     let now = match has_stacks && !model.is_final {
         false => String::new(),
-        true => format!(" `read-rip stacks {}` shows where its threads stand now.", model.pid),
+        true => format!(
+            " Now: `gcore {pid}` keeps its memory, for which it stops for a moment, and `read-rip check core.{pid}` \
+             reads that later; `read-rip stacks {pid}` shows how its workers got where they are."
+        ),
     };
     let record = match name {
         "tokio" => {
@@ -268,8 +272,8 @@ pub fn of_executor(model: &LockModel, has_stacks: bool) -> Option<String> {
         _ => "librip::task::traced records the futures that it wraps",
     };
     Some(format!(
-        "{workers} async tasks ({name}), and nothing has recorded which: tasks that wait for one another are not \
-         seen.{now} For the next time, call librip::init at the start of the program; {record}."
+        "{workers} async tasks ({name}), and nothing has recorded which: what they wait for is not seen.{now} For the \
+         next time: call librip::init at the start of the program; {record}."
     ))
 }
 

@@ -74,8 +74,9 @@ fn heading(seen: &Standings, groups: &[TokioGroup<'_>]) -> String {
     });
     let unread = match tasks.unread {
         0 => None,
-        1 => Some("1 was not looked at".to_owned()),
-        unread => Some(format!("{unread} were not looked at")),
+        unread => {
+            Some(format!("{unread} began meanwhile, or {} not looked at", agree(unread, "was", "were")))
+        }
     };
     let counts: Vec<String> = counts.chain(unread).collect();
     let still: usize = parts().map(|part| part.still).sum();

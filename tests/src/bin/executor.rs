@@ -1,15 +1,17 @@
 //! A program of tokio that knows nothing of librip: one of its tasks blocks in a poll, and the others wait.
 //!
 //! ```text
-//! executor [named | current-thread | crowd | local | circle | watchers]
+//! executor [named | current-thread | crowd | local | circle | watchers | deaf]
 //! ```
 //!
 //! Without an argument, its workers have the names that tokio gives them. Those of `named` have a name of the program,
 //! and `current-thread` has a runtime without workers. None of the others blocks a thread: `crowd` has tasks that wait
 //! for a notification, and one that waits for the end of one of them; `local` has them in a `LocalSet`. The tasks of
-//! `circle` wait for the ends of one another. Those of `watchers` do too, and for a time: they go on.
+//! `circle` wait for the ends of one another. Those of `watchers` do too, and for a time: they go on. `deaf` prints the
+//! address at which it listens, and accepts nobody.
 
 use std::io::Write;
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -25,6 +27,7 @@ fn main() {
         "crowd" => workers().block_on(crowd()),
         "local" => LocalSet::new().block_on(&workers(), local_crowd()),
         "circle" => workers().block_on(circle(None)),
+        "deaf" => deaf(),
         "watchers" => workers().block_on(circle(Some(Duration::from_secs(1000)))),
         _ => {}
     }
@@ -46,6 +49,12 @@ fn main() {
 
 fn workers() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("threads can be started")
+}
+
+fn deaf() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    println!("{}", listener.local_addr().expect("it has an address"));
+    workers().block_on(crowd());
 }
 
 /// How many tasks wait for a notification.

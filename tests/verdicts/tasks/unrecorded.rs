@@ -1,5 +1,6 @@
 //! Tasks of tokio that nobody recorded: what its memory says of them, alive and in a core file.
 
+use std::net::TcpStream;
 use std::path::Path;
 
 use librip_test_kit::core;
@@ -57,6 +58,24 @@ fn the_tasks_of_a_strange_program_are_known_by_their_functions() {
         (41, 1),
         "{tasks}"
     );
+}
+
+#[test]
+fn of_a_strange_server_is_said_what_can_be_done_now() {
+    let mut victim = Plan::new(env!("CARGO_BIN_EXE_executor"), &["deaf"]).start();
+    let address = victim.line();
+    victim.until("ready");
+    let clients = [(); 2].map(|()| TcpStream::connect(&address).unwrap());
+    let pid = victim.pid();
+    let checked = read_rip(&["check"], Path::new(&pid.to_string()));
+    let [text, remarks] = [checked.stdout, checked.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    let of_clients = format!("0 connections of clients at {address}: 2 more wait until the process accepts");
+    let at = |wanted: &str| text.find(wanted).unwrap_or_else(|| panic!("{wanted}: {text}"));
+    assert!(at("2 workers of async tasks:") < at(&of_clients), "{text}");
+    assert!(at(&of_clients) < at("of 41 tasks (tokio, by its memory)"), "{text}");
+    let at = |wanted: &str| remarks.find(wanted).unwrap_or_else(|| panic!("{wanted}: {remarks}"));
+    assert!(at(&format!("Now: `gcore {pid}`")) < at("For the next time: call librip::init"), "{remarks}");
+    drop(clients);
 }
 
 #[test]

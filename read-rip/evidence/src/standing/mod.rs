@@ -30,8 +30,8 @@ use serde::{Deserialize, Serialize};
 use crate::runtimes::{Interior, Runtime, TokioLists, TokioTasks};
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{
-    Descriptor, Freezer, Helper, KernelWait, Memory, Need, Registers, RunState, Sleep, Target, Task,
-    Unstopped,
+    Connections, Descriptor, Freezer, Helper, KernelWait, Memory, Need, Registers, RunState, Sleep, Target,
+    Task, Unstopped,
 };
 use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, WaitKind, Waits, Worker, executor_of};
 
@@ -83,6 +83,9 @@ pub struct Standings {
     /// The tasks of tokio by its own memory; `None` if it has none, or none whose structures are understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokio: Option<TokioTasks>,
+    /// The connections of a living process that polls tasks of an executor.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<Connections>,
     /// Where these tasks are. Of no use after the readings.
     #[serde(skip)]
     tokio_lists: TokioLists,
@@ -179,6 +182,7 @@ impl Standings {
             runtime,
             interior,
             tokio: None,
+            connections: Vec::new(),
             tokio_lists: TokioLists::default(),
             clues,
         };
@@ -203,6 +207,12 @@ impl Standings {
         if let Some((tasks, lists)) = TokioTasks::find(&self.target, &threads, memory, names) {
             (self.tokio, self.tokio_lists) = (Some(tasks), lists);
         }
+    }
+
+    /// Whether threads poll tasks of an executor.
+    pub fn has_executor(&self) -> bool {
+        let threads = self.target.tasks.iter().zip(&self.threads);
+        threads.into_iter().any(|(task, thread)| executor_of(&task.name, thread.worker).is_some())
     }
 
     /// Whether a thread polls tasks of tokio. The workers of actix do.

@@ -18,7 +18,9 @@
 //! | `unstopped` | why threads were not stopped |
 //! | `need` | what a thread needs from others, and who can bring it |
 //! | `descriptor` | what is behind a file descriptor |
+//! | `connections` | with whom it is connected, and what waits there |
 
+mod connections;
 mod descriptor;
 mod halted;
 mod hidden;
@@ -31,6 +33,7 @@ mod syscall;
 mod task;
 mod unstopped;
 
+pub use connections::{ConnectedWith, Connections};
 pub use descriptor::{Descriptor, DescriptorKind, Peer};
 pub use halted::{Freezer, KernelWait, RemoteMount};
 pub use hidden::Hidden;

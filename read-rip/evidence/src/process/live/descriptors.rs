@@ -7,10 +7,13 @@ use std::path::PathBuf;
 
 use super::folder::Folder;
 use super::peers::{OtherEnd, peers};
-use super::sockets::Sockets;
+use super::sockets::{Sockets, TcpSocket};
 use super::text::{access, decimal};
 use super::unix_peers::UnixPeers;
 use crate::target::{Descriptor, DescriptorKind};
+
+/// No more descriptors are looked through for connections.
+const SOCKETS_MAX: usize = 10_000;
 
 /// The descriptors of a process. The tables of sockets are read when the first socket is asked for.
 #[derive(Debug)]
@@ -78,6 +81,19 @@ impl<'a> Descriptors<'a> {
     fn has_own_network(&self) -> bool {
         let own = Folder::open("/proc/thread-self").and_then(|own| own.link("ns/net"));
         own.is_ok_and(|own| self.thread.link("ns/net") == Ok(own))
+    }
+
+    /// Its sockets of TCP, as far as these are among its first descriptors.
+    pub(super) fn tcp_sockets(&self) -> Vec<TcpSocket> {
+        let Ok(numbers) = self.thread.folder("fd").and_then(|folder| folder.numbers()) else {
+            return Vec::new();
+        };
+        let inode = |number: u32| {
+            let link = self.thread.link(&format!("fd/{number}")).ok()?;
+            decimal(link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?)
+        };
+        let inodes = numbers.into_iter().take(SOCKETS_MAX).filter_map(inode);
+        inodes.filter_map(|inode| self.sockets().tcp(inode)).collect()
     }
 
     fn sockets(&self) -> &Sockets {

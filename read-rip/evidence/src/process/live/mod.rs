@@ -24,6 +24,7 @@
 //! | `machine` | the processes of the machine |
 //! | `error` | why a process cannot be looked at |
 
+mod connections;
 mod containers;
 mod descriptors;
 mod error;

@@ -31,14 +31,29 @@ pub(super) struct Sockets {
     by_inode: HashMap<u64, DescriptorKind>,
     /// The connections of TCP by their two addresses, their own first.
     connections: HashMap<(SocketAddr, SocketAddr), Connection>,
+    /// What waits in the sockets of TCP: to be sent, and to be read.
+    queues: HashMap<u64, (u64, u64)>,
 }
 
 /// A connection of TCP.
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     inode: u64,
-    /// Whether it has sent what the other end has not confirmed yet.
-    is_sending: bool,
+    /// How much it has sent that the other end has not confirmed yet, bytes.
+    to_send: u64,
+}
+
+/// A socket of TCP, and what waits in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TcpSocket {
+    pub(super) local: SocketAddr,
+    /// The other end; `None` if it listens.
+    pub(super) peer: Option<SocketAddr>,
+    pub(super) state: &'static str,
+    /// How much it has sent that the other end has not confirmed yet, bytes.
+    pub(super) to_send: u64,
+    /// How much it has got that was not read, bytes. If it listens: how many connections were not accepted.
+    pub(super) to_read: u64,
 }
 
 impl Sockets {
@@ -55,6 +70,8 @@ impl Sockets {
             let text = thread.read(table).unwrap_or_default();
             if table.starts_with("net/tcp") {
                 sockets.connections.extend(lines(&text).filter_map(connection));
+                let queues = lines(&text).filter_map(|line| Some((internet(line)?.3, queues(line)?)));
+                sockets.queues.extend(queues);
             }
             sockets.by_inode.extend(lines(&text).filter_map(parse));
         }
@@ -66,6 +83,13 @@ impl Sockets {
         self.by_inode.get(&inode).cloned()
     }
 
+    /// The socket of TCP with this inode.
+    pub(super) fn tcp(&self, inode: u64) -> Option<TcpSocket> {
+        let DescriptorKind::Tcp { local, peer, state } = *self.by_inode.get(&inode)? else { return None };
+        let (to_send, to_read) = self.queues.get(&inode).copied().unwrap_or_default();
+        Some(TcpSocket { local, peer, state, to_send, to_read })
+    }
+
     /// The other end of a connection of TCP, if it is in this network namespace and the connection stands. `reads`: it
     /// is asked for a thread that reads, so nothing may be on its way.
     pub(super) fn other_end(&self, inode: u64, reads: bool) -> Option<u64> {
@@ -73,7 +97,7 @@ impl Sockets {
             return None;
         };
         let other = self.connections.get(&(*peer, *local))?;
-        let is_quiet = !reads || !other.is_sending;
+        let is_quiet = !reads || other.to_send == 0;
         (*state == "ESTABLISHED" && is_quiet && other.inode != 0).then_some(other.inode)
     }
 }
@@ -85,9 +109,14 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn connection(line: &[u8]) -> Option<((SocketAddr, SocketAddr), Connection)> {
     let (local, peer, _, inode) = internet(line)?;
+    Some(((local, peer?), Connection { inode, to_send: queues(line)?.0 }))
+}
+
+/// How much is to be sent and to be read.
+fn queues(line: &[u8]) -> Option<(u64, u64)> {
     let queues = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).nth(4)?;
-    let to_send = queues.split(|&byte| byte == b':').next().and_then(hexadecimal)?;
-    Some(((local, peer?), Connection { inode, is_sending: to_send > 0 }))
+    let colon = queues.iter().position(|&byte| byte == b':')?;
+    Some((hexadecimal(&queues[..colon])?, hexadecimal(&queues[colon + 1..])?))
 }
 
 fn tcp(line: &[u8]) -> Option<(u64, DescriptorKind)> {
