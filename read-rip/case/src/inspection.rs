@@ -140,6 +140,10 @@ impl Inspection {
             let mut unwinder = Unwinder::new(&seen.target, &memory, of_files.clone());
             seen.catch_up(|registers| unwinder.stack(Some(registers)));
         }
+        if seen.has_strange_tokio() {
+            let mut names = FunctionNames::new(&seen.target.modules, of_files.clone());
+            seen.read_tasks_late(&memory, &mut names);
+        }
         describe(&live, &mut seen, &memory);
         Inspection { live, of_files, memory, seen, taken, settles }
     }

@@ -4,11 +4,11 @@
 
 use std::io::{self, Write};
 
-use read_rip_evidence::runtimes::TaskStage;
+use read_rip_evidence::runtimes::{TaskStage, TokioTasks};
 use read_rip_evidence::standing::Standings;
 use read_rip_model::locks::{TokioDoes, TokioGroup, TokioPart, tokio_groups};
 
-use super::names::LockNames;
+use super::names::{LockNames, SeenNames};
 use super::units::{agree, counted, duration};
 use crate::printable;
 
@@ -38,11 +38,19 @@ pub(super) fn tokio_lines(names: &LockNames<'_>) -> Vec<String> {
     lines(names, GROUPS_MAX)
 }
 
+/// What is said of tasks that are not found.
+const STRANGE: &str = "the tasks of tokio are not found: read-rip does not understand its version, or no stack leads to \
+                       its runtime";
+
 fn lines(names: &LockNames<'_>, at_most: usize) -> Vec<String> {
+    let is_strange = |seen: &SeenNames<'_>| seen.standings.has_strange_tokio();
+    if !names.model.has_tasks() && names.seen.as_ref().is_some_and(is_strange) {
+        return vec![STRANGE.to_owned()];
+    }
     let Some(seen) = seen_tasks(names) else { return Vec::new() };
     let Some(tasks) = &seen.tokio else { return Vec::new() };
     let groups = tokio_groups(tasks);
-    let mut lines = vec![heading(seen, &groups)];
+    let mut lines = vec![heading(tasks, &groups)];
     let indent = if groups.is_empty() { "" } else { "  " };
     lines.extend(groups.iter().take(at_most).map(|group| format!("{indent}{}", group_line(group, names))));
     let more = groups.len().saturating_sub(at_most);
@@ -55,8 +63,7 @@ fn lines(names: &LockNames<'_>, at_most: usize) -> Vec<String> {
 }
 
 /// `of 47 tasks (tokio, by its memory): 45 are suspended, 1 is polled; 44 stood still for 201 ms`.
-fn heading(seen: &Standings, groups: &[TokioGroup<'_>]) -> String {
-    let Some(tasks) = &seen.tokio else { return String::new() };
+fn heading(tasks: &TokioTasks, groups: &[TokioGroup<'_>]) -> String {
     if tasks.tasks.is_empty() && tasks.unread == 0 {
         return "the runtime of tokio has no tasks".to_owned();
     }
@@ -80,9 +87,7 @@ fn heading(seen: &Standings, groups: &[TokioGroup<'_>]) -> String {
     };
     let counts: Vec<String> = counts.chain(unread).collect();
     let still: usize = parts().map(|part| part.still).sum();
-    let is_compared = tasks.tasks.iter().any(|task| task.is_still.is_some());
-    let window = seen.window_ns.filter(|_| is_compared);
-    let still = window.map(|ns| format!("; nothing of {still} changed within {}", duration(ns)));
+    let still = tasks.apart_ns.map(|ns| format!("; nothing of {still} changed within {}", duration(ns)));
     let all = counted((tasks.tasks.len() + tasks.unread) as u64, "task");
     format!("of {all} (tokio, by its memory): {}{}", counts.join(", "), still.unwrap_or_default())
 }

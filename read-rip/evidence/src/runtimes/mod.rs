@@ -21,7 +21,7 @@ mod python;
 mod tokio;
 
 pub use interior::{InnerDoing, InnerLock, InnerTasks, InnerThread, Interior, SourceFrame};
-pub(crate) use tokio::TokioLists;
+pub(crate) use tokio::{APART_MIN_NS as TOKIO_APART_NS, TokioLists};
 pub use tokio::{PolledFunction, TaskStage, TokioTask, TokioTasks};
 
 use std::path::Path;

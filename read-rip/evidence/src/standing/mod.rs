@@ -22,12 +22,13 @@ pub use inward::Inward;
 pub use scheduled::{Load, Scheduled, WINDOW_MIN_NS};
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use foldhash::{HashMap, HashSet};
 use read_rip_symbols::FunctionNames;
 use serde::{Deserialize, Serialize};
 
-use crate::runtimes::{Interior, Runtime, TokioLists, TokioTasks};
+use crate::runtimes::{Interior, Runtime, TOKIO_APART_NS, TokioLists, TokioTasks};
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{
     Connections, Descriptor, Freezer, Helper, KernelWait, Memory, Need, Registers, RunState, Sleep, Target,
@@ -206,6 +207,19 @@ impl Standings {
         }
         if let Some((tasks, lists)) = TokioTasks::find(&self.target, &threads, memory, names) {
             (self.tokio, self.tokio_lists) = (Some(tasks), lists);
+        }
+    }
+
+    /// Reads the tasks of tokio twice, if threads are known now that poll such tasks, and were not at the first reading:
+    /// the names of threads come with the second one.
+    pub fn read_tasks_late(&mut self, memory: &dyn Memory, names: &mut FunctionNames) {
+        if self.tokio.is_some() {
+            return;
+        }
+        self.read_tasks(memory, names, false);
+        if let Some(tasks) = &mut self.tokio {
+            std::thread::sleep(Duration::from_nanos(TOKIO_APART_NS));
+            tasks.compare(&self.tokio_lists, &self.target, memory, TOKIO_APART_NS);
         }
     }
 

@@ -42,7 +42,7 @@ const TASKS_MAX: usize = 200_000;
 /// After this time of a processor for a step, the rest is counted alone.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// What is the same in two readings that are less than this apart may be so by chance.
-const APART_MIN_NS: u64 = 10_000_000;
+pub(crate) const APART_MIN_NS: u64 = 10_000_000;
 /// How often a list is read that changes meanwhile.
 const ATTEMPTS: usize = 3;
 
@@ -83,13 +83,14 @@ impl TokioTasks {
         let by_identity: HashMap<(u64, u64), usize> =
             later.tasks.iter().enumerate().map(|(at, task)| (task.identity(), at)).collect();
         let before = std::mem::take(&mut self.tasks);
+        self.apart_ns = Some(apart_ns).filter(|&apart_ns| apart_ns >= APART_MIN_NS);
         let mut kept: HashMap<usize, usize> = HashMap::default();
         for task in before {
             let Some(&at) = by_identity.get(&task.identity()) else { continue };
             let now = &later.tasks[at];
             let is_still = now.stage == TaskStage::Suspended && now.is_same_as(&task);
             kept.insert(at, self.tasks.len());
-            let is_still = (apart_ns >= APART_MIN_NS).then_some(is_still);
+            let is_still = self.apart_ns.map(|_| is_still);
             self.tasks.push(TokioTask { function: task.function, is_still, ..now.clone() });
         }
         for task in &mut self.tasks {

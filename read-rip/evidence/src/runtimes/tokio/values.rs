@@ -13,6 +13,9 @@ pub struct TokioTasks {
     pub runtimes: usize,
     /// How many more tasks there are: those that ended or began meanwhile, or too many to look at.
     pub unread: usize,
+    /// The time between the two readings of them, ns; `None` if there was one, or if they were close to one another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart_ns: Option<u64>,
 }
 
 /// A task of tokio.
