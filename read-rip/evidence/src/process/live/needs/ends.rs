@@ -126,23 +126,18 @@ impl Ends {
         self.holders.get(&(Kind::Event, number)).map_or(&[], Vec::as_slice)
     }
 
-    /// Who has a pipe open for reading, or for writing. Nobody is named if these are too many to follow.
-    pub(super) fn of_pipe(&self, inode: u64, for_writing: bool) -> Vec<Holder> {
+    /// Who has a pipe open for reading, or for writing; `None` if these are too many to follow.
+    pub(super) fn of_pipe(&self, inode: u64, for_writing: bool) -> Option<Vec<Holder>> {
         let all = self.holders.get(&(Kind::Pipe, inode)).map_or(&[][..], Vec::as_slice);
-        if all.len() > 2 * PARTIES_MAX {
-            return Vec::new();
-        }
-        all.iter().copied().filter(|holder| is_open_for(*holder, for_writing)).collect()
+        let is_end = |holder: &Holder| is_open_for(*holder, for_writing);
+        (all.len() <= 2 * PARTIES_MAX).then(|| all.iter().copied().filter(is_end).collect())
     }
 
-    /// Who has a file of this path open for reading, or for writing.
-    pub(super) fn of_path(&self, path: &[u8], for_writing: bool) -> Vec<Holder> {
+    /// Who has a file of this path open for reading, or for writing; `None` if these are too many to follow.
+    pub(super) fn of_path(&self, path: &[u8], for_writing: bool) -> Option<Vec<Holder>> {
         let all = self.of_paths.get(&hash_of(path)).map_or(&[][..], Vec::as_slice);
-        if all.len() > 2 * PARTIES_MAX {
-            return Vec::new();
-        }
         let is_end = |holder: &Holder| leads_to(holder, path) && is_open_for(*holder, for_writing);
-        all.iter().copied().filter(is_end).collect()
+        (all.len() <= 2 * PARTIES_MAX).then(|| all.iter().copied().filter(is_end).collect())
     }
 }
 

@@ -58,7 +58,7 @@ impl Machine {
                     // It waits for those that write, for those that read, or without either for the end of all.
                     let sides = [(true, reads || !writes), (false, writes || !reads)];
                     for (for_writing, _) in sides.into_iter().filter(|&(_, is_awaited)| is_awaited) {
-                        by.extend(self.ends().of_pipe(inode, for_writing));
+                        by.extend(self.ends().of_pipe(inode, for_writing)?);
                     }
                 }
                 End::Socket(inode, peer) => {
@@ -71,7 +71,7 @@ impl Machine {
         }
         let what = Needed::OneOfMany(u32::try_from(ends.len()).unwrap_or(u32::MAX));
         let need = self.by_holders(of, what, by);
-        (need.by.len() <= PARTIES_MAX).then_some(need)
+        (1..=PARTIES_MAX).contains(&need.by.len()).then_some(need)
     }
 
     fn end(&self, of: &Of<'_>, one: Awaited) -> Option<End> {

@@ -206,7 +206,7 @@ impl Machine {
         let link = of.live.thread.link(&format!("fd/{}", call.descriptor()?)).ok()?;
         match key_of(&link) {
             Some((Kind::Pipe, inode)) => {
-                let by = self.ends().of_pipe(inode, reads);
+                let by = self.ends().of_pipe(inode, reads)?;
                 let what = if reads { Needed::DataInPipe } else { Needed::RoomInPipe };
                 Some(self.by_holders(of, what, by))
             }
@@ -285,7 +285,7 @@ impl Machine {
         ) {
             return None;
         }
-        let by = self.ends().of_path(link, reads);
+        let by = self.ends().of_path(link, reads)?;
         let what = if reads { Needed::DataInPipe } else { Needed::RoomInPipe };
         let mut need = self.by_holders(of, what, by);
         need.others.by_path = true;
@@ -313,7 +313,7 @@ impl Machine {
         };
         let mount = super::kernel::mount_of(&of.live.thread.read("mountinfo").ok()?, &path)?;
         let connection = u64::from(mount.connection?);
-        let all = self.ends().of_path(b"/dev/fuse", true);
+        let all = self.ends().of_path(b"/dev/fuse", true)?;
         let servers: Vec<Holder> = match all.as_slice() {
             &[only] if ends::fuse_connection(only).is_none() => vec![only],
             all => all
