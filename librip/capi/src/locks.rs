@@ -108,7 +108,7 @@ fn caller(pc: u64) -> Caller {
 /// # Safety
 ///
 /// `lock` points at a lock of the C library, of the kind that `how` says. `file` is null or a zero-terminated string
-/// that lasts as long as the process. With [`UNTIL`], `until` points at a time of the realtime clock.
+/// that lasts as long as the process. With `UNTIL`, `until` points at a time of the realtime clock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn librip_acquire_1(
     lock: Lock,
