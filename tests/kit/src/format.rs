@@ -33,7 +33,7 @@ macro_rules! structure {
 
 structure! {
     /// The header, at the start of the file.
-    header_at, 2928 bytes:
+    header_at, 2936 bytes:
     MAGIC 0 + 8,
     BYTE_ORDER 8 + 4,
     VERSION_MAJOR 12 + 2,
