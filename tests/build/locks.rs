@@ -8,6 +8,7 @@ use librip_test_kit::oracle::{Holding, Module};
 use crate::{compile, run, tool};
 
 #[test]
+#[ignore = "compiles for long: scripts/test-builds"]
 fn two_branches_that_acquire_a_lock_have_two_locations() {
     for flags in [&["-C", "opt-level=3"][..], &["-C", "opt-level=s"], &["-C", "opt-level=3", "-C", "lto=fat"]]
     {
