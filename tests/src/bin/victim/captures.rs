@@ -93,7 +93,7 @@ fn causes() {
         slow_cycle("preempted", || {
             let (begun, had) = (Instant::now(), on_cpu());
             // Others had the processor for so long, while this thread wanted it.
-            while begun.elapsed() - (on_cpu() - had) < LONG {}
+            while begun.elapsed().saturating_sub(on_cpu() - had) < LONG {}
         });
     });
     forget();
@@ -149,9 +149,18 @@ fn without_processor(body: impl FnOnce()) {
                 std::hint::spin_loop();
             }
         });
+        let _over = Over(&is_over);
         body();
-        is_over.store(true, Relaxed);
     });
+}
+
+/// Says that something is over, also if it ends by a panic.
+struct Over<'a>(&'a std::sync::atomic::AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// A slow cycle of a program that has restricted its system calls.
