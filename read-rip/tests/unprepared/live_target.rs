@@ -382,7 +382,14 @@ fn a_frozen_process_says_so() {
         println!("{test}: skipped, no control group can be made here");
         return;
     };
-    let child = run("cat", &[]);
+    // One sleeps in a call, and the other one runs.
+    for program in [&["cat"][..], &["sh", "-c", "while :; do :; done"]] {
+        frozen_process_says_so(&group, program);
+    }
+}
+
+fn frozen_process_says_so(group: &Group, program: &[&str]) {
+    let child = run(program[0], &program[1..]);
     let pid = child.0.id();
     let write =
         |file: &str, text: &str| std::fs::write(group.0.join(file), text).expect("a file of the group");
@@ -396,6 +403,15 @@ fn a_frozen_process_says_so() {
     } else {
         ("cgroup.freeze", "1", "0")
     };
+    // A child that is frozen cannot be ended.
+    struct Thaw<'a>(&'a std::path::Path, &'a str);
+    impl Drop for Thaw<'_> {
+        fn drop(&mut self) {
+            let _ = std::fs::write(self.0, self.1);
+        }
+    }
+    let path = group.0.join(file);
+    let thaw = Thaw(&path, thawed);
     write(file, frozen);
     let switch = group.0.join(file);
     let by_this_group = Some(Freezer::Frozen { switch: switch.clone() });
@@ -404,9 +420,8 @@ fn a_frozen_process_says_so() {
     let command = format!("`echo {thawed} > {}`", switch.display());
     assert!(check.status == 1 && check.stdout.contains("proven frozen: "), "{check:#?}");
     assert!(check.stdout.contains(&command), "{command}\n{check:#?}");
-    write(file, thawed);
+    drop(thaw);
     wait_until(pid, "thawed", |target| target.freezer == Some(Freezer::Thawed));
-    drop(child);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use read_rip_evidence::standing::{Activity, Standings};
-use read_rip_evidence::target::{CallKind, Freezer, KernelWait, Sleep};
+use read_rip_evidence::target::{CallKind, Freezer, KernelWait, RunState, Sleep};
 
 use super::ThreadId;
 
@@ -50,12 +50,13 @@ pub fn halts(seen: &Standings) -> Vec<(HaltCause, Vec<usize>)> {
         return Vec::new();
     }
     if let Some(freezer) = seen.target.freezer.as_ref().filter(|freezer| freezer.thaw().is_some()) {
-        // Whoever runs is about to be frozen, or was thawed in between.
-        let is_whole = still().count() == seen.threads.len();
-        return is_whole
-            .then(|| (HaltCause::Freezer(freezer.clone()), still().collect()))
-            .into_iter()
-            .collect();
+        // Whoever runs is about to be frozen, or was thawed in between. A thread that was frozen outside of a call is in
+        // a sleep in which no registers are compared.
+        let all: Vec<usize> = (0..seen.threads.len()).collect();
+        let is_asleep = |&at: &usize| seen.target.tasks[at].state == RunState::DiskSleep;
+        let is_still = |at: &usize| seen.threads[*at].is_still == Some(true);
+        let is_whole = all.iter().all(|at| is_still(at) || is_asleep(at));
+        return is_whole.then(|| (HaltCause::Freezer(freezer.clone()), all)).into_iter().collect();
     }
     let mut stopped = Vec::new();
     let mut traced: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
