@@ -223,6 +223,11 @@ static void lock_file(int fd) {
         flock(fd, LOCK_EX);
 }
 
+static void *locks_file(void *path) {
+    lock_file(open(path, O_RDWR | O_CREAT, 0600));
+    return NULL;
+}
+
 /* Two files, locked in opposite orders. */
 static void locks(const char *one, const char *other) {
     int locked[2];
@@ -237,7 +242,12 @@ static void locks(const char *one, const char *other) {
     close(locked[1]);
     if (pid) told(pid, 0);
     if (pid && (is("flock-held") || is("posix-held"))) sleeps(NULL);
-    lock_file(open(pid ? other : one, O_RDWR | O_CREAT, 0600));
+    if (!pid && is("flock-without-first-thread")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, locks_file, (void *)one);
+        pthread_exit(NULL);
+    }
+    locks_file((void *)(pid ? other : one));
 }
 
 /* One file, locked twice: by one process, or by a parent and the child for whose end it waits. */
@@ -391,7 +401,7 @@ int main(int count, char **arguments) {
     if (!strncmp(mode, "own-end", 7)) own_end();
     if (count > 3 && is("fifo-for-both")) fifo_for_both(arguments[2]);
     if (is("vfork")) child_in_the_same_memory();
-    if (count > 3 && (is("flock") || is("ofd") || is("flock-held") || is("posix-held")))
+    if (count > 3 && (is("flock") || is("flock-without-first-thread") || is("ofd") || is("flock-held") || is("posix-held")))
         locks(arguments[2], arguments[3]);
     if (count > 3 && (is("flock-twice") || is("flock-of-parent"))) one_lock(arguments[2]);
     if (!strncmp(mode, "mutex", 5)) shared_mutexes();

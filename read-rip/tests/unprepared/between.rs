@@ -192,6 +192,8 @@ fn two_files_that_are_locked_in_opposite_orders_are_a_deadlock() {
             "of 2 threads: 2 wait for locks on files",
         ]);
     }
+    Processes::start("flock-without-first-thread", &[&["flock"], &["", "flock"]])
+        .are_proven(&[" waits for a lock on ", " has it"]);
 }
 
 #[test]

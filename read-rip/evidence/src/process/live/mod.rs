@@ -137,12 +137,8 @@ impl LiveTarget {
             return Err(Error::KernelThread { pid, name: stat.name });
         }
         let tasks = process.folder("task").map_err(failed)?;
-        let thread = if stat.has_ended() {
-            let living = living_thread(&tasks).map_err(failed)?;
-            living.ok_or(Error::Zombie { pid, name: stat.name, parent: stat.parent })?
-        } else {
-            process
-        };
+        let thread = living(process, &stat).map_err(failed)?;
+        let thread = thread.ok_or(Error::Zombie { pid, name: stat.name, parent: stat.parent })?;
         let executable = Executable::of(&thread);
         let hidden = match &executable.other_architecture {
             Some(other) => Some(Hidden::OtherArchitecture(other.clone())),
@@ -401,6 +397,22 @@ impl Error {
 
     fn unreadable(pid: u32, reason: &str) -> Error {
         Error::System { pid, reason: reason.to_owned() }
+    }
+}
+
+/// The directory of a process in which the kernel shows its memory and its descriptors: its own, or if its first thread
+/// has ended, that of another one. `None` if all have ended.
+fn living(process: Folder, stat: &text::Stat) -> Result<Option<Folder>, Failure> {
+    if stat.has_ended() { living_thread(&process.folder("task")?) } else { Ok(Some(process)) }
+}
+
+/// The same of a process by its pid. `Gone`, too, for a thread of the kernel, which has neither.
+fn resources_of(pid: u32) -> Result<Folder, Failure> {
+    let process = Folder::open(&format!("/proc/{pid}"))?;
+    match text::stat(&process.read("stat")?) {
+        Some(stat) if stat.is_kernel_thread => Err(Failure::Gone),
+        Some(stat) => living(process, &stat)?.ok_or(Failure::Gone),
+        None => Ok(process),
     }
 }
 

@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use rustix::fs::{AtFlags, statat};
 
 use super::super::folder::{Failure, Folder};
-use super::super::living_thread;
+use super::super::resources_of;
 use super::super::text::{self, decimal};
 use super::EVENTFD;
 use super::many::event_number;
@@ -88,17 +88,15 @@ impl Ends {
     /// Searches all processes.
     pub(super) fn search() -> Ends {
         let mut ends = Ends::default();
-        let processes = Folder::open("/proc").ok();
         let mut searched = 0;
-        each_descriptor(&mut ends.hidden.0, |pid, descriptor, link| {
+        each_descriptor(&mut ends.hidden.0, |holder, link, process| {
             searched += 1;
             if searched > SEARCHED_MAX {
                 return;
             }
-            let holder = Holder { pid, descriptor };
             let key = key_of(link).or_else(|| {
                 (link == EVENTFD).then_some(())?;
-                let information = processes.as_ref()?.read(&format!("{pid}/fdinfo/{descriptor}")).ok()?;
+                let information = process.read(&format!("fdinfo/{}", holder.descriptor)).ok()?;
                 Some((Kind::Event, event_number(&information)?))
             });
             match key {
@@ -150,8 +148,8 @@ fn hash_of(path: &[u8]) -> u64 {
 
 /// Whether a descriptor leads to this path.
 fn leads_to(holder: &Holder, path: &[u8]) -> bool {
-    let link = Folder::open("/proc")
-        .and_then(|processes| descriptors_of(&processes, holder.pid)?.link(&holder.descriptor.to_string()));
+    let link =
+        resources_of(holder.pid).and_then(|process| process.link(&format!("fd/{}", holder.descriptor)));
     link.is_ok_and(|link| link == path)
 }
 
@@ -165,9 +163,9 @@ pub(super) fn key_of(link: &[u8]) -> Option<(Kind, u64)> {
 /// Whether a descriptor is open for reading or for writing: the kernel says so by the rights of its link.
 pub(super) fn is_open_for(holder: Holder, for_writing: bool) -> bool {
     let right = if for_writing { 0o200 } else { 0o400 };
-    let link = Folder::open("/proc")
-        .and_then(|processes| descriptors_of(&processes, holder.pid))
-        .and_then(|folder| Ok(statat(&folder, holder.descriptor.to_string(), AtFlags::SYMLINK_NOFOLLOW)?));
+    let link = resources_of(holder.pid).and_then(|process| {
+        Ok(statat(&process, format!("fd/{}", holder.descriptor), AtFlags::SYMLINK_NOFOLLOW)?)
+    });
     match link {
         Ok(link) => link.st_mode & right != 0,
         // It was closed meanwhile, or the process has ended: a later search tells.
@@ -177,23 +175,26 @@ pub(super) fn is_open_for(holder: Holder, for_writing: bool) -> bool {
 
 /// The FUSE connection for which a descriptor of `/dev/fuse` answers, if the kernel says it.
 pub(super) fn fuse_connection(holder: Holder) -> Option<u64> {
-    let process = Folder::open(&format!("/proc/{}", holder.pid)).ok()?;
+    let process = resources_of(holder.pid).ok()?;
     let information = process.read(&format!("fdinfo/{}", holder.descriptor)).ok()?;
     let mut lines = information.split(|&byte| byte == b'\n');
     decimal(lines.find_map(|line| line.strip_prefix(b"fuse_connection:"))?.trim_ascii())
 }
 
-/// Calls `each` with the process, the number and the link of each descriptor of all processes. Adds the processes whose
-/// descriptors this reader may not see to `hidden`.
-pub(super) fn each_descriptor(hidden: &mut BTreeSet<u32>, mut each: impl FnMut(u32, u32, &[u8])) {
+/// Calls `each` with each descriptor of all processes, its link, and the directory that has its `fdinfo`. Adds the
+/// processes whose descriptors this reader may not see to `hidden`.
+pub(super) fn each_descriptor(hidden: &mut BTreeSet<u32>, mut each: impl FnMut(Holder, &[u8], &Folder)) {
     let Ok(processes) = Folder::open("/proc") else { return };
     for pid in processes.numbers().unwrap_or_default() {
         // The reader itself has nothing of others.
         if pid == std::process::id() {
             continue;
         }
-        let numbered = descriptors_of(&processes, pid).and_then(|folder| Ok((folder.numbers()?, folder)));
-        let (numbers, folder) = match numbered {
+        let numbered = resources_of(pid).and_then(|process| {
+            let folder = process.folder("fd")?;
+            Ok((folder.numbers()?, folder, process))
+        });
+        let (numbers, folder, process) = match numbered {
             Ok(numbered) => numbered,
             Err(Failure::Gone) => continue,
             Err(_) => {
@@ -203,26 +204,12 @@ pub(super) fn each_descriptor(hidden: &mut BTreeSet<u32>, mut each: impl FnMut(u
         };
         for number in numbers {
             match folder.link(&number.to_string()) {
-                Ok(link) => each(pid, number, &link),
+                Ok(link) => each(Holder { pid, descriptor: number }, &link, &process),
                 Err(Failure::Gone) => {}
                 Err(_) => {
                     hidden.insert(pid);
                 }
             }
         }
-    }
-}
-
-/// The directory of a process's descriptors. A thread of the kernel has none, and neither has a process that has ended.
-fn descriptors_of(processes: &Folder, pid: u32) -> Result<Folder, Failure> {
-    let stat = processes.read(&format!("{pid}/stat"))?;
-    match text::stat(&stat) {
-        Some(stat) if stat.is_kernel_thread => Err(Failure::Gone),
-        // The others of its threads go on with what is open. The kernel shows it with them.
-        Some(stat) if stat.has_ended() => {
-            let tasks = processes.folder(&format!("{pid}/task"))?;
-            living_thread(&tasks)?.ok_or(Failure::Gone)?.folder("fd")
-        }
-        _ => processes.folder(&format!("{pid}/fd")),
     }
 }

@@ -82,16 +82,15 @@ impl FileLocks {
         if !locks.table.iter().any(|entry| entry.is_waiting) {
             return locks;
         }
-        let Ok(processes) = Folder::open("/proc") else { return locks };
         let (mut hidden, mut found) = (BTreeSet::new(), Vec::new());
-        each_descriptor(&mut hidden, |pid, descriptor, link| {
+        each_descriptor(&mut hidden, |holder, link, process| {
             if !link.starts_with(b"/") {
                 return;
             }
-            let information = processes.read(&format!("{pid}/fdinfo/{descriptor}")).unwrap_or_default();
+            let information = process.read(&format!("fdinfo/{}", holder.descriptor)).unwrap_or_default();
             let information = String::from_utf8_lossy(&information);
             let entries = information.lines().filter_map(|line| Entry::parse(line.strip_prefix("lock:")?));
-            found.extend(entries.map(|entry| (Holder { pid, descriptor }, entry)));
+            found.extend(entries.map(|entry| (holder, entry)));
         });
         (locks.of_descriptors, locks.hidden) = (found, Hidden(hidden));
         locks

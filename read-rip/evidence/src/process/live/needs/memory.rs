@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::super::folder::{Failure, Folder};
-use super::super::{living_thread, maps, processes, text};
+use super::super::folder::Failure;
+use super::super::{maps, processes, resources_of};
 use super::ends::Hidden;
 use crate::patience::{each, patiently};
 use crate::target::Mapping;
@@ -60,12 +60,5 @@ fn shared_files_of(pid: u32) -> Result<BTreeSet<File>, Failure> {
 
 /// The ranges of a process's memory. A process that has ended has none.
 fn mappings_of(pid: u32) -> Result<Vec<Mapping>, Failure> {
-    let process = Folder::open(&format!("/proc/{pid}"))?;
-    let has_ended = text::stat(&process.read("stat")?).is_some_and(|stat| stat.has_ended());
-    let text = match has_ended {
-        // The others of its threads go on with the memory.
-        true => living_thread(&process.folder("task")?)?.ok_or(Failure::Gone)?.read("maps")?,
-        false => process.read("maps")?,
-    };
-    Ok(maps::mappings(&text))
+    Ok(maps::mappings(&resources_of(pid)?.read("maps")?))
 }

@@ -130,11 +130,7 @@ impl Machine {
         if sharers.is_empty() || sharers.len() > PARTIES_MAX {
             return None;
         }
-        let named = |&pid: &u32| match self.is_brief {
-            true => Party { pid, name: String::new(), descriptor: None, tid: None },
-            false => party(pid, None),
-        };
-        let by: Vec<Party> = sharers.iter().map(named).collect();
+        let by: Vec<Party> = sharers.iter().map(|&pid| self.party(pid, None)).collect();
         let (hidden, strangers) = self.relatives(&memory.hidden, of, &by);
         let by_path = has_name(mapping);
         let others = Others { hidden, strangers, by_path, ..Others::default() };
@@ -356,11 +352,15 @@ impl Machine {
             let lowest = by.entry(holder.pid).or_insert(holder.descriptor);
             *lowest = holder.descriptor.min(*lowest);
         }
-        let named = |(pid, descriptor)| match self.is_brief {
-            true => Party { pid, name: String::new(), descriptor: Some(descriptor), tid: None },
-            false => party(pid, Some(descriptor)),
-        };
-        by.into_iter().map(named).collect()
+        by.into_iter().map(|(pid, descriptor)| self.party(pid, Some(descriptor))).collect()
+    }
+
+    /// A process, with its name unless nobody asks for that.
+    fn party(&self, pid: u32, descriptor: Option<u32>) -> Party {
+        match self.is_brief {
+            true => Party { pid, name: String::new(), descriptor, tid: None },
+            false => party(pid, descriptor),
+        }
     }
 
     fn ends(&self) -> &Ends {
