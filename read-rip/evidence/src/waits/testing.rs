@@ -30,6 +30,23 @@ impl Memory for Pieces {
     }
 }
 
+/// Memory in which each word is what this function makes of its address.
+pub(crate) struct Hostile(pub fn(u64) -> u64);
+
+impl Memory for Hostile {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
+        for (index, byte) in into.iter_mut().enumerate() {
+            let at = address.wrapping_add(index as u64);
+            *byte = (self.0)(at & !7).to_le_bytes()[(at & 7) as usize];
+        }
+        Ok(())
+    }
+
+    fn read_some(&self, address: u64, into: &mut [u8]) -> usize {
+        self.read(address, into).map_or(0, |()| into.len())
+    }
+}
+
 /// A mapping of a file.
 pub(super) fn mapping(path: &str) -> Mapping {
     Mapping {

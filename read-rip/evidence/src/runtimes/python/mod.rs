@@ -217,25 +217,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
     use crate::runtimes::python::objects::Types;
-    use crate::target::Unreadable;
-    use crate::waits::testing::target;
-
-    /// Each word is what this function makes of its address.
-    struct Hostile(fn(u64) -> u64);
-
-    impl Memory for Hostile {
-        fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
-            for (index, byte) in into.iter_mut().enumerate() {
-                let at = address.wrapping_add(index as u64);
-                *byte = (self.0)(at & !7).to_le_bytes()[(at & 7) as usize];
-            }
-            Ok(())
-        }
-
-        fn read_some(&self, address: u64, into: &mut [u8]) -> usize {
-            self.read(address, into).map_or(0, |()| into.len())
-        }
-    }
+    use crate::waits::testing::{Hostile, target};
 
     #[test]
     fn memory_that_leads_in_circles_ends_and_says_nothing() {

@@ -258,20 +258,6 @@ fn a_list_that_is_as_long_as_it_claims_is_bounded() {
 
 #[test]
 fn memory_that_leads_anywhere_harms_nobody() {
-    struct Hostile(fn(u64) -> u64);
-    impl Memory for Hostile {
-        fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
-            for (index, byte) in into.iter_mut().enumerate() {
-                let at = address.wrapping_add(index as u64);
-                *byte = (self.0)(at & !7).to_le_bytes()[(at & 7) as usize];
-            }
-            Ok(())
-        }
-
-        fn read_some(&self, address: u64, into: &mut [u8]) -> usize {
-            self.read(address, into).map_or(0, |()| into.len())
-        }
-    }
     let words: [fn(u64) -> u64; 6] = [
         |_| SCHEDULER,
         |_| TABLE,
@@ -283,7 +269,7 @@ fn memory_that_leads_anywhere_harms_nobody() {
     let scene = Scene::new();
     for word in words {
         let mut names = FunctionNames::new(&[], Options::default());
-        assert!(TokioTasks::find(&scene.target, &[0], &Hostile(word), &mut names).is_none());
+        assert!(TokioTasks::find(&scene.target, &[0], &testing::Hostile(word), &mut names).is_none());
     }
 }
 
