@@ -180,17 +180,10 @@ impl WaitGraph {
                     _ => {}
                 }
             }
-            // Both ends of an edge within the part are gone, and so is a crowd that leads there.
-            let leads = |at: usize| self.edges.iter().any(|edge| edge.from == at && !part.contains(&edge.to));
-            let is_gone: Vec<bool> = (0..self.nodes.len())
-                .map(|at| match self.nodes[at] {
-                    Node::Waiting(_) => !leads(at),
-                    _ => part.contains(&at),
-                })
-                .collect();
-            // The indices of other circles stay.
-            self.edges.retain(|edge| !is_gone[edge.from] && !is_gone[edge.to]);
+            // What is within the part goes, and what leads into it from outside of the circle.
+            self.edges.retain(|edge| !part.contains(&edge.from) && !part.contains(&edge.to));
         }
+        // The indices stayed meanwhile, for other circles. Who leads nowhere any more goes too.
         let has_edge: BTreeSet<usize> = self.edges.iter().flat_map(|edge| [edge.from, edge.to]).collect();
         self.keep(|node| has_edge.contains(&node));
     }
