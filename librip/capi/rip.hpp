@@ -425,6 +425,45 @@ inline void lock_all(const lockable *all, std::size_t count, const place &at) {
     }
 }
 
+// What the guards of std have that can be moved: a lock, and whether they have acquired it. `Guard` is the guard itself.
+template <class Guard, class Mutex>
+class movable_guard {
+public:
+    using mutex_type = Mutex;
+
+    void swap(Guard &guard) noexcept {
+        movable_guard &other = guard;
+        std::swap(device, other.device);
+        std::swap(owns, other.owns);
+    }
+    Mutex *release() noexcept {
+        Mutex *const released = device;
+        device = nullptr;
+        owns = false;
+        return released;
+    }
+    bool owns_lock() const noexcept { return owns; }
+    explicit operator bool() const noexcept { return owns; }
+    Mutex *mutex() const noexcept { return device; }
+
+protected:
+    movable_guard(Mutex *mutex, bool has_it) noexcept : device(mutex), owns(has_it) {}
+
+    // Takes over what another guard has. This one has nothing.
+    void take(movable_guard &other) noexcept {
+        device = other.device;
+        owns = other.owns;
+        other.release();
+    }
+    void must_be_free() const {
+        if (!device) fail(EPERM);
+        if (owns) fail(EDEADLK);
+    }
+
+    Mutex *device;
+    bool owns;
+};
+
 template <class... Mutexes>
 LIBRIP_HERE_ void lock_all(const place &at, Mutexes &...mutexes) {
     const lockable all[] = {lockable::of(mutexes)...};
@@ -457,39 +496,41 @@ private:
 };
 
 template <rip::kind Kind>
-class unique_lock<rip::basic_mutex<Kind>> {
-public:
-    using mutex_type = rip::basic_mutex<Kind>;
+class unique_lock<rip::basic_mutex<Kind>>
+    : public rip::internal::movable_guard<unique_lock<rip::basic_mutex<Kind>>, rip::basic_mutex<Kind>> {
+    using base = rip::internal::movable_guard<unique_lock, rip::basic_mutex<Kind>>;
+    using base::device;
+    using base::must_be_free;
+    using base::owns;
 
-    unique_lock() noexcept : device(nullptr), owns(false) {}
+public:
+    using typename base::mutex_type;
+
+    unique_lock() noexcept : base(nullptr, false) {}
     LIBRIP_HERE_ explicit unique_lock(mutex_type &mutex, rip::place at = rip::place::here())
-        : device(&mutex), owns(false) {
+        : base(&mutex, false) {
         lock(at);
     }
-    unique_lock(mutex_type &mutex, defer_lock_t) noexcept : device(&mutex), owns(false) {}
+    unique_lock(mutex_type &mutex, defer_lock_t) noexcept : base(&mutex, false) {}
     LIBRIP_HERE_ unique_lock(mutex_type &mutex, try_to_lock_t, rip::place at = rip::place::here())
-        : device(&mutex), owns(mutex.try_lock(at)) {}
-    unique_lock(mutex_type &mutex, adopt_lock_t) noexcept : device(&mutex), owns(true) {}
+        : base(&mutex, mutex.try_lock(at)) {}
+    unique_lock(mutex_type &mutex, adopt_lock_t) noexcept : base(&mutex, true) {}
     template <class Clock, class Duration>
     LIBRIP_HERE_ unique_lock(mutex_type &mutex, const chrono::time_point<Clock, Duration> &time,
                              rip::place at = rip::place::here())
-        : device(&mutex), owns(mutex.try_lock_until(time, at)) {}
+        : base(&mutex, mutex.try_lock_until(time, at)) {}
     template <class Rep, class Period>
     LIBRIP_HERE_ unique_lock(mutex_type &mutex, const chrono::duration<Rep, Period> &time,
                              rip::place at = rip::place::here())
-        : device(&mutex), owns(mutex.try_lock_for(time, at)) {}
+        : base(&mutex, mutex.try_lock_for(time, at)) {}
     LIBRIP_HERE_ ~unique_lock() {
         if (owns) device->unlock(rip::place::code());
     }
-    unique_lock(const unique_lock &) = delete;
-    unique_lock &operator=(const unique_lock &) = delete;
-    unique_lock(unique_lock &&other) noexcept : device(other.device), owns(other.owns) { other.release(); }
+    unique_lock(unique_lock &&other) noexcept : base(nullptr, false) { this->take(other); }
     LIBRIP_HERE_ unique_lock &operator=(unique_lock &&other) noexcept {
         if (this == &other) return *this;
         if (owns) device->unlock(rip::place::code());
-        device = other.device;
-        owns = other.owns;
-        other.release();
+        this->take(other);
         return *this;
     }
 
@@ -518,66 +559,45 @@ public:
         owns = false;
         device->unlock(at);
     }
-
-    void swap(unique_lock &other) noexcept {
-        std::swap(device, other.device);
-        std::swap(owns, other.owns);
-    }
-    mutex_type *release() noexcept {
-        mutex_type *const released = device;
-        device = nullptr;
-        owns = false;
-        return released;
-    }
-    bool owns_lock() const noexcept { return owns; }
-    explicit operator bool() const noexcept { return owns; }
-    mutex_type *mutex() const noexcept { return device; }
-
-private:
-    void must_be_free() const {
-        if (!device) rip::internal::fail(EPERM);
-        if (owns) rip::internal::fail(EDEADLK);
-    }
-
-    mutex_type *device;
-    bool owns;
 };
 
 #if __cplusplus >= 201402L
 template <rip::kind Kind>
-class shared_lock<rip::basic_mutex<Kind>> {
-public:
-    using mutex_type = rip::basic_mutex<Kind>;
+class shared_lock<rip::basic_mutex<Kind>>
+    : public rip::internal::movable_guard<shared_lock<rip::basic_mutex<Kind>>, rip::basic_mutex<Kind>> {
+    using base = rip::internal::movable_guard<shared_lock, rip::basic_mutex<Kind>>;
+    using base::device;
+    using base::must_be_free;
+    using base::owns;
 
-    shared_lock() noexcept : device(nullptr), owns(false) {}
+public:
+    using typename base::mutex_type;
+
+    shared_lock() noexcept : base(nullptr, false) {}
     LIBRIP_HERE_ explicit shared_lock(mutex_type &mutex, rip::place at = rip::place::here())
-        : device(&mutex), owns(false) {
+        : base(&mutex, false) {
         lock(at);
     }
-    shared_lock(mutex_type &mutex, defer_lock_t) noexcept : device(&mutex), owns(false) {}
+    shared_lock(mutex_type &mutex, defer_lock_t) noexcept : base(&mutex, false) {}
     LIBRIP_HERE_ shared_lock(mutex_type &mutex, try_to_lock_t, rip::place at = rip::place::here())
-        : device(&mutex), owns(mutex.try_lock_shared(at)) {}
-    shared_lock(mutex_type &mutex, adopt_lock_t) noexcept : device(&mutex), owns(true) {}
+        : base(&mutex, mutex.try_lock_shared(at)) {}
+    shared_lock(mutex_type &mutex, adopt_lock_t) noexcept : base(&mutex, true) {}
     template <class Clock, class Duration>
     LIBRIP_HERE_ shared_lock(mutex_type &mutex, const chrono::time_point<Clock, Duration> &time,
                              rip::place at = rip::place::here())
-        : device(&mutex), owns(mutex.try_lock_shared_until(time, at)) {}
+        : base(&mutex, mutex.try_lock_shared_until(time, at)) {}
     template <class Rep, class Period>
     LIBRIP_HERE_ shared_lock(mutex_type &mutex, const chrono::duration<Rep, Period> &time,
                              rip::place at = rip::place::here())
-        : device(&mutex), owns(mutex.try_lock_shared_for(time, at)) {}
+        : base(&mutex, mutex.try_lock_shared_for(time, at)) {}
     LIBRIP_HERE_ ~shared_lock() {
         if (owns) device->unlock_shared(rip::place::code());
     }
-    shared_lock(const shared_lock &) = delete;
-    shared_lock &operator=(const shared_lock &) = delete;
-    shared_lock(shared_lock &&other) noexcept : device(other.device), owns(other.owns) { other.release(); }
+    shared_lock(shared_lock &&other) noexcept : base(nullptr, false) { this->take(other); }
     LIBRIP_HERE_ shared_lock &operator=(shared_lock &&other) noexcept {
         if (this == &other) return *this;
         if (owns) device->unlock_shared(rip::place::code());
-        device = other.device;
-        owns = other.owns;
-        other.release();
+        this->take(other);
         return *this;
     }
 
@@ -606,29 +626,6 @@ public:
         owns = false;
         device->unlock_shared(at);
     }
-
-    void swap(shared_lock &other) noexcept {
-        std::swap(device, other.device);
-        std::swap(owns, other.owns);
-    }
-    mutex_type *release() noexcept {
-        mutex_type *const released = device;
-        device = nullptr;
-        owns = false;
-        return released;
-    }
-    bool owns_lock() const noexcept { return owns; }
-    explicit operator bool() const noexcept { return owns; }
-    mutex_type *mutex() const noexcept { return device; }
-
-private:
-    void must_be_free() const {
-        if (!device) rip::internal::fail(EPERM);
-        if (owns) rip::internal::fail(EDEADLK);
-    }
-
-    mutex_type *device;
-    bool owns;
 };
 #endif
 
