@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use librip_test_kit::oracle::Ring;
-use librip_test_kit::victim::{Plan, torture};
+use librip_test_kit::victim::{Plan, Remains, Victim, torture};
 use serde_json::Value;
 
 use crate::{json, plan_of, read};
@@ -18,6 +18,18 @@ fn plan(arguments: &[&str]) -> Plan {
 
 fn captures(ring: &Path) -> Vec<Value> {
     json(&["captures"], "capture", ring)
+}
+
+/// What is kept of a victim that is killed. A copy that is saved before has the same captures.
+#[track_caller]
+fn saved_and_killed(mut victim: Victim) -> (Remains, Vec<Value>) {
+    let saved = victim.dir().join("saved.gz");
+    read(&["save", "-o", saved.to_str().unwrap()], &victim.ring_path());
+    victim.kill();
+    let remains = victim.wait();
+    let kept = captures(&remains.ring_path());
+    assert_eq!(captures(&saved), kept, "a saved copy has them too");
+    (remains, kept)
 }
 
 /// What the events of a capture say, without marks.
@@ -106,12 +118,7 @@ fn causes(captures: &[Value]) -> BTreeMap<&str, &Value> {
 fn the_kernel_says_why_cycles_were_slow_alive_dead_and_in_a_copy() {
     let mut victim = plan(&["causes"]).env("RIP_USAGE", "delays").env("RIP_CLOCK", "all").start();
     victim.until("done");
-    let saved = victim.dir().join("saved.gz");
-    read(&["save", "-o", saved.to_str().unwrap()], &victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
-    let kept = captures(&remains.ring_path());
-    assert_eq!(captures(&saved), kept, "a saved copy has them too");
+    let (remains, kept) = saved_and_killed(victim);
     let slow = causes(&kept);
     for (why, cause) in [
         ("computes", "computed"),
@@ -179,12 +186,7 @@ fn a_program_that_avoids_system_calls_is_not_measured() {
 fn a_capture_by_hand_is_shown_with_its_events_after_the_history_is_gone() {
     let mut victim = plan(&["by-hand"]).start();
     victim.until("kept");
-    let saved = victim.dir().join("saved.gz");
-    read(&["save", "-o", saved.to_str().unwrap()], &victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
-    let kept = captures(&remains.ring_path());
-    assert_eq!(captures(&saved), kept, "a saved copy has them too");
+    let (remains, kept) = saved_and_killed(victim);
     let [first, second] = &kept[..] else { panic!("{kept:#?}") };
     assert_eq!(texts(first), ["before 1", "kept a text"]);
     assert_eq!(texts(second), ["kept again"], "the rest was marks");
