@@ -9,9 +9,9 @@ use core::ffi::{c_char, c_int};
 
 use librip::capi::place::{self, Place};
 use librip::interpose::{
-    Acquisition, Caller, CondWait, FastAcquisition, FastRelease, Flags, INCIDENT_UNLOCK, LastHolder, MUTEX,
-    MUTEX_TRY, READ_FIRST, READ_FIRST_TRY, RECURSIVE, RECURSIVE_TRY, Recursion, Release, Sites, StackPointer,
-    WRITE, WRITE_TRY, begin_acquire, begin_condition_wait_at, begin_wait_at, destroyed, destroys_in_use,
+    self, Acquisition, Caller, CondWait, FastAcquisition, Flags, INCIDENT_UNLOCK, LastHolder, MUTEX,
+    MUTEX_TRY, READ_FIRST, READ_FIRST_TRY, RECURSIVE, RECURSIVE_TRY, Recursion, Sites, StackPointer, WRITE,
+    WRITE_TRY, begin_acquire, begin_condition_wait_at, begin_wait_at, destroyed, destroys_in_use,
     drop_stale_entries, holds_alone, incident, signals,
 };
 
@@ -254,40 +254,13 @@ fn release<const FLAGS: Flags>(
     by_anyone: bool,
     unlock: impl Fn() -> c_int,
 ) -> c_int {
-    let address = lock.expose_provenance() as u64;
-    let Some(fast) = FastRelease::begin(address) else {
-        return release_slowly::<FLAGS>(address, caller, by_anyone, unlock);
-    };
-    let result = unlock();
-    if result == 0 {
-        fast.done(caller, address, Sites::<FLAGS>::released(), Sites::<FLAGS>::released_timed);
-    } else {
-        fast.restore();
-    }
-    result
-}
-
-#[inline(never)]
-fn release_slowly<const FLAGS: Flags>(
-    lock: u64,
-    caller: Caller,
-    by_anyone: bool,
-    unlock: impl Fn() -> c_int,
-) -> c_int {
-    let release = Release::begin(lock, by_anyone);
-    let result = unlock();
-    if result == 0 {
-        if !by_anyone {
-            release.forget_overflowed();
-        }
-        release.done(caller, lock, Sites::<FLAGS>::released(), Sites::<FLAGS>::released_timed());
-    } else {
-        release.restore();
+    let lock = lock.expose_provenance() as u64;
+    let refused = |result| {
         if result == libc::EPERM {
             incident(INCIDENT_UNLOCK, lock, caller);
         }
-    }
-    result
+    };
+    interpose::release::<FLAGS>(lock, caller, || by_anyone, unlock, refused)
 }
 
 /// A lock ends. The C library is not told: a thread that outlives the end of `main` may go on to use a static lock, as

@@ -7,8 +7,8 @@
 use core::ffi::c_int;
 
 use librip::interpose::{
-    Acquisition, Caller, FastAcquisition, FastRelease, Flags, Recursion, Release, Sites, StackPointer,
-    begin_acquire, begin_wait, drop_stale_entries, holds_alone, owner_died,
+    self, Acquisition, Caller, FastAcquisition, Flags, Recursion, Sites, StackPointer, begin_acquire,
+    begin_wait, drop_stale_entries, holds_alone, owner_died,
 };
 
 use crate::incident;
@@ -241,49 +241,6 @@ pub(crate) fn release<K: incident::Kind, const FLAGS: Flags>(
     by_anyone: impl FnOnce() -> bool,
     unlock: impl Fn() -> c_int,
 ) -> c_int {
-    let lock = object.address();
-    if let Some(fast) = FastRelease::begin(lock) {
-        return finish_fast::<K, FLAGS>(fast, object, caller, unlock());
-    }
-    release_otherwise::<K, FLAGS>(object, caller, by_anyone, unlock)
-}
-
-/// Records the result of an unlock, and returns it.
-#[inline(always)]
-fn finish_fast<K: incident::Kind, const FLAGS: Flags>(
-    fast: FastRelease,
-    object: Object<K>,
-    caller: Caller,
-    result: c_int,
-) -> c_int {
-    if result == 0 {
-        fast.done(caller, object.address(), Sites::<FLAGS>::released(), Sites::<FLAGS>::released_timed);
-    } else {
-        fast.restore();
-        incident::not_released(object, caller, result);
-    }
-    result
-}
-
-#[inline(never)]
-fn release_otherwise<K: incident::Kind, const FLAGS: Flags>(
-    object: Object<K>,
-    caller: Caller,
-    by_anyone: impl FnOnce() -> bool,
-    unlock: impl Fn() -> c_int,
-) -> c_int {
-    let lock = object.address();
-    let by_anyone = by_anyone();
-    let release = Release::begin(lock, by_anyone);
-    let result = unlock();
-    if result == 0 {
-        if !by_anyone {
-            release.forget_overflowed();
-        }
-        release.done(caller, lock, Sites::<FLAGS>::released(), Sites::<FLAGS>::released_timed());
-    } else {
-        release.restore();
-        incident::not_released(object, caller, result);
-    }
-    result
+    let refused = |result| incident::not_released(object, caller, result);
+    interpose::release::<FLAGS>(object.address(), caller, by_anyone, unlock, refused)
 }

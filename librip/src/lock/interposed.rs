@@ -17,6 +17,8 @@
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
+use core::ffi::c_int;
+
 use crate::lock::blocked::{self, Blocked, Ends};
 use crate::lock::once::Run;
 use crate::lock::protocol::is_held;
@@ -212,6 +214,52 @@ pub fn begin_acquire<const FLAGS: Flags>(lock: u64, caller: Caller, is_process_s
     let flags = entry_flags::<FLAGS>(is_process_shared);
     let pc = Sites::<FLAGS>::acquire_begin();
     Acquisition::begin(caller, lock, flags, pc, Sites::<FLAGS>::acquire_begin_timed)
+}
+
+/// Releases a lock by `unlock`, which returns 0 or an error number, and records that. `by_anyone`: whether a thread may
+/// release it that has not acquired it. If the C library refuses, the lock is held as before, and `refused` is called.
+#[inline(always)]
+pub fn release<const FLAGS: Flags>(
+    lock: u64,
+    caller: Caller,
+    by_anyone: impl FnOnce() -> bool,
+    unlock: impl Fn() -> c_int,
+    refused: impl FnOnce(c_int),
+) -> c_int {
+    let Some(fast) = FastRelease::begin(lock) else {
+        return release_otherwise::<FLAGS>(lock, caller, by_anyone, unlock, refused);
+    };
+    let result = unlock();
+    if result == 0 {
+        fast.done(caller, lock, Sites::<FLAGS>::released(), Sites::<FLAGS>::released_timed);
+    } else {
+        fast.restore();
+        refused(result);
+    }
+    result
+}
+
+#[inline(never)]
+fn release_otherwise<const FLAGS: Flags>(
+    lock: u64,
+    caller: Caller,
+    by_anyone: impl FnOnce() -> bool,
+    unlock: impl Fn() -> c_int,
+    refused: impl FnOnce(c_int),
+) -> c_int {
+    let by_anyone = by_anyone();
+    let release = Release::begin(lock, by_anyone);
+    let result = unlock();
+    if result == 0 {
+        if !by_anyone {
+            release.forget_overflowed();
+        }
+        release.done(caller, lock, Sites::<FLAGS>::released(), Sites::<FLAGS>::released_timed());
+    } else {
+        release.restore();
+        refused(result);
+    }
+    result
 }
 
 /// An acquisition in the usual case: the thread has a slot, and reads no clock.
