@@ -11,9 +11,9 @@
 //! time, with `contended` it has one, and with `all` a lock mark has one too. The level of the clock holds for a
 //! process, so each level is measured in a process of its own.
 //!
-//! A cycle that is not slow asks the kernel with `RIP_USAGE`, but only if the last answers are too old: its time is what
-//! that costs on average if cycles follow one another without a pause. A cycle that is slow asks at its end. So the
-//! differences between its times are the price of asking.
+//! A cycle that is not slow asks the kernel with `RIP_USAGE`, but only if the last answers are too old: its time is
+//! what that costs on average if cycles follow one another without a pause. A cycle that is slow asks at its end. So
+//! the differences between its times are the price of asking.
 //!
 //! A mark in a task is within one poll of the task, so the poll costs nothing that can be seen in a row.
 //!

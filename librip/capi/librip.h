@@ -96,7 +96,7 @@ enum rip_clock {
     RIP_CLOCK_ALL = 2
 };
 
-/* What the kernel is asked about cycles of RIP_SLOW_CYCLE, so that read-rip knows why a slow one was slow. */
+/* What the recorder asks the kernel about cycles of RIP_SLOW_CYCLE, so that read-rip knows why a slow one was slow. */
 enum rip_usage {
     RIP_USAGE_OFF = 0,
     RIP_USAGE_COUNTS = 1, /* the time on a processor, switches, page faults: getrusage and clock_gettime */

@@ -28,9 +28,9 @@
 // from what the kernel and the memory say. While a thread waits on a condition variable, the record says that it does
 // not hold the mutex.
 //
-// What is recorded is the line of the caller, however the program was compiled: each function takes its `place` where it
-// is called, and the guards of std, which this header specialises, hand theirs on. To hand a place on in a class of your
-// own, take one in the same way:
+// What is recorded is the line of the caller, however the program was compiled: each function takes its `place` where
+// it is called, and the guards of std, which this header specialises, hand theirs on. To hand a place on in a class of
+// your own, take one in the same way:
 //
 //     void Table::lock(rip::place at = rip::place::here()) { mutex.lock(at); }
 //
@@ -410,7 +410,8 @@ struct some_locks {
     }
 };
 
-// Acquires several locks without a deadlock: it waits for one, tries the others, and waits for the one that was not free.
+// Acquires several locks without a deadlock: it waits for one, tries the others, and waits for the one that was not
+// free.
 inline void lock_all(const lockable *all, std::size_t count, const place &at) {
     for (std::size_t first = 0;;) {
         some_locks locked{all, count, first, 0, at};
@@ -425,7 +426,8 @@ inline void lock_all(const lockable *all, std::size_t count, const place &at) {
     }
 }
 
-// What the guards of std have that can be moved: a lock, and whether they have acquired it. `Guard` is the guard itself.
+// What the guards of std have that can be moved: a lock, and whether they have acquired it. `Guard` is the guard
+// itself.
 template <class Guard, class Mutex>
 class movable_guard {
 public:

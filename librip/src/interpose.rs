@@ -1,5 +1,5 @@
-//! Functions of the recorder for the package `librip-preload`, and for the locks of `rip.hpp` in `librip-capi`. They are
-//! not part of the public interface.
+//! Functions of the recorder for the package `librip-preload`, and for the locks of `rip.hpp` in `librip-capi`. They
+//! are not part of the public interface.
 
 pub use crate::lock::interposed::*;
 pub use crate::ring::slots::Position;

@@ -34,7 +34,7 @@
 //! | `RIP_SLOTS` | threads at a time, 1 to 16777216 | 65536 |
 //! | `RIP_KEEP` | keep the ring at exit: `always`, `failure`, `never` | `failure` |
 //! | `RIP_CLOCK` | events with times: `off`, `contended`, `ticks`, `all`: see [`Clock`] | `contended` |
-//! | `RIP_USAGE` | what the kernel is asked about cycles: `off`, `counts`, `delays`: see [`Usage`] | `off` |
+//! | `RIP_USAGE` | what the recorder asks the kernel about cycles: `off`, `counts`, `delays`: see [`Usage`] | `off` |
 //!
 //! # Features
 //!

@@ -51,8 +51,8 @@ fn short_lived_threads_are_all_recorded_on_a_small_file_system() {
     }
     let ring = looks_at_pauses(&["churn"]).pop().unwrap().unwrap();
     assert_eq!((ring.refused_memory, ring.refused_full), (0, 0));
-    // The last threads are recorded, and the ring takes no more than half of the 256 KiB. The places of all marks of the
-    // victim are in that half too.
+    // The last threads are recorded, and the ring takes no more than half of the 256 KiB. The places of all marks of
+    // the victim are in that half too.
     let slots = ring.slots.len();
     assert!((35..=120).contains(&slots), "{slots} slots");
     for index in 3000 - slots + 1..3000 {

@@ -41,8 +41,8 @@ enum Patience {
     Until(Deadline),
 }
 
-/// A call that acquires a lock. The program has passed the lock, and the time, to a function that uses them as such, and
-/// that has not returned yet. So the C library's functions for such locks may be called.
+/// A call that acquires a lock. The program has passed the lock, and the time, to a function that uses them as such,
+/// and that has not returned yet. So the C library's functions for such locks may be called.
 #[derive(Clone, Copy)]
 struct Call {
     lock: Lock,

@@ -1,7 +1,7 @@
 //! The C library's functions for the locks of `rip.hpp`.
 //!
-//! A program may run under the interposer, which replaces these functions and would record each lock a second time, at a
-//! line of the header. So they are looked up past the interposer, at the first call. Without an interposer, they are
+//! A program may run under the interposer, which replaces these functions and would record each lock a second time, at
+//! a line of the header. So they are looked up past the interposer, at the first call. Without an interposer, they are
 //! what the program itself would call: those of a sanitizer, for example.
 
 use core::ffi::{CStr, c_int, c_void};
@@ -115,9 +115,9 @@ fn past_the_interposer(_name: &CStr) -> Option<usize> {
 /// `lock` points at a mutex of the C library, or at a readers-writer lock.
 #[cfg(target_env = "gnu")]
 pub(crate) unsafe fn is_held(lock: Lock, is_mutex: bool) -> bool {
-    /// Of a readers-writer lock: the readers are counted in the first word, from this bit on.
+    /// A readers-writer lock counts its readers in the first word, from this bit on.
     const READERS_SHIFT: u32 = 3;
-    /// Of a readers-writer lock: the thread that holds it in exclusive mode.
+    /// The thread that holds a readers-writer lock in exclusive mode.
     const WRITER: usize = 24;
     // SAFETY: each is an aligned word of the lock.
     let word = |at: usize| unsafe { AtomicU32::from_ptr(lock.wrapping_byte_add(at).cast()) }.load(Relaxed);

@@ -76,7 +76,7 @@ pub const CLOCK: Setting = Setting {
     values: Values::Word(&["off", "contended", "ticks", "all"]),
 };
 
-/// What the kernel is asked about cycles that may be slow.
+/// What the recorder asks the kernel about cycles that may be slow.
 pub const USAGE: Setting = Setting {
     name: "RIP_USAGE",
     bit: SETTING_USAGE,

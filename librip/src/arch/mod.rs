@@ -233,7 +233,7 @@ impl ModuleState {
         (self.clock.load(Relaxed) >> SPAN_ENTRIES_SHIFT) as usize
     }
 
-    /// What the kernel is asked about cycles: a `USAGE_LEVEL_*`.
+    /// What the recorder asks the kernel about cycles: a `USAGE_LEVEL_*`.
     #[inline(always)]
     pub(crate) fn usage_level(&self) -> u32 {
         // ORDERING: relaxed, as above.

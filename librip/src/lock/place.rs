@@ -1,8 +1,8 @@
 //! Places in the source that a C++ header knows: an address of code, with its file and line.
 //!
-//! The header takes the address in the function of its caller, and the compiler gives it the caller's file and line. The
-//! first time that a place is used, the three go into the ring as the location of a call. So a reader needs neither the
-//! program nor debug information to name the line.
+//! The header takes the address in the function of its caller, and the compiler gives it the caller's file and line.
+//! The first time that a place is used, the three go into the ring as the location of a call. So a reader needs neither
+//! the program nor debug information to name the line.
 
 use crate::process::instance;
 use crate::process::seen::Seen;

@@ -24,7 +24,8 @@ use crate::ring::Ring;
 use crate::ring::control::{USAGE_ANSWERS, UsageCell};
 use crate::sys;
 
-/// What the kernel is asked about cycles of [`rip_slow_cycle!`](crate::rip_slow_cycle): why a slow one was slow.
+/// What the recorder asks the kernel about cycles of [`rip_slow_cycle!`](crate::rip_slow_cycle): why a slow one was
+/// slow.
 ///
 /// # Examples
 ///
@@ -61,7 +62,7 @@ impl Usage {
     }
 }
 
-/// Whether the kernel is asked about cycles.
+/// Whether the recorder asks the kernel about cycles.
 #[inline(always)]
 pub(crate) fn is_asked() -> bool {
     arch::module().usage_level() != USAGE_LEVEL_OFF

@@ -50,7 +50,7 @@ pub(crate) fn keep(ring: &Ring, index: u64, first_sequence: u64, kept: Kept) {
 fn try_keep(ring: &Ring, index: u64, first_sequence: u64, kept: Kept) -> Option<()> {
     let counters = ring.control.counters();
     let room = (ring.geometry.capacity(Table::Slots) / 4).min(CAPTURES_MAX as u64);
-    // Cycles that were not slow are kept only if the kernel is asked about cycles.
+    // Cycles that were not slow are kept only if the recorder asks the kernel about cycles.
     let usual_room = if ring.control.usage(index).is_some() { room / USUAL_PART } else { 0 };
     let (begun, first, room) = match kept {
         Kept::Slow => (&counters.captures, 0, room - usual_room),

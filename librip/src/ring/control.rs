@@ -5,8 +5,8 @@
 //! open the file can change it. So they are in an anonymous `MAP_SHARED` mapping, which only forked children inherit.
 //! The file has copies of what the reader needs.
 //!
-//! The mapping has room for all slots of the ring, 32 bytes each, and 72 more if the kernel is asked about cycles. It
-//! takes memory only where it is used.
+//! The mapping has room for all slots of the ring, 32 bytes each, and 72 more if the recorder asks the kernel about
+//! cycles. It takes memory only where it is used.
 //!
 //! FOLKLORE: the kernel keeps such a mapping in a tmpfs of its own, which has no size limit. With
 //! `vm.overcommit_memory=2` the kernel ignores `MAP_NORESERVE`, and `mmap` fails if there is not enough memory. In the

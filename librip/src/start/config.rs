@@ -110,8 +110,8 @@ impl Builder {
         self
     }
 
-    /// What the kernel is asked about cycles, so that a reader knows why a slow one was slow. `RIP_USAGE` (`off`,
-    /// `counts`, `delays`) overrides.
+    /// What the recorder asks the kernel about cycles, so that a reader knows why a slow one was slow. `RIP_USAGE`
+    /// (`off`, `counts`, `delays`) overrides.
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Builder {
         self.usage = usage;

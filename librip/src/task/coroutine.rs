@@ -39,7 +39,8 @@ thread_local! {
     static CURRENT: Cell<*const Coroutine> = const { Cell::new(ptr::null()) };
 }
 
-/// Makes a coroutine. Its place is a site of the kind TASK. Returns `None` if there is no ring, no slot for it, or no memory.
+/// Makes a coroutine. Its place is a site of the kind TASK. Returns `None` if there is no ring, no slot for it, or no
+/// memory.
 pub fn create(name: &[u8], origin: Place<'_>) -> Option<NonNull<Coroutine>> {
     instance::owner()?;
     let slot = instance::claim_task(origin.pc, task_origin(TASK_COROUTINE, 0, 0), name);

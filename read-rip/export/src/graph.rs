@@ -153,9 +153,9 @@ impl WaitGraph {
         self.edges.push(Edge { from, to, kind, location });
     }
 
-    /// Replaces the middle of each long circle by one node. A circle is long if it has more than `most` nodes, and none of
-    /// them is in another circle. About `ends` nodes are left at its beginning and as many at its end. Who waits for what
-    /// is replaced goes with it.
+    /// Replaces the middle of each long circle by one node. A circle is long if it has more than `most` nodes, and none
+    /// of them is in another circle. About `ends` nodes are left at its beginning and as many at its end. Who waits for
+    /// what is replaced goes with it.
     pub fn abridge(&mut self, most: usize, ends: usize) {
         for circle in self.circles().into_iter().filter(|circle| circle.len() > most) {
             let is_thread = |at: &usize| !self.nodes[*at].is_lock();

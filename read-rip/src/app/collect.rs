@@ -133,8 +133,8 @@ impl<'a> Collection<'a> {
         Collection { is_brief: true, ..self }
     }
 
-    /// Checks a file that was found, and shows its findings; `ends` says when processes ended. Returns whether nothing is
-    /// wrong with it. If somebody has removed it since, it is passed over.
+    /// Checks a file that was found, and shows its findings; `ends` says when processes ended. Returns whether nothing
+    /// is wrong with it. If somebody has removed it since, it is passed over.
     pub(super) fn check_file(&mut self, path: &Path, ends: &Ends) -> Result<bool, AppError> {
         let subject = Subject::of_file(path, self.options).map_err(AppError::from);
         self.check_subject(path, subject, ends, true)

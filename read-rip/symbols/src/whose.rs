@@ -6,8 +6,9 @@
 //! The rules, of which the first that fits decides:
 //!
 //! 1. All code of a system library, or of a language's library, is that of the object.
-//! 2. The source file is the header with the recorder's locks for C++, or in a place where package managers and compilers put files: Cargo's registry and its checkouts
-//!    of git, a vendored directory, the source of a standard library, the headers of a system.
+//! 2. The source file is the header with the recorder's locks for C++, or in a place where package managers and
+//!    compilers put files: Cargo's registry and its checkouts of git, a vendored directory, the source of a standard
+//!    library, the headers of a system.
 //! 3. There is no absolute path of a source file: the crate, or the name of a function of the C library. The program's
 //!    constants say which crates are packages of a registry (`packages`).
 //! 4. The program's own code is the user's. In doubt, code is not known to be a library's: it is shown as the user's.

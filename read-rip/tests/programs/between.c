@@ -401,7 +401,8 @@ int main(int count, char **arguments) {
     if (!strncmp(mode, "own-end", 7)) own_end();
     if (count > 3 && is("fifo-for-both")) fifo_for_both(arguments[2]);
     if (is("vfork")) child_in_the_same_memory();
-    if (count > 3 && (is("flock") || is("flock-without-first-thread") || is("ofd") || is("flock-held") || is("posix-held")))
+    if (count > 3 && (is("flock") || is("flock-without-first-thread") || is("ofd") || is("flock-held") ||
+                      is("posix-held")))
         locks(arguments[2], arguments[3]);
     if (count > 3 && (is("flock-twice") || is("flock-of-parent"))) one_lock(arguments[2]);
     if (!strncmp(mode, "mutex", 5)) shared_mutexes();

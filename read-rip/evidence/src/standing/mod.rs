@@ -87,7 +87,7 @@ pub struct Standings {
     /// The connections of a living process that polls tasks of an executor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<Connections>,
-    /// Where these tasks are. Of no use after the readings.
+    /// Where these tasks are. Nobody needs it after the readings.
     #[serde(skip)]
     tokio_lists: TokioLists,
     /// Of no use after the readings.
@@ -194,8 +194,8 @@ impl Standings {
         standings
     }
 
-    /// Reads the tasks of tokio, if threads poll such tasks. In a core file, threads have no names, and their stacks may
-    /// be cut: then all are looked at. `is_core`: it is one.
+    /// Reads the tasks of tokio, if threads poll such tasks. In a core file, threads have no names, and their stacks
+    /// may be cut: then all are looked at. `is_core`: it is one.
     pub fn read_tasks(&mut self, memory: &dyn Memory, names: &mut FunctionNames, is_core: bool) {
         let polls = |&at: &usize| self.is_of_tokio(at);
         let mut threads: Vec<usize> = (0..self.threads.len()).filter(polls).collect();
@@ -210,8 +210,8 @@ impl Standings {
         }
     }
 
-    /// Reads the tasks of tokio twice, if threads are known now that poll such tasks, and were not at the first reading:
-    /// the names of threads come with the second one.
+    /// Reads the tasks of tokio twice, if threads are known now that poll such tasks, and were not at the first
+    /// reading: the names of threads come with the second one.
     pub fn read_tasks_late(&mut self, memory: &dyn Memory, names: &mut FunctionNames) {
         if self.tokio.is_some() {
             return;

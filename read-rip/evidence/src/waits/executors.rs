@@ -1,7 +1,8 @@
 //! The threads of executors of async tasks, by the functions of their stacks.
 //!
-//! The name of a thread says it too, where the program chooses none. A thread that polls one future, as in `block_on` of a runtime
-//! with workers of its own, is no worker. Adding an executor takes a line of the table and one of the test.
+//! The name of a thread says it too, where the program chooses none. A thread that polls one future, as in `block_on`
+//! of a runtime with workers of its own, is no worker. Adding an executor takes a line of the table and one of the
+//! test.
 
 use serde::{Deserialize, Serialize};
 

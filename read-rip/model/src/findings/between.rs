@@ -183,8 +183,8 @@ fn may_idle(knot: &Knot) -> bool {
     (is_open || knot.links.iter().any(is_vague)) && waits.iter().all(may_be_idle)
 }
 
-/// Whether all is a process with a loop that waits for events, and nobody else brings any: what its tasks wait for, this
-/// reader does not see.
+/// Whether all is a process with a loop that waits for events, and nobody else brings any: what its tasks wait for,
+/// this reader does not see.
 fn is_loop_alone(knot: &Knot) -> bool {
     let is_alone = knot.links.iter().all(|link| link.pid == knot.links[0].pid);
     is_alone && waits_of(knot).any(|what| what == WaitsFor::OneOfMany)
@@ -195,8 +195,8 @@ pub fn tells(knot: &Knot) -> bool {
     !may_idle(knot) || is_of_named_memory(knot)
 }
 
-/// Whether all threads of some processes wait for one another, and at least one waits for something in memory that others
-/// find by a name: what serves whoever comes looks so.
+/// Whether all threads of some processes wait for one another, and at least one waits for something in memory that
+/// others find by a name: what serves whoever comes looks so.
 pub(super) fn may_wait_for_others(view: &View<'_>) -> bool {
     view.now.knots.iter().any(|knot| may_idle(knot) && is_of_named_memory(knot))
 }

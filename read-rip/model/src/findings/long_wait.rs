@@ -232,8 +232,8 @@ impl Analysis for LongWait {
     }
 }
 
-/// The locks whose waiting threads are overtaken by others, or most of them. If a few are, the others wait for something
-/// else: a holder that has kept the lock since.
+/// The locks whose waiting threads are overtaken by others, or most of them. If a few are, the others wait for
+/// something else: a holder that has kept the lock since.
 fn overtaken(view: &View<'_>, found: &[Finding]) -> impl Iterator<Item = LockId> {
     found.iter().filter_map(|finding| match &finding.evidence {
         Evidence::Overtaken(starved) if 2 * starved.threads > view.waits(starved.lock).count() => {

@@ -85,8 +85,8 @@ impl Pasts {
         pasts
     }
 
-    /// When a hold began that has no time itself; `None` if no thread waits for the lock, or histories do not show it. A
-    /// shared hold may have begun later.
+    /// When a hold began that has no time itself; `None` if no thread waits for the lock, or histories do not show it.
+    /// A shared hold may have begun later.
     pub fn held_since(&self, model: &LockModel, hold: &Hold) -> Option<HeldSince> {
         let exists = |wait: &&Wait| model.threads[wait.thread].state == ThreadState::Present;
         let waits = model.locks[hold.lock].waiters.iter().filter(exists);

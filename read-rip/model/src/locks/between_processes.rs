@@ -74,8 +74,8 @@ pub struct OnlyHelper {
     pub threads: Vec<ThreadId>,
 }
 
-/// The processes each of which alone can end waits of a process. `thread_of` says which thread of the model a thread is,
-/// by its index.
+/// The processes each of which alone can end waits of a process. `thread_of` says which thread of the model a thread
+/// is, by its index.
 pub fn only_helpers(seen: &Standings, thread_of: impl Fn(usize) -> Option<ThreadId>) -> Vec<OnlyHelper> {
     let mut all: Vec<OnlyHelper> = Vec::new();
     for (&at, helper) in &seen.helpers {
@@ -182,8 +182,8 @@ fn within(wait: &FutexWait, process: usize, own: &HashMap<u32, usize>, at: usize
     }
 }
 
-/// The knots of these processes, and the threads that wait for processes which do not run. `thread_of` says which thread
-/// of the model a thread is.
+/// The knots of these processes, and the threads that wait for processes which do not run. `thread_of` says which
+/// thread of the model a thread is.
 pub fn knots_of(
     seen: &[&Standings],
     thread_of: impl Fn(At) -> Option<ThreadId>,

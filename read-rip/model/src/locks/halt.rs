@@ -50,8 +50,8 @@ pub fn halts(seen: &Standings) -> Vec<(HaltCause, Vec<usize>)> {
         return Vec::new();
     }
     if let Some(freezer) = seen.target.freezer.as_ref().filter(|freezer| freezer.thaw().is_some()) {
-        // Whoever runs is about to be frozen, or was thawed in between. A thread that was frozen outside of a call is in
-        // a sleep in which no registers are compared.
+        // Whoever runs is about to be frozen, or was thawed in between. A thread that was frozen outside of a call is
+        // in a sleep in which no registers are compared.
         let all: Vec<usize> = (0..seen.threads.len()).collect();
         let is_asleep = |&at: &usize| seen.target.tasks[at].state == RunState::DiskSleep;
         let is_still = |at: &usize| seen.threads[*at].is_still == Some(true);

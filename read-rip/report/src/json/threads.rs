@@ -184,10 +184,10 @@ struct JsonSlowCycle<'a> {
     /// How long it usually is in that step, ns, if other cycles show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     usual_ns: Option<u64>,
-    /// Why it was slow, the greatest cause first, if the kernel was asked: `lock` (it waited for one), `preempted` (it was ready and had no
-    /// processor), `blocked` (it slept, and waited for no recorded lock), `page_faults`, `computed` (it merely ran
-    /// longer), `taken` (an interrupt or the hypervisor had the processor), `not_running` (blocked or preempted: the
-    /// kernel was not asked for how long it was ready), or `unclear` (nothing stands out).
+    /// Why it was slow, the greatest cause first, if the kernel was asked: `lock` (it waited for one), `preempted` (it
+    /// was ready and had no processor), `blocked` (it slept, and waited for no recorded lock), `page_faults`,
+    /// `computed` (it merely ran longer), `taken` (an interrupt or the hypervisor had the processor), `not_running`
+    /// (blocked or preempted: the kernel was not asked for how long it was ready), or `unclear` (nothing stands out).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     causes: Vec<&'static str>,
     /// Who held the lock meanwhile, if that is recorded.

@@ -34,7 +34,7 @@ fn grouped(sockets: Vec<TcpSocket>) -> Vec<Connections> {
             not_accepted: 0,
         });
         match socket.peer {
-            // Of a socket that listens, the kernel counts the connections that wait.
+            // The kernel counts the connections that wait at a listening socket.
             None => group.not_accepted += usize::try_from(socket.to_read).unwrap_or(usize::MAX),
             Some(_) => {
                 group.count += 1;
