@@ -410,8 +410,7 @@ struct some_locks {
     }
 };
 
-// Acquires several locks without a deadlock: it waits for one, tries the others, and waits for the one that was not
-// free.
+// Acquires several locks without a deadlock: it waits for one, tries the others, and waits for one that was not free.
 inline void lock_all(const lockable *all, std::size_t count, const place &at) {
     for (std::size_t first = 0;;) {
         some_locks locked{all, count, first, 0, at};
@@ -426,8 +425,7 @@ inline void lock_all(const lockable *all, std::size_t count, const place &at) {
     }
 }
 
-// What the guards of std have that can be moved: a lock, and whether they have acquired it. `Guard` is the guard
-// itself.
+// What a guard of std that can be moved has: a lock, and whether it has acquired it. `Guard` is the guard itself.
 template <class Guard, class Mutex>
 class movable_guard {
 public:
