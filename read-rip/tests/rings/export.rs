@@ -157,6 +157,19 @@ fn what_has_no_time_is_counted_and_not_drawn() {
 }
 
 #[test]
+fn a_hold_without_a_time_is_drawn_from_when_somebody_waited() {
+    let of_keeper = |ring: &Ring| {
+        let slices = of_phase(&trace(ring, &[]), "X").into_iter().filter(|slice| slice.1 == 3);
+        slices.map(|(name, _, begin, _)| (name, begin)).collect::<Vec<_>>()
+    };
+    assert_eq!(of_keeper(&kept()), [("holds savings, since then or earlier".to_owned(), 8000)]);
+    // Somebody else had it until 8.5 s.
+    let mut handed_on = kept();
+    handed_on.slots[1] = handed_on.slots[1].clone().event(RELEASED, &[at(8.5), at(7.0), A]);
+    assert_eq!(of_keeper(&handed_on), [("holds savings, since about then".to_owned(), 8500)]);
+}
+
+#[test]
 fn times_that_somebody_invented_leave_valid_json() {
     let mut slot = holder();
     slot.claimed_ns = 1 << 63;

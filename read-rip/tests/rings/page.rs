@@ -201,6 +201,20 @@ fn the_data_have_locks_threads_and_timelines() {
 }
 
 #[test]
+fn the_thread_that_all_wait_for_comes_first_also_if_its_hold_has_no_time() {
+    let data = data(&report(&kept(), &[]).html);
+    let text = |index: &Value| data["texts"][index.as_u64().unwrap() as usize].as_str().unwrap();
+    let names: Vec<&str> = data["threads"]["name"].as_array().unwrap().iter().map(text).collect();
+    assert_eq!(names, ["keeper[3]", "first[1]", "second[2]"]);
+    let track = &data["timelines"][0];
+    let slice = &track["slices"][0];
+    assert_eq!(
+        (text(&track["name"]), &slice[0], text(&slice[1])),
+        ("keeper[3]", &8.into(), "savings, since then or earlier")
+    );
+}
+
+#[test]
 fn no_name_of_a_ring_becomes_markup_or_script() {
     let Written { html, outcome, .. } = report(&nasty::ring(), &[]);
     let allowed = [

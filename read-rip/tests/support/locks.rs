@@ -68,6 +68,18 @@ pub(crate) fn transfer(name: &str, tid: u32, holds: u64, waits_for: u64) -> Slot
         .has(Held { sequence: 8, ..Held::new(WAITING, waits_for, WAIT).since(at(4.0)) })
 }
 
+/// Two threads wait for a lock, since 8 s and 9 s. The one that holds it, `keeper[3]`, recorded no time: the lock was
+/// free.
+pub(crate) fn kept() -> Ring {
+    let waiter = |name: &str, tid, since| {
+        let wait = Held::new(WAITING, A, WAIT).since(at(since));
+        Slot::thread(name, tid).event(WAIT, &[at(since), A]).has(wait)
+    };
+    let keeper = Slot::thread("keeper", 3).event(TRY_TAKES, &[A]).has(Held::new(HELD, A, TRY_TAKES));
+    let slots = [waiter("first", 1, 8.0), waiter("second", 2, 9.0), keeper];
+    Ring { lock_names: vec![(ring().pid, A, "savings".into())], ..ring() }.with_slots(slots)
+}
+
 /// Two threads that hold what the other one wants. The guards of their locks stay with them.
 pub(crate) fn deadlock() -> Ring {
     let mutex = 1 << 8 | 4 | 64;
