@@ -42,6 +42,18 @@ fn ten_lines_of_40_columns_are_enough_for_the_verdict_and_a_list() {
 }
 
 #[test]
+fn a_long_sentence_of_the_evidence_goes_on_below() {
+    let lines = screen(&mut state(), 40, 24);
+    let expected = [
+        "    worker[11] waits for CACHE, held by",
+        "        worker[12]",
+        "    next: acquire these locks in one",
+        "        order everywhere",
+    ];
+    assert_eq!(lines[2..6], expected);
+}
+
+#[test]
 fn how_often_locks_are_acquired_is_shown_where_it_is_known_and_there_is_room() {
     let mut rated = picture(0);
     let rate = |acquired, contended, is_lower_bound| Some(Rate { acquired, contended, is_lower_bound });

@@ -109,3 +109,21 @@ fn labels(roles: &[&Role]) -> impl Iterator<Item = (bool, String)> {
     let first = roles[..shown].iter().map(|role| (role.is_main, role.label.clone()));
     first.chain(more).collect::<Vec<_>>().into_iter()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_with_many_roles_has_labels_for_the_first_and_counts_the_others() {
+        let role = |at: usize| Role { location: 0, is_main: at == 3, label: format!("thread {at}") };
+        let roles: Vec<Role> = (0..9).map(role).collect();
+        let of = |count: usize| {
+            let roles: Vec<&Role> = roles.iter().take(count).collect();
+            labels(&roles).map(|(_, label)| label).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(of(4), "thread 0, thread 1, thread 2, thread 3");
+        assert_eq!(of(5), "thread 0, thread 1, thread 2, and 2 more");
+        assert_eq!(of(9), "thread 0, thread 1, thread 2, and 6 more");
+    }
+}
