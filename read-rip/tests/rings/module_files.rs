@@ -93,7 +93,7 @@ fn paths_are_below_the_root_of_the_recorded_process() {
 type IsExpected = fn(&Problem) -> bool;
 
 #[test]
-fn a_path_that_is_not_a_regular_file_is_answered_promptly() {
+fn a_path_that_is_not_a_regular_file_is_not_read() {
     let directory = tempfile::tempdir().unwrap();
     let fifo = directory.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -117,14 +117,12 @@ fn a_path_that_is_not_a_regular_file_is_answered_promptly() {
     for (path, is_expected) in cases {
         let module =
             Module { path: path.into(), build_id: vec![1; 20], is_executable: true, ..Module::default() };
-        let start = Instant::now();
         let mut resolver = Resolver::new(&[module], bare());
         assert_eq!(resolver.resolve(0, 0x1000), []);
         assert_eq!(resolver.static_at(0, 0x1000), None);
         let found = resolver.problems();
         assert!(found.len() == 1 && is_expected(&found[0].what), "{path:?}: {found:?}");
         assert_eq!((found[0].module, &*found[0].path), (0, path));
-        assert!(start.elapsed() < Duration::from_secs(1), "{path:?}");
     }
 }
 

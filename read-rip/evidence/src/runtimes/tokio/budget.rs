@@ -37,3 +37,18 @@ impl Budget {
 fn now() -> Option<Duration> {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok().map(Duration::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_over_when_this_thread_has_used_it() {
+        assert!(Budget::of(Duration::ZERO).is_over());
+        let budget = Budget::of(Duration::from_hours(1));
+        assert!((0..3 * QUESTIONS).all(|_| !budget.is_over()));
+        let budget = Budget::of(Duration::from_millis(2));
+        while !budget.is_over() {}
+        assert!(now() >= budget.end);
+    }
+}
