@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -268,8 +269,14 @@ static void wait_for_event(int first, int second) {
     int all = epoll_create1(0);
     epoll_ctl(all, EPOLL_CTL_ADD, first, &event);
     epoll_ctl(all, EPOLL_CTL_ADD, second, &event);
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(first, &set);
+    FD_SET(second, &set);
     if (is("events-of-poll"))
         poll(both, 2, -1);
+    else if (is("events-of-select"))
+        pselect((first > second ? first : second) + 1, &set, NULL, NULL, NULL, NULL);
     else
         epoll_wait(all, &event, 1, -1);
 }

@@ -267,6 +267,7 @@ fn who_waits_for_one_of_several_descriptors_of_others_that_wait_too_is_suspected
     for (mode, call, waits) in [
         ("events", epoll, " waits for one of 2 descriptors, at wait_for_event between.c:"),
         ("events-of-poll", poll, " waits for one of 2 descriptors, at wait_for_event between.c:"),
+        ("events-of-select", "pselect6", " waits for one of 2 descriptors, at wait_for_event between.c:"),
         ("eventfd", "read", " reads from an eventfd that is 0, at read_one between.c:"),
     ] {
         let processes = Processes::start(mode, &[&[call], &[call]]);

@@ -1,8 +1,10 @@
-//! Waits for one of several descriptors: `epoll` and `poll`.
+//! Waits for one of several descriptors: `epoll`, `poll` and `select`.
 //!
 //! All who could make any of the descriptors ready can end such a wait. So each descriptor must be one whose other end
 //! is known: a pipe, a connected socket of this machine, or an eventfd. A listening socket, a timer, a terminal or a
 //! file that tells of changes is ready whenever the outside wants, and then nothing is said.
+
+use std::collections::BTreeMap;
 
 use super::super::text::{decimal, hexadecimal};
 use super::ends::{Holder, Kind, PARTIES_MAX, key_of};
@@ -11,6 +13,8 @@ use crate::target::{Call, CallKind, Memory, Need, Needed};
 
 /// More descriptors are not followed.
 const DESCRIPTORS_MAX: usize = 64;
+/// No process that sets `FD_SETSIZE` itself has more descriptors.
+const SELECTED_MAX: u64 = 1 << 16;
 /// The events of `poll` and `epoll`: `POLLIN`, `POLLRDNORM`, `POLLRDBAND`, `POLLPRI` and `POLLRDHUP`.
 const READABLE: u32 = 0x1 | 0x40 | 0x80 | 0x2 | 0x2000;
 /// `POLLOUT`, `POLLWRNORM` and `POLLWRBAND`.
@@ -42,7 +46,8 @@ impl Machine {
         }
         let awaited = match call.kind {
             CallKind::Epoll => registered(of, call)?,
-            _ => polled(of, call)?,
+            CallKind::Select => selected(call, &of.live.memory(&of.live.mappings()))?,
+            _ => polled(call, &of.live.memory(&of.live.mappings()))?,
         };
         if awaited.is_empty() || awaited.len() > DESCRIPTORS_MAX {
             return None;
@@ -119,11 +124,11 @@ fn targets(information: &[u8]) -> Vec<Awaited> {
 }
 
 /// What a call of `poll` waits for.
-fn polled(of: &Of<'_>, call: Call) -> Option<Vec<Awaited>> {
+fn polled(call: Call, memory: &dyn Memory) -> Option<Vec<Awaited>> {
     let [address, count, ..] = call.arguments;
     let count = usize::try_from(count).ok().filter(|&count| count <= DESCRIPTORS_MAX)?;
     let mut bytes = vec![0; 8 * count];
-    of.live.memory(&of.live.mappings()).read(address, &mut bytes).ok()?;
+    memory.read(address, &mut bytes).ok()?;
     let one = |entry: &[u8; 8]| {
         let [a, b, c, d, low, high, ..] = *entry;
         // A negative number is left out by the kernel.
@@ -132,6 +137,27 @@ fn polled(of: &Of<'_>, call: Call) -> Option<Vec<Awaited>> {
         Some(Awaited { descriptor, events, inode: None })
     };
     Some(bytes.as_chunks::<8>().0.iter().filter_map(one).collect())
+}
+
+/// What a call of `select` waits for. The kernel changes the sets when the call returns.
+fn selected(call: Call, memory: &dyn Memory) -> Option<Vec<Awaited>> {
+    let [count, sets @ .., _, _] = call.arguments;
+    let count = u64::from(count as u32);
+    if count > SELECTED_MAX {
+        return None;
+    }
+    let mut all: BTreeMap<u32, u32> = BTreeMap::new();
+    for (set, events) in sets.into_iter().zip([READABLE, WRITABLE, READABLE]).filter(|&(set, _)| set != 0) {
+        // The kernel reads whole words.
+        let mut bytes = vec![0; 8 * count.div_ceil(64) as usize];
+        memory.read(set, &mut bytes).ok()?;
+        let is_set = |descriptor: u32| bytes[descriptor as usize / 8] >> (descriptor % 8) & 1 != 0;
+        for descriptor in (0..count as u32).filter(|&descriptor| is_set(descriptor)) {
+            *all.entry(descriptor).or_default() |= events;
+        }
+    }
+    let awaited = |(descriptor, events)| Awaited { descriptor, events, inode: None };
+    Some(all.into_iter().map(awaited).collect())
 }
 
 #[cfg(test)]

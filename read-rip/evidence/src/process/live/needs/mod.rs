@@ -159,6 +159,7 @@ impl Machine {
                 | CallKind::Spawn
                 | CallKind::Epoll
                 | CallKind::Poll
+                | CallKind::Select
                 | CallKind::FileLock
                 | CallKind::File
                 | CallKind::Read
@@ -181,7 +182,7 @@ impl Machine {
         }
         let need = match call.kind {
             CallKind::WaitChild | CallKind::Spawn => of.child(call),
-            CallKind::Epoll | CallKind::Poll => self.one_of_many(of, call),
+            CallKind::Epoll | CallKind::Poll | CallKind::Select => self.one_of_many(of, call),
             CallKind::FileLock => self.file_lock(of, call),
             CallKind::File => of.fifo(task, call),
             CallKind::Read | CallKind::Write | CallKind::Receive | CallKind::Send => {
