@@ -47,7 +47,9 @@ fn a_task_is_shown_with_what_it_does_and_opens_with_its_awaits() {
     assert!(row("new[task 11]").ends_with(", made at main.rs:9"), "{screen}");
     assert_eq!(row("worker[10]"), "polling busy[task 8], at server::cache::? cache.rs:10<0x1000>");
     assert!(!screen.contains("done[task 6]"), "{screen}");
-    tmux.keys(&["Enter"]);
+    // The holder of the lock stands first.
+    assert!(rows.find("worker[10]") < rows.find("server[task 7]"), "{screen}");
+    tmux.keys(&["Down", "Enter"]);
     let screen = tmux.shows("waits for queue at");
     assert!(screen.contains("\n    serve::? serve.rs:20\n        save::? save.rs:7\n"), "{screen}");
 }
@@ -161,7 +163,7 @@ fn it_ends_with_its_terminal() {
     // Its parent may not have waited for it.
     while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
         assert!(Instant::now() < deadline, "it goes on without a terminal");
-        std::thread::yield_now();
+        librip_test_kit::pause();
     }
 }
 
