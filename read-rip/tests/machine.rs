@@ -454,7 +454,7 @@ fn a_pid_that_stands_for_no_program_is_an_error_of_one_sentence() {
     let zombie = Command::new("true").spawn().unwrap();
     let pid = zombie.id();
     while !std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ") {
-        std::thread::yield_now();
+        librip_test_kit::pause();
     }
     let parent = std::process::id();
     let expected =

@@ -58,7 +58,7 @@ impl Silent {
         let live = LiveTarget::open(process.id()).unwrap();
         let is_ready = |task: &Task| kind == Kind::Locked || futex(task).is_some();
         while !live.tasks().unwrap().iter().any(is_ready) {
-            std::thread::yield_now();
+            librip_test_kit::pause();
         }
         Some(Silent {
             process,

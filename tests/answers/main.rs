@@ -253,7 +253,7 @@ fn until_in_futex(pid: u32, sleepers: usize) {
             return;
         }
         assert!(Instant::now() < deadline, "{sleepers} threads do not sleep");
-        std::thread::yield_now();
+        librip_test_kit::pause();
     }
 }
 

@@ -28,7 +28,7 @@ fn stuck(program: &Path, copy: &str) -> PathBuf {
     let patience = Instant::now() + DEADLINE;
     while waiting(&victim) < 5 {
         assert!(Instant::now() < patience, "{copy}: all threads wait in the end");
-        std::thread::yield_now();
+        librip_test_kit::pause();
     }
     victim.kill();
     let remains = victim.wait();

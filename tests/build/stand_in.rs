@@ -211,7 +211,7 @@ fn stuck(program: &Path, threads: usize) -> Remains {
     };
     while !victim.ring_now(&victim.ring_path()).is_ok_and(|ring| is_stuck(&ring)) {
         assert!(Instant::now() < patience, "all threads wait in the end");
-        std::thread::yield_now();
+        librip_test_kit::pause();
     }
     victim.kill();
     victim.wait()

@@ -22,7 +22,7 @@ pub(crate) fn until(victim: &mut Victim, wanted: Holding, threads: &[(&str, u64)
         };
         match ring {
             Ok(ring) if is_there(&ring) => return ring,
-            _ => std::thread::yield_now(),
+            _ => librip_test_kit::pause(),
         }
     }
 }

@@ -141,7 +141,7 @@ fn a_recording_knows_the_tasks_that_have_ended_and_whose_slots_others_have() {
     reader.args(["log", "-m", "^said by"]).arg(&target);
     let has_both = |text: &[u8]| String::from_utf8_lossy(text).matches(" said by ").count() == 2;
     while !has_both(&reader.output().expect("the reader").stdout) {
-        std::thread::yield_now();
+        librip_test_kit::pause();
     }
     victim.go_on();
     victim.until("replaced");

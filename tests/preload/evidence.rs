@@ -309,6 +309,6 @@ fn until_all_sleep(pid: u32) {
     };
     while !std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten().all(sleeps) {
         assert!(Instant::now() < deadline, "{pid} does not sleep");
-        thread::yield_now();
+        librip_test_kit::pause();
     }
 }

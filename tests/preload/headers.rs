@@ -33,7 +33,7 @@ fn locks(name: &str, flags: &[&str]) -> String {
             break shown;
         }
         assert!(began.elapsed() < DEADLINE, "{shown}");
-        std::thread::yield_now();
+        librip_test_kit::pause();
     };
     victim.kill();
     victim.wait();

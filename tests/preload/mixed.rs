@@ -17,7 +17,7 @@ fn marks_and_interposed_calls_of_a_process_are_in_one_ring() {
     // Wait until it is stuck: the ring shows that both threads wait.
     let ring = victim.ring_path();
     while !read_rip(&["locks"], &ring).contains("waits at spender") {
-        std::thread::yield_now();
+        librip_test_kit::pause();
     }
     victim.kill();
     let remains = victim.wait();

@@ -187,7 +187,7 @@ fn the_ring_of_a_daemon_is_kept_when_its_first_process_ends() {
                 assert_eq!(ring.exit_status, Some(0), "{how}: that of the first process");
                 break;
             }
-            std::thread::yield_now();
+            librip_test_kit::pause();
         }
     }
 }
@@ -203,7 +203,7 @@ fn a_daemon_whose_first_process_has_marked_nothing_has_a_ring_of_its_own() {
         {
             return assert_eq!(ring.exit_status, None, "it was killed");
         }
-        std::thread::yield_now();
+        librip_test_kit::pause();
     }
 }
 
@@ -214,7 +214,7 @@ fn the_last_child_removes_the_ring_that_the_first_process_has_left_to_it() {
         let deadline = Instant::now() + DEADLINE;
         while remains.has_ring() {
             assert!(Instant::now() < deadline, "{how}: the ring is still there");
-            std::thread::yield_now();
+            librip_test_kit::pause();
         }
     }
 }

@@ -145,7 +145,7 @@ fn a_recording_knows_how_long_threads_waited_that_recorded_nothing_more() {
     // It asks whether the process lives, and then copies the ring.
     while !target.metadata().is_ok_and(|metadata| metadata.len() > 4096) {
         assert!(start.elapsed() < DEADLINE, "nothing is recorded");
-        std::thread::yield_now();
+        librip_test_kit::pause();
     }
     victim.kill();
     let remains = victim.wait();

@@ -40,7 +40,7 @@ fn stopped(format: &str, ring: &Path, folder: &Path) -> (Child, Vec<String>) {
         let mut child = export.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let pid = Pid::from_raw(child.id() as i32);
         while entries(folder).is_empty() && child.try_wait().unwrap().is_none() {
-            std::thread::yield_now();
+            librip_test_kit::pause();
         }
         if child.try_wait().unwrap().is_none() {
             kill(pid, Signal::SIGSTOP).unwrap();

@@ -76,7 +76,7 @@ impl Stuck {
                 return stuck;
             }
             assert!(Instant::now() < deadline, "{asleep} of {sleepers} threads wait");
-            std::thread::yield_now();
+            librip_test_kit::pause();
         }
     }
 

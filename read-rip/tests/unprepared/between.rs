@@ -109,7 +109,7 @@ fn until(pid: u32, calls: &[&str]) {
             return;
         }
         assert!(Instant::now() < deadline, "{calls:?}: {tasks:#?}");
-        std::thread::yield_now();
+        librip_test_kit::pause();
     }
 }
 

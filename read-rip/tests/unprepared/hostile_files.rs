@@ -37,7 +37,7 @@ fn stuck() -> (Stuck, PathBuf) {
     let deadline = Instant::now() + DEADLINE;
     while !live.tasks().unwrap().iter().all(|task| matches!(task.sleep, Some(Sleep::Call(_)))) {
         assert!(Instant::now() < deadline, "not all threads sleep");
-        std::thread::yield_now();
+        librip_test_kit::pause();
     }
     (stuck, program)
 }

@@ -37,7 +37,7 @@ fn wait_until(pid: u32, what: &str, is_so: impl Fn(&Target) -> bool) -> Target {
         let target = LiveTarget::open(pid).and_then(|live| live.target());
         match target {
             Ok(target) if is_so(&target) => return target,
-            _ if Instant::now() < deadline => std::thread::yield_now(),
+            _ if Instant::now() < deadline => librip_test_kit::pause(),
             other => panic!("not {what}: {other:?}"),
         }
     }

@@ -34,7 +34,7 @@ impl Cat {
                 return cat;
             }
             assert!(Instant::now() < deadline, "{target:?}");
-            std::thread::yield_now();
+            librip_test_kit::pause();
         }
     }
 

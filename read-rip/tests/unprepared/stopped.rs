@@ -53,7 +53,7 @@ impl Calls {
         let deadline = Instant::now() + DEADLINE;
         while !are(&self.tasks()) {
             assert!(Instant::now() < deadline, "{:#?}", self.tasks());
-            std::thread::yield_now();
+            librip_test_kit::pause();
         }
     }
 

@@ -51,7 +51,7 @@ impl Stuck {
         };
         while !is_at_rest(&live.tasks().unwrap()) {
             assert!(Instant::now() < deadline, "{object}: a thread does not wait");
-            std::thread::yield_now();
+            librip_test_kit::pause();
         }
         stuck
     }

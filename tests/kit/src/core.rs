@@ -136,7 +136,7 @@ fn asleep(pid: u32, tid: u32) -> String {
             return text;
         }
         assert!(Instant::now() < deadline, "{tid} does not sleep");
-        std::thread::yield_now();
+        crate::pause();
     }
 }
 

@@ -49,6 +49,11 @@ impl Random {
     }
 }
 
+/// Waits a moment before a test asks again what another process does, and leaves the processor to that process.
+pub fn pause() {
+    std::thread::sleep(std::time::Duration::from_millis(1));
+}
+
 /// Compresses bytes into a file.
 pub fn gzip(bytes: &[u8], path: &Path) {
     use std::io::Write;

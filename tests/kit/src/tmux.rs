@@ -69,7 +69,7 @@ impl Tmux {
                 return screen;
             }
             assert!(Instant::now() < deadline, "no {wanted} in\n{screen}");
-            std::thread::yield_now();
+            crate::pause();
         }
     }
 }
