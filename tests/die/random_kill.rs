@@ -84,10 +84,10 @@ fn check(ring: &Ring, cells: &[[u64; 4]]) {
     }
 }
 
-/// Fifty rounds, and more until the kills have met enough: beside other work, a process gets less far until it is
+/// Thirty rounds, and more until the kills have met enough: beside other work, a process gets less far until it is
 /// killed.
 fn rounds_until(is_enough: impl Fn() -> bool) -> impl Iterator<Item = u32> {
-    let least = 50 * torture();
+    let least = 30 * torture();
     (0..).take_while(move |&round| {
         assert!(round < 10 * least, "the kills met too little: the test is too kind");
         round < least || !is_enough()
@@ -135,7 +135,7 @@ fn a_process_that_is_killed_while_it_makes_its_ring_leaves_a_complete_ring_or_no
     let usual_us = begun.elapsed().as_micros() as u64;
     first.kill();
     first.wait();
-    for _ in 0..100 * torture() {
+    for _ in 0..60 * torture() {
         let mut victim = plan(&["torture"]).start();
         victim.kill_after(random.below(2 * usual_us));
         let remains = victim.wait();
