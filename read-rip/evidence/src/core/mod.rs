@@ -131,10 +131,13 @@ impl Core {
             modules_of(&mappings, &self.memory(&[], Options::default()), auxiliary(libc::AT_ENTRY));
         modules.iter_mut().for_each(|module| module.pid = notes.pid);
         for (mapping, segment) in mappings.iter_mut().zip(self.segments()) {
-            let code =
-                |module: &Module| module.relative(mapping.begin).is_some_and(|at| module.code.contains(&at));
+            // Linkers may let code begin within a page.
+            let has_code = |module: &Module| {
+                let actual = |relative: u64| module.load_bias.wrapping_add(relative);
+                actual(module.code.start) < mapping.end && mapping.begin < actual(module.code.end)
+            };
             if segment.is_left_out {
-                mapping.is_executable = modules.iter().any(code);
+                mapping.is_executable = modules.iter().any(has_code);
             }
         }
         let program = modules.iter().find(|module| module.is_executable);

@@ -69,15 +69,20 @@ fn a_thread_of_aarch64_slept_in_a_call_if_it_is_about_to_start_it_again() {
 
 /// A small core: two threads, a page of memory, one file.
 fn small() -> Vec<u8> {
+    small_of(elf_header(0), &[[0x40_0000, 0x40_2000, 0]])
+}
+
+/// The same with this beginning of the file, and these ranges of it: begin, end, page of the file.
+fn small_of(program: Vec<u8>, ranges: &[[u64; 3]]) -> Vec<u8> {
     let registers = if cfg!(target_arch = "x86_64") { x86_64(202, -512) } else { aarch64(1) };
     let mut process = vec![0; 136];
     process[24..28].copy_from_slice(&7_u32.to_le_bytes());
     process[40..44].copy_from_slice(b"prog");
     let mut signal = vec![0; 128];
     (signal[0], signal[8], signal[16]) = (11, 1, 0x10);
-    let mut files: Vec<u8> =
-        [1, 4096, 0x40_0000, 0x40_2000, 0].into_iter().flat_map(u64::to_le_bytes).collect();
-    files.extend(b"/bin/prog\0");
+    let numbers = [ranges.len() as u64, 4096].into_iter().chain(ranges.iter().copied().flatten());
+    let mut files: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+    files.extend(b"/bin/prog\0".repeat(ranges.len()));
     let notes = [
         note(NT_PRSTATUS.0, &status_of(7, 11, &registers)),
         note(NT_PRPSINFO.0, &process),
@@ -94,8 +99,9 @@ fn small() -> Vec<u8> {
     bytes.extend(program_header(1, 5, memory_at, 0x40_0000, 256, 0x1000));
     bytes.extend(program_header(1, 6, memory_at, 0x7ffe_0000, 256, 0x1000));
     bytes.extend(notes);
-    bytes.extend(elf_header(0));
-    bytes.resize(bytes.len() + 192, 0x5a);
+    let end = bytes.len() + 256;
+    bytes.extend(program);
+    bytes.resize(end, 0x5a);
     bytes
 }
 
@@ -138,6 +144,19 @@ fn a_core_has_threads_files_memory_and_a_cause() {
     assert!(memory.read(0x7ffe_0000 + 240, &mut bytes).is_err());
     assert!(memory.read(u64::MAX - 3, &mut bytes).is_err());
     assert_eq!(memory.read_some(0x50_0000, &mut bytes), 0);
+}
+
+/// gcore leaves it out, and so frames in such programs were no return addresses. lld lays code out like this.
+#[test]
+fn code_that_begins_within_a_page_that_the_core_leaves_out_is_code() {
+    let program =
+        [elf_header(2), program_header(1, 4, 0, 0, 0x700, 0x700), program_header(1, 5, 0x780, 0x1780, 256, 256)];
+    let ranges = [[0x40_0000, 0x40_1000, 0], [0x40_1000, 0x40_2000, 0], [0x40_2000, 0x40_3000, 1]];
+    let target =
+        files().open(&small_of(program.concat(), &ranges)).unwrap().target(Options::default());
+    let code: Vec<_> =
+        target.mappings.iter().map(|mapping| (mapping.begin, mapping.is_executable)).collect();
+    assert_eq!(code, [(0x40_0000, true), (0x40_1000, true), (0x40_2000, false), (0x7ffe_0000, false)]);
 }
 
 #[test]
