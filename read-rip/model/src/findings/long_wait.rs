@@ -27,9 +27,9 @@
 //! past of the lock, and reported with a doubt:
 //!
 //! * Threads may have waited by chance, if the known histories show many short waits for the lock, or that it changed
-//!   hands since the first thread began to wait, or that eight holds went on from where the holder was last, or were
-//!   there before nobody held it. Sixteen of them are a pile-up then, and fewer are no finding. `balance` says what is
-//!   known of them.
+//!   hands since the first thread began to wait, or that many holds or half of them went on from where the holder was
+//!   last, or that eight were there before nobody held it. Sixteen of the threads are a pile-up then, and fewer are no
+//!   finding. `balance` says what is known of them.
 //! * They are a long wait all the same if holds of the lock have ended, and none of them passed the place where the
 //!   holder was last: it was on a way that nobody is known to have left (see `passages`). So they are if the first wait
 //!   has lasted for at least 100 ms, and ten times as long as nine in ten of at least ten known waits.
@@ -90,9 +90,8 @@ const CROWD_WAIT_NS: u64 = 100_000_000;
 const UNUSUAL_FACTOR: u64 = 10;
 /// Fewer known waits do not say how long nine in ten are.
 const WAITS_MIN: usize = 10;
-/// If so many known holds went on from where the holder was last, it may have been about to go on too. If there were so
-/// many and nobody holds the lock, it may have been released a moment before.
-const FAMILIAR_MIN: usize = 8;
+/// If so many acquisitions are known and nobody holds the lock, it may have been released a moment before.
+const ACQUIRED_MANY: u64 = 8;
 /// One in this many known acquisitions came after a wait: a thread that waits for this lock is nothing unusual.
 const USUAL_PART: u64 = 16;
 /// At most this many findings: those that most threads suffer from.
@@ -378,9 +377,8 @@ impl Judge<'_, '_> {
     fn may_be_chance(&self, hold: Option<&Hold>) -> bool {
         let passages = hold.and_then(|hold| self.passages.get(hold.lock)).unwrap_or_default();
         let is_familiar = match hold {
-            Some(_) => passages.passed >= FAMILIAR_MIN,
-            // It may have been released a moment before.
-            None => self.view.now.locks[self.group.lock].record.acquisitions >= FAMILIAR_MIN as u64,
+            Some(_) => passages.is_usual(),
+            None => self.view.now.locks[self.group.lock].record.acquisitions >= ACQUIRED_MANY,
         };
         !passages.is_new()
             && (self.is_usual() || self.has_moved() || is_familiar)

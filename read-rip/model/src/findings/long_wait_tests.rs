@@ -191,8 +191,8 @@ fn after_a_death_a_holder_where_others_often_went_on_is_nothing_unusual() {
     let mut scene = pile(Scene::killed(), 1, 0);
     let place = scene.location("backend.rs", 1);
     scene.snap(0, place);
-    for passed in 0..=FAMILIAR_MIN {
-        kinds(&scene, if passed < FAMILIAR_MIN { &[Kind::LongWait] } else { &[] });
+    for passed in 0..=3 {
+        kinds(&scene, if passed < 3 { &[Kind::LongWait] } else { &[] });
         scene.step(1, StepKind::AcquireBegin, 0);
         scene.snap(1, place);
         scene.step(1, StepKind::Released, 0);
@@ -204,9 +204,9 @@ fn after_a_death_a_lock_that_many_have_held_may_just_have_been_released() {
     let mut scene = pile(Scene::killed(), 1, 0);
     scene.model.locks[0].holders.clear();
     scene.model.threads[0].holds.clear();
-    for acquisitions in 0..=FAMILIAR_MIN {
-        scene.model.locks[0].record.acquisitions = acquisitions as u64;
-        kinds(&scene, if acquisitions < FAMILIAR_MIN { &[Kind::LongWait] } else { &[] });
+    for acquisitions in 0..=ACQUIRED_MANY {
+        scene.model.locks[0].record.acquisitions = acquisitions;
+        kinds(&scene, if acquisitions < ACQUIRED_MANY { &[Kind::LongWait] } else { &[] });
     }
 }
 
@@ -216,7 +216,7 @@ fn after_a_death_a_lock_that_was_released_at_an_unknown_time_may_have_moved_sinc
     kinds(&scene, &[Kind::LongWait]);
     let place = scene.location("backend.rs", 1);
     scene.snap(0, place);
-    for _ in 0..FAMILIAR_MIN {
+    for _ in 0..8 {
         scene.step(1, StepKind::AcquireBegin, 0);
         scene.snap(1, place);
         scene.step(1, StepKind::Released, 0);
@@ -278,6 +278,25 @@ fn after_a_death_a_holder_at_a_place_that_no_known_hold_passed_is_reported() {
         scene.step(1, StepKind::Released, 0);
         kinds(&scene, if waiters < CROWD_MANY { &[] } else { &[Kind::PileUp] });
     }
+}
+
+/// A healthy program was killed while a thread slept for a millisecond between two locks. Its history had room for five
+/// holds, and the finding counted passages only from eight on.
+#[test]
+fn after_a_death_a_holder_on_the_way_of_half_of_the_few_known_holds_may_be_waited_for_by_chance() {
+    let mut scene = pile(Scene::killed(), 1, MILLISECOND);
+    let (usual, other) = (scene.location("transfer.rs", 1), scene.location("audit.rs", 1));
+    let hold = |scene: &mut Scene, thread, place| {
+        scene.step(thread, StepKind::AcquireBegin, 0);
+        scene.snap(thread, place);
+        scene.step(thread, StepKind::Released, 0);
+    };
+    (0..4).for_each(|_| hold(&mut scene, 1, other));
+    (0..3).for_each(|_| hold(&mut scene, 1, usual));
+    scene.snap(0, usual);
+    kinds(&scene, &[Kind::LongWait]);
+    hold(&mut scene, 1, usual);
+    kinds(&scene, &[]);
 }
 
 #[test]

@@ -4,6 +4,9 @@
 //! what threads did with that lock before. If some of them passed the same place and released the lock later, the
 //! holder was on its usual way when the process died. If threads released the lock, and none of them came from that
 //! place, nobody is known to have left that way.
+//!
+//! A history is short: 64 words have five holds of a lock if another one is acquired within. So a part of the known
+//! holds makes a way a usual one, and not a number of them alone.
 
 use foldhash::HashMap;
 use serde::Serialize;
@@ -11,6 +14,11 @@ use serde::Serialize;
 use super::View;
 use crate::locations::LocationId;
 use crate::locks::{Hold, LockId, StepKind, ThreadId, ThreadLocks};
+
+/// If so many known holds went on from where the holder was last, it was on a usual way, whatever others did.
+const USUAL_MANY: usize = 8;
+/// So it was if at least so many, and half of all known holds, went on from there.
+const USUAL_MIN: usize = 3;
 
 /// The known holds of a lock that have ended, and how many of them passed the place where its last holder was last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -26,6 +34,11 @@ impl Passages {
     /// Whether holds of the lock have ended, and none of them passed the place.
     pub(super) fn is_new(self) -> bool {
         self.ended > 0 && self.passed == 0
+    }
+
+    /// Whether so many holds passed the place that the holder may have been about to go on too.
+    pub(super) fn is_usual(self) -> bool {
+        self.passed >= USUAL_MANY || self.passed >= USUAL_MIN && 2 * self.passed >= self.ended
     }
 }
 
@@ -151,6 +164,13 @@ mod tests {
         let mut scene = self::scene(true);
         scene.model.threads[0].overwritten = 1;
         assert_eq!(of(&scene), Some(Passages { ended: 2, passed: 0 }));
+    }
+
+    #[test]
+    fn a_place_is_usual_if_many_or_half_of_the_holds_went_on_from_there() {
+        let is_usual = |ended, passed| Passages { ended, passed }.is_usual();
+        assert!(is_usual(100, 8) && is_usual(9, 5) && is_usual(3, 3));
+        assert!(!is_usual(100, 7) && !is_usual(9, 4) && !is_usual(2, 2) && !is_usual(0, 0));
     }
 
     #[test]
