@@ -174,6 +174,11 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
         let threads = (0..seen.threads.len()).filter(|&at| is_wanted(at));
         threads.filter_map(|at| seen.threads[at].asleep_ns).min().map(Duration::from_nanos)
     };
+    let runs_on = |at: usize| seen.threads[at].scheduled.is_some_and(|scheduled| scheduled.runs_on);
+    let is_any_running = (0..seen.threads.len()).any(runs_on);
+    // Nobody but threads that run without pause can end these waits.
+    let may_end = |at: usize| may_end(at) || is_any_running && doing(seen, at) == Doing::WaitsForThread;
+    let counts = |at: usize| may_end(at) || counts(at);
     asleep(&may_end).filter(|&asleep| asleep < SETTLED)?;
     Some(SETTLED.saturating_sub(asleep(&counts)?) + MARGIN)
 }

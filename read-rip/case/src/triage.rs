@@ -68,9 +68,10 @@ impl Triage {
         self.tasks.len()
     }
 
-    /// Whether a thread sleeps in a futex, where all locks of user space sleep, or something keeps it from running.
+    /// Whether a thread sleeps in a futex, where all locks of user space sleep, or something keeps it from running, or
+    /// threads run that may wait for one another in loops.
     fn may_wait(&self) -> bool {
-        self.tasks.iter().any(|task| self.counts(task))
+        self.tasks.iter().any(|task| self.counts(task)) || self.tasks.iter().filter(runs).count() > 1
     }
 
     /// Whether this thread alone is a reason to read the process again.
@@ -106,7 +107,7 @@ impl Triage {
         let now = live.tasks_of(&tids);
         let mut tasks = self.tasks.clone();
         let mut stacks_at = Vec::with_capacity(tasks.len());
-        let (mut is_any_still, mut is_any_halted) = (false, false);
+        let (mut is_any_still, mut is_any_halted, mut running) = (false, false, 0);
         let mut later = now.iter().peekable();
         for task in &mut tasks {
             // Both are in one order, and those that have ended are missing.
@@ -114,6 +115,8 @@ impl Triage {
             let is_still = same.is_some_and(|now| stood_still(task, now));
             is_any_still |= is_still && self.counts(task);
             is_any_halted |= is_still && self.is_halted(task);
+            running +=
+                usize::from(runs(&&*task) && same.is_some_and(|now| runs(&now) && now.sleeps == task.sleeps));
             // It may only have looked whether a lock of its runtime is free.
             let is_there_again = same.is_some_and(|now| sleeps_at_same_place(task, now));
             stacks_at.push(match is_still || is_there_again {
@@ -124,7 +127,7 @@ impl Triage {
                 (task.registers, task.sleep) = (None, None);
             }
         }
-        if !is_any_still {
+        if !is_any_still && running < 2 {
             return None;
         }
         let target = live.target_of(tasks, self.taken_ns);
@@ -139,6 +142,11 @@ impl Triage {
             describe(&live, &mut seen, &memory);
         }
         if !is_recorded && !may_be_stuck(&seen) && halts(&seen).is_empty() {
+            if !is_any_halted
+                && seen.threads.iter().any(|thread| thread.scheduled.is_some_and(|of| of.runs_on))
+            {
+                describe(&live, &mut seen, &memory);
+            }
             let Target { name, pid, own_pid, .. } = &seen.target;
             return Unseen::of(&seen).map(|what| Second::Unseen(name.clone(), *pid, *own_pid, what));
         }
@@ -182,6 +190,10 @@ fn may_be_stuck(seen: &Standings) -> bool {
     }
     // If all wait for one another, or for what nobody is known to bring, that is not called sound.
     waits_for_lock || is_all_inside
+}
+
+fn runs(task: &&Task) -> bool {
+    task.state == RunState::Running
 }
 
 fn waits_in_futex(task: &Task) -> bool {

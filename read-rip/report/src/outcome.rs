@@ -2,7 +2,8 @@
 
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
-    Balance, EmptyPool, Finding, Framework, HeldAtEnd, Outcome, UnrecordedFutures, Unseen, executor,
+    Balance, EmptyPool, Finding, Framework, HeldAtEnd, Outcome, RunningOn, UnrecordedFutures, Unseen,
+    executor,
 };
 use read_rip_model::locks::Seen;
 
@@ -65,6 +66,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
         ),
         Outcome::HeldAtEnd => held_at_end(balance.held_at_end?, names),
         Outcome::EmptyPool => empty_pool(balance.empty_pool?, names),
+        Outcome::RunningOn => running_on(balance.running_on?, names),
         Outcome::OneMoment => {
             let waiting = counted(balance.waiting_in_core as u64, "thread");
             reason(
@@ -141,6 +143,10 @@ pub fn unseen(of: Unseen) -> String {
         Unseen::Tasks(executor) => {
             format!("not judged: what the async tasks of {executor} wait for is not seen")
         }
+        Unseen::Loops(threads) => {
+            let (counted, runs) = (counted(threads as u64, "thread"), agree(threads, "runs", "run"));
+            format!("not judged: {counted} {runs} without pause, and all others wait for one another")
+        }
     }
 }
 
@@ -190,6 +196,35 @@ fn empty_pool(of: EmptyPool, names: &LockNames<'_>) -> Reason {
             "; {}{at}: who has the objects is not recorded, and if it is these threads, none is given back before a \
              time limit ends",
             names.thread(first)
+        ),
+    }
+}
+
+/// Who runs without pause while all others wait.
+fn running_on(of: RunningOn, names: &LockNames<'_>) -> Reason {
+    let RunningOn { threads, first, location, others, for_ns } = of;
+    let (counted, runs) = (counted(threads as u64, "thread"), agree(threads, "runs", "run"));
+    let waiting = match others {
+        0 => "there is no other one".to_owned(),
+        1 => {
+            format!("the only other one waits for a thread of the process, {}", lasted_at_least(Some(for_ns)))
+        }
+        others => format!("all {others} others wait for one another, {}", lasted_at_least(Some(for_ns))),
+    };
+    let first = names.thread(first);
+    let place = match location {
+        Some(at) => format!("{first} was at {}", names.location(at)),
+        None => format!(
+            "where a thread is that runs can be said only if it is stopped for a moment: read-rip check --stop {}",
+            names.model.pid
+        ),
+    };
+    Reason {
+        sentence: format!("not judged: {counted} {runs} without pause, and {waiting}"),
+        more: format!(
+            ": {} or {} in a loop is not known; {place}",
+            agree(threads, "whether it computes", "whether they compute"),
+            agree(threads, "waits", "wait")
         ),
     }
 }

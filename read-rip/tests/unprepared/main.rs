@@ -15,6 +15,7 @@ mod live_target;
 mod moving;
 mod peers;
 mod python;
+mod running;
 mod runtimes;
 mod stacks;
 mod stacks_hostile;

@@ -171,6 +171,7 @@ impl Notes {
             registers: Some(status.registers),
             schedule: None,
             sleeps: None,
+            works: None,
             nice: None,
             tracer: None,
             wchan: None,

@@ -20,6 +20,10 @@ pub struct Scheduled {
     pub ran_ns: u64,
     /// How long it was ready to run and did not, ns.
     pub delayed_ns: u64,
+    /// Whether it ran or was ready to all the time, and the kernel counted no work of it ([`Task::works`]): it computes,
+    /// or waits in a loop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub runs_on: bool,
 }
 
 /// How busy the machine was.
@@ -48,7 +52,8 @@ impl Scheduled {
             // The delay may have begun before the first reading.
             false => is.delayed_ns.saturating_sub(was.delayed_ns).min(idle_ns),
         };
-        Some(Scheduled { ran_ns, delayed_ns })
+        let runs_on = was_ready && has_not_slept && before.works.is_some() && before.works == now.works;
+        Some(Scheduled { ran_ns, delayed_ns, runs_on })
     }
 
     /// Whether the thread was ready for most of the time and hardly ever ran.
@@ -79,6 +84,7 @@ mod tests {
             registers: None,
             schedule: Some(Schedule { ran_ns, delayed_ns, turns }),
             sleeps: None,
+            works: None,
             nice: None,
             tracer: None,
             wchan: None,
@@ -117,6 +123,21 @@ mod tests {
         check(ready(Some(2), 5, 1), ready(Some(3), 4_000_005, 2), (4_000_000, 0), false);
         // Nobody knows whether it slept.
         check(ready(None, 5, 1), ready(None, 5, 1), (0, 0), false);
+    }
+
+    #[test]
+    fn a_thread_that_neither_sleeps_nor_works_runs_on() {
+        let ready = |sleeps, works| Task { sleeps, works, ..task(RunState::Running, 5, 7, 1) };
+        let runs_on = |before: &Task, now: &Task| Scheduled::between(before, now, WINDOW_NS).unwrap().runs_on;
+        assert!(runs_on(&ready(Some(2), Some(9)), &ready(Some(2), Some(9))));
+        assert!(
+            !runs_on(&ready(Some(2), Some(9)), &ready(Some(2), Some(10))),
+            "it read, wrote, or got memory"
+        );
+        assert!(!runs_on(&ready(Some(2), Some(9)), &ready(Some(3), Some(9))), "it slept");
+        assert!(!runs_on(&ready(Some(2), None), &ready(Some(2), None)), "nothing is known of its work");
+        let asleep = Task { state: RunState::Sleeping, ..ready(Some(2), Some(9)) };
+        assert!(!runs_on(&asleep, &ready(Some(2), Some(9))));
     }
 
     #[test]

@@ -30,6 +30,10 @@ pub struct Task {
     pub schedule: Option<Schedule>,
     /// How often it has gone to sleep so far, if it runs or is ready to run, and that is known.
     pub sleeps: Option<u64>,
+    /// What the kernel has counted of its work so far, if it runs or is ready to run, and that is known: page faults, and
+    /// calls that read or write. A thread that computes in memory that it has, or waits in a loop, does neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub works: Option<u64>,
     /// Its nice value, from -20 to 19.
     pub nice: Option<i32>,
     /// The process that traces it.

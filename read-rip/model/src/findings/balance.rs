@@ -13,6 +13,7 @@ use super::going_on;
 use super::idle_pool::{self, IdlePool};
 use super::named::named;
 use super::nobody_left::asleep;
+use super::running_on::RunningOn;
 use super::runtimes::executor;
 use super::task_balance::TaskBalance;
 use super::unrecorded_futures::UnrecordedFutures;
@@ -50,6 +51,9 @@ named! {
         /// Threads of a living process wait for objects of a pool, and have done so for a second or more. Who has the
         /// objects is not recorded.
         EmptyPool = "empty-pool",
+        /// Threads of a living process run without pause and do nothing that the kernel counts, and all others wait for
+        /// one another, or there are none: whether the threads compute or wait in a loop is not known.
+        RunningOn = "running-on",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
         Hidden = "hidden",
         /// No finding is there, and the program has locks that this reader does not see.
@@ -224,6 +228,9 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::EmptyPool`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub empty_pool: Option<EmptyPool>,
+    /// Why the outcome is [`Outcome::RunningOn`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running_on: Option<RunningOn>,
     /// What is not judged in any case: the locks and waits of futures that belong to no recorded task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_futures: Option<UnrecordedFutures>,
@@ -291,6 +298,7 @@ impl Balance {
         let held_at_end = HeldAtEnd::of(view, &pools).filter(|_| found.is_empty());
         let waiting_in_core = if found.is_empty() { going_on::waiting_in_core(view) } else { 0 };
         let empty_pool = EmptyPool::of(view).filter(|_| found.is_empty());
+        let running_on = RunningOn::of(view).filter(|_| found.is_empty());
         let unrecorded_futures = UnrecordedFutures::of(model);
         let outcome = match () {
             () if !found.is_empty() => Outcome::Findings,
@@ -308,6 +316,7 @@ impl Balance {
             () if !model.has_tasks() && present().any(|thread| executor(thread).is_some()) => {
                 Outcome::UnseenTasks
             }
+            () if running_on.is_some() => Outcome::RunningOn,
             () => Outcome::NothingFound,
         };
         let uses_locks = |kind, _| !matches!(kind, StepKind::Snap | StepKind::Blocked);
@@ -331,6 +340,7 @@ impl Balance {
             pools,
             held_at_end,
             empty_pool,
+            running_on,
             unrecorded_futures,
             waiting_in_core,
             tasks,

@@ -18,6 +18,7 @@
 //! | `waits_for`, `task_waits` | the graph of waits, and what differs for tasks in it |
 //! | `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
 //! | `going_on` | which waits may end in a moment |
+//! | `running_on` | threads that run without pause while all others wait for one another |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
 //! | all others | an analysis each |
@@ -63,6 +64,7 @@ mod pollers;
 mod remarks;
 mod replaced;
 mod restless_task;
+mod running_on;
 mod runtimes;
 mod stall;
 mod standstill;
@@ -117,6 +119,7 @@ pub use passages::Passages;
 pub use pasts::{HeldSince, Pasts};
 pub use remarks::{Advice, Doubt, Premise};
 pub use restless_task::Restless;
+pub use running_on::{RunningOn, run_on};
 pub use runtimes::{Unseen, executor};
 pub use stall::{LATELY_NS, Stall, StandingFact};
 pub use starvation::{Overtaken, OvertakenWait};

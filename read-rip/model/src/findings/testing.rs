@@ -36,6 +36,7 @@ pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
         limit_ns,
         worker: None,
         inward: None,
+        runs_on: false,
     }
 }
 

@@ -34,6 +34,9 @@ pub struct Seen {
     pub worker: Option<Worker>,
     /// What it does within the runtime of its language, if only that could judge it.
     pub inward: Option<Inward>,
+    /// Whether it ran all the time between two readings, and did nothing that the kernel counts: it computes, or waits in
+    /// a loop.
+    pub runs_on: bool,
 }
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -96,6 +96,7 @@ impl Reader<'_> {
         } else {
             None
         };
+        let works = if state == RunState::Running { self.works(tid, stat.faults) } else { None };
         let asks_kernel = state == RunState::DiskSleep
             || sleep == Some(Sleep::Fault)
             || hidden && state == RunState::Sleeping;
@@ -110,6 +111,7 @@ impl Reader<'_> {
             registers,
             schedule,
             sleeps: status.as_ref().and_then(|status| status.sleeps),
+            works,
             nice: Some(stat.nice),
             tracer: status.map(|status| status.tracer).filter(|&tracer| tracer != 0),
             wchan: if asks_kernel { self.wchan(tid) } else { None },
@@ -139,6 +141,7 @@ impl Reader<'_> {
             registers,
             schedule,
             sleeps: None,
+            works: None,
             nice: None,
             tracer: None,
             wchan: None,
@@ -187,6 +190,11 @@ impl Reader<'_> {
             }
             Some(Position::Elsewhere(_) | Position::Running) | None => (None, None),
         }
+    }
+
+    /// What the kernel has counted of its work so far.
+    fn works(&mut self, tid: u32, faults: u64) -> Option<u64> {
+        Some(text::reads_and_writes(self.read(tid, "io").ok()?)?.wrapping_add(faults))
     }
 
     /// The function of the kernel that a thread sleeps in.

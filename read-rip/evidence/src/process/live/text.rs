@@ -23,6 +23,8 @@ pub(super) struct Stat {
     pub(super) parent: u32,
     pub(super) session: u32,
     pub(super) is_kernel_thread: bool,
+    /// How often the kernel had to bring a page of memory.
+    pub(super) faults: u64,
     pub(super) nice: i32,
     /// When it started, clock ticks since boot.
     pub(super) start_ticks: u64,
@@ -94,7 +96,8 @@ pub(super) fn stat(text: &[u8]) -> Option<Stat> {
     let parent = decimal(fields.next()?)? as u32;
     let session = decimal(fields.nth(1)?)? as u32;
     let flags = decimal(fields.nth(2)?)?;
-    let nice = fields.nth(9)?;
+    let faults = decimal(fields.next()?)?.wrapping_add(decimal(fields.nth(1)?)?);
+    let nice = fields.nth(6)?;
     let nice = match nice.strip_prefix(b"-") {
         Some(digits) => -(decimal(digits)? as i32),
         None => decimal(nice)? as i32,
@@ -102,7 +105,7 @@ pub(super) fn stat(text: &[u8]) -> Option<Stat> {
     let start_ticks = decimal(fields.nth(2)?)?;
     let processor = fields.nth(16).and_then(decimal).and_then(|number| usize::try_from(number).ok());
     let is_kernel_thread = flags & FLAG_KERNEL_THREAD != 0;
-    Some(Stat { name, state, parent, session, is_kernel_thread, nice, start_ticks, processor })
+    Some(Stat { name, state, parent, session, is_kernel_thread, faults, nice, start_ticks, processor })
 }
 
 /// Parses `se.exec_start` of `/proc/PID/task/TID/sched`, ns. The kernel writes milliseconds with six digits.
@@ -166,6 +169,15 @@ pub(super) fn status(text: &[u8]) -> Option<Status> {
         }
     }
     (status.tgid != 0).then_some(status)
+}
+
+/// Parses `/proc/PID/task/TID/io`: how many calls have read or written so far.
+pub(super) fn reads_and_writes(text: &[u8]) -> Option<u64> {
+    let count = |name: &[u8]| {
+        let mut lines = text.split(|&byte| byte == b'\n');
+        decimal(words(lines.find_map(|line| line.strip_prefix(name))?).next()?)
+    };
+    count(b"syscr:")?.checked_add(count(b"syscw:")?)
 }
 
 /// The numbers of a text, as in `/proc/PID/task/TID/children`.

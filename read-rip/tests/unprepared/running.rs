@@ -1,0 +1,70 @@
+//! Threads that run without pause: those that wait in loops are not called sound, and those that compute are.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use librip_test_kit::victim::{Plan, Victim};
+
+use crate::support::run::{Outcome, read_rip};
+use crate::support::unprepared::compile;
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        compile("running.c", "running", "cc", &["-g", "-O1", "-pthread"]).expect("a C compiler")
+    })
+}
+
+fn start(which: &str) -> Victim {
+    let mut victim = Plan::new(program(), &[which]).start();
+    victim.until("ready");
+    victim
+}
+
+fn check(victim: &Victim, more: &[&str]) -> Outcome {
+    let pid = victim.pid().to_string();
+    let arguments: Vec<&str> = ["check"].iter().chain(more).copied().chain([pid.as_str()]).collect();
+    read_rip(&arguments)
+}
+
+#[test]
+fn threads_that_wait_in_loops_are_not_called_sound() {
+    for (which, what) in [
+        ("flag", "not judged: 1 thread runs without pause, and the only other one waits for a thread"),
+        ("spin", "not judged: 1 thread runs without pause, and the only other one waits for a thread"),
+        ("try", "not judged: 2 threads run without pause, and the only other one waits for a thread"),
+    ] {
+        let victim = start(which);
+        let outcome = check(&victim, &[]);
+        assert!(outcome.stdout.contains(what), "{which}: {outcome:#?}");
+        assert_eq!(outcome.status, 3, "{which}: {outcome:#?}");
+        let advice = format!("read-rip check --stop {}", victim.pid());
+        assert!(outcome.stdout.contains(&advice), "{which}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn a_thread_that_is_stopped_for_a_moment_says_where_it_runs() {
+    let victim = start("flag");
+    let outcome = check(&victim, &["--stop"]);
+    assert!(outcome.stdout.contains("was at waits_for_flag running.c:"), "{outcome:#?}");
+}
+
+#[test]
+fn threads_that_compute_are_no_reason_to_worry() {
+    for which in ["outside", "works"] {
+        let victim = start(which);
+        let outcome = check(&victim, &[]);
+        assert!(outcome.stdout.contains("\nno findings in 2 threads"), "{which}: {outcome:#?}");
+        assert_eq!(outcome.status, 0, "{which}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn the_machine_is_not_called_sound_while_threads_wait_in_loops() {
+    let victim = start("try");
+    let machine = read_rip(&["check", "--all"]);
+    let line = machine.stdout.lines().find(|line| line.contains(&format!("[{}]", victim.pid())));
+    let line = line.unwrap_or_else(|| panic!("{machine:#?}"));
+    assert!(line.contains("2 threads run without pause"), "{line}");
+}
