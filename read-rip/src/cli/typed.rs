@@ -6,10 +6,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, Parser, ValueEnum};
 use read_rip_evidence::core::is_core;
 use read_rip_ring as ring;
 
+use super::export::ExportFormat;
 use super::{Cli, Command, RingArgs};
 
 /// More letters than this are no typing error.
@@ -66,6 +67,9 @@ const HELP: &str = "help";
 /// The command that takes no ring.
 const RUN: &str = "run";
 
+/// The command that takes a format.
+const EXPORT: &str = "export";
+
 fn is_command(cli: &clap::Command, word: &str) -> bool {
     cli.get_subcommands().any(|of| of.get_name() == word || of.get_all_aliases().any(|alias| alias == word))
 }
@@ -102,6 +106,7 @@ pub fn similar_command(word: &OsStr) -> Option<String> {
 
 /// A word that is no command is taken for a ring, and the next one is the error. The user means the first one.
 fn with_suggestion(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let error = with_format(error, arguments);
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
@@ -118,6 +123,23 @@ fn with_suggestion(error: clap::Error, arguments: &[OsString]) -> clap::Error {
         }
         _ => error,
     }
+}
+
+/// A format of `export` that stands where a ring does.
+fn with_format(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let lacks_option =
+        matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument);
+    let is_export = arguments.get(1).is_some_and(|word| word == EXPORT);
+    let text = |word: &OsString| word.to_str().map(str::to_owned);
+    let mut words = arguments.windows(2).filter_map(|pair| text(&pair[0]).zip(text(&pair[1])));
+    let format = words.find_map(|(before, word)| {
+        (!before.starts_with('-') && ExportFormat::from_str(&word, false).is_ok()).then_some(word)
+    });
+    if let Some(format) = format.filter(|_| lacks_option && is_export) {
+        let tip = format!("the format is the value of an option: '--format {format}'");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// Why `check` takes no time.
@@ -244,6 +266,12 @@ mod tests {
         assert!(error.starts_with(
             "error: unrecognized subcommand 'chek'\n\n  tip: a similar subcommand exists: 'check'"
         ));
+        let tip = "\n\n  tip: the format is the value of an option: '--format folded'\n\n";
+        for typed in ["export folded 7", "export folded", "7 export folded", "export 7 folded"] {
+            let error = parsed(typed).unwrap_err();
+            assert!(error.contains(tip), "{typed}: {error}");
+        }
+        assert!(!parsed("export -f folded 7 8").unwrap_err().contains("tip: the format"));
         let error = parsed("check 4711 4712").unwrap_err();
         assert!(error.starts_with("error: unexpected argument '4712' found\n"), "{error}");
     }

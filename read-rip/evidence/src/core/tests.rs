@@ -149,13 +149,14 @@ fn a_core_has_threads_files_memory_and_a_cause() {
 /// gcore leaves it out, and so frames in such programs were no return addresses. lld lays code out like this.
 #[test]
 fn code_that_begins_within_a_page_that_the_core_leaves_out_is_code() {
-    let program =
-        [elf_header(2), program_header(1, 4, 0, 0, 0x700, 0x700), program_header(1, 5, 0x780, 0x1780, 256, 256)];
+    let program = [
+        elf_header(2),
+        program_header(1, 4, 0, 0, 0x700, 0x700),
+        program_header(1, 5, 0x780, 0x1780, 256, 256),
+    ];
     let ranges = [[0x40_0000, 0x40_1000, 0], [0x40_1000, 0x40_2000, 0], [0x40_2000, 0x40_3000, 1]];
-    let target =
-        files().open(&small_of(program.concat(), &ranges)).unwrap().target(Options::default());
-    let code: Vec<_> =
-        target.mappings.iter().map(|mapping| (mapping.begin, mapping.is_executable)).collect();
+    let target = files().open(&small_of(program.concat(), &ranges)).unwrap().target(Options::default());
+    let code: Vec<_> = target.mappings.iter().map(|mapping| (mapping.begin, mapping.is_executable)).collect();
     assert_eq!(code, [(0x40_0000, true), (0x40_1000, true), (0x40_2000, false), (0x7ffe_0000, false)]);
 }
 
