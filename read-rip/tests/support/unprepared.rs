@@ -67,15 +67,20 @@ impl Stuck {
 
     fn start_plan_until(plan: Plan, sleepers: usize, counts: impl Fn(&Futex) -> bool) -> Stuck {
         let stuck = Stuck(plan.start());
-        let live = LiveTarget::open(stuck.0.pid()).unwrap();
+        stuck.until(|tasks| tasks.iter().filter_map(futex).filter(&counts).count() == sleepers);
+        stuck
+    }
+
+    /// Returns when the threads are so.
+    pub(crate) fn until(&self, are: impl Fn(&[Task]) -> bool) {
+        let live = LiveTarget::open(self.0.pid()).unwrap();
         let deadline = Instant::now() + DEADLINE;
         loop {
             let tasks = live.tasks().unwrap_or_else(|error| panic!("{error}"));
-            let asleep = tasks.iter().filter_map(futex).filter(&counts).count();
-            if asleep == sleepers {
-                return stuck;
+            if are(&tasks) {
+                return;
             }
-            assert!(Instant::now() < deadline, "{asleep} of {sleepers} threads wait");
+            assert!(Instant::now() < deadline, "{tasks:#?}");
             librip_test_kit::pause();
         }
     }

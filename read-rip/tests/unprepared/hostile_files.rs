@@ -4,12 +4,10 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use librip_test_kit::Random;
 use librip_test_kit::tool::copy_program;
-use librip_test_kit::victim::{DEADLINE, Plan};
-use read_rip_evidence::process::live::LiveTarget;
+use librip_test_kit::victim::Plan;
 use read_rip_evidence::target::Sleep;
 
 use crate::support::fixture::QUICK;
@@ -33,12 +31,7 @@ fn stuck() -> (Stuck, PathBuf) {
     let plan = plan.argument(&program).argument("normal");
     let stuck = Stuck::start_plan(plan, 2);
     // A thread that still runs would die of a file that was cut.
-    let live = LiveTarget::open(stuck.0.pid()).unwrap();
-    let deadline = Instant::now() + DEADLINE;
-    while !live.tasks().unwrap().iter().all(|task| matches!(task.sleep, Some(Sleep::Call(_)))) {
-        assert!(Instant::now() < deadline, "not all threads sleep");
-        librip_test_kit::pause();
-    }
+    stuck.until(|tasks| tasks.iter().all(|task| matches!(task.sleep, Some(Sleep::Call(_)))));
     (stuck, program)
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use librip_test_kit::victim::Plan;
+use read_rip_evidence::target::{CallKind, Sleep, Task};
 
 use crate::support::unprepared::{Stuck, compile, contains, is_proven_deadlock};
 
@@ -92,6 +93,9 @@ fn an_event_loop_is_not_judged_and_its_line_is_told() {
     for python in pythons() {
         let mut stuck = Stuck(Plan::new(&python, &["-c", code]).start());
         stuck.0.until("ready");
+        let is_poll =
+            |task: &Task| matches!(task.sleep, Some(Sleep::Call(call)) if call.kind == CallKind::Epoll);
+        stuck.until(|tasks| tasks.iter().all(is_poll));
         let checked = stuck.read(&["check"]);
         assert_eq!(checked.status, 3, "{python}: {checked:#?}");
         let line = "1 thread runs an event loop, whose tasks are not seen: <module> <string>:5";
