@@ -65,7 +65,8 @@ pub(super) fn judge(case: &mut Case<'_>, filter: &Filter) -> Verdict {
     let slow_cycles = slow_cycles(case);
     let (model, reading) = (&case.model, case.reading);
     let checked = Checked {
-        threads: model.threads.len() - model.tasks,
+        threads: model.threads.iter().filter(|thread| !thread.is_named_by_memory_alone()).count()
+            - model.tasks,
         tasks: model.tasks,
         locks: model.locks.len(),
         findings: found.len(),

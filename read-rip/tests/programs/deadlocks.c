@@ -258,6 +258,44 @@ static void lie(int is_restless) {
     }
 }
 
+/* Owners that are not in the process. */
+
+static void *takes_savings(void *nothing) {
+    MUST(pthread_mutex_lock(&savings)); /* for the missing owner */
+    return nothing;
+}
+
+static void *writes_and_leaves(void *nothing) {
+    MUST(pthread_rwlock_wrlock(&table));
+    return nothing;
+}
+
+static void *keeps_savings(void *nothing) {
+    takes_savings(nothing);
+    meet();
+    for (;;) pause();
+}
+
+static void run_to_its_end(void *(*body)(void *)) {
+    pthread_t thread;
+    MUST(pthread_create(&thread, NULL, body, NULL));
+    MUST(pthread_join(thread, NULL));
+}
+
+/* The child of a fork wants a lock. If not `is_stuck`, its only thread may release it. */
+static void forks(int is_stuck) {
+    if (is_stuck) {
+        spawn("holder", keeps_savings, NULL);
+        meet();
+    } else {
+        takes_savings(NULL);
+    }
+    if (fork() != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (is_stuck) takes_savings(NULL);
+    spawn("waiter", takes_savings, NULL);
+}
+
 int main(int count, char **arguments) {
     const char *name = count > 1 ? arguments[1] : "";
     long threads = count > 2 ? atol(arguments[2]) : 8;
@@ -298,6 +336,14 @@ int main(int count, char **arguments) {
     } else if (IS("nobody-left")) {
         spawn("waiter", waits_for_a_change, NULL);
         waits_for_a_change(NULL);
+    } else if (IS("left")) {
+        run_to_its_end(takes_savings);
+        spawn("waiter", takes_savings, NULL);
+    } else if (IS("left-writing")) {
+        run_to_its_end(writes_and_leaves);
+        spawn("waiter", writes_and_leaves, NULL);
+    } else if (IS("forked") || IS("forked-with-a-lock")) {
+        forks(IS("forked"));
     } else if (IS("patience")) {
         opposite(&savings, &current_account, transfers_with_patience, transfers_with_patience);
         puts("runs");

@@ -6,8 +6,10 @@ use std::fs;
 use std::process::Command;
 
 use librip_test_kit::tool::{is_installed, tool};
+use read_rip_evidence::process::live::LiveTarget;
 
-use crate::support::unprepared::{Stuck, compile, contains, deadlocks, directory, is_proven_deadlock};
+use crate::support::run::read_rip;
+use crate::support::unprepared::{Stuck, compile, contains, deadlocks, directory, futex, is_proven_deadlock};
 
 /// Lines of `programs/deadlocks.c`.
 fn line_of(text: &str) -> usize {
@@ -182,6 +184,52 @@ fn the_mutexes_of_cplusplus_are_those_of_the_c_library() {
     let stuck = Stuck::start(&program, &[], 2);
     the_proven_deadlock(&stuck);
     contains(&stuck.read(&["check"]).stdout, &["waits for savings", "at transfer(", "deadlock.cpp:"]);
+}
+
+/// The memory of the lock names its owner. Such a process was called a stall, and a child of a fork too.
+#[test]
+fn a_lock_whose_owner_has_ended_is_proven_unreleased() {
+    for (case, lock) in [("left", "savings"), ("left-writing", "table")] {
+        let stuck = Stuck::start(deadlocks(), &[case], 1);
+        let found = stuck.findings();
+        let kinds: Vec<_> = found.iter().map(|finding| (&finding["kind"], &finding["confidence"])).collect();
+        assert_eq!(kinds, [(&"unreleased".into(), &"proven".into())], "{found:#?}");
+        let check = stuck.read(&["check"]);
+        let summary = format!("{lock} is held by a thread that has exited; 1 thread waits for it");
+        contains(&check.stdout, &[&summary]);
+        contains(&check.stderr, &["1 finding in 2 threads and 1 lock"]);
+        contains(&stuck.read(&[]).stdout, &[&summary]);
+    }
+}
+
+/// A child of the program, once one of its threads sleeps in a futex.
+fn waiting_child(stuck: &Stuck) -> String {
+    let pid = stuck.0.pid();
+    loop {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        let child = children.split_whitespace().next().and_then(|child| child.parse().ok());
+        let tasks = child.and_then(|child| LiveTarget::open(child).ok()).and_then(|live| live.tasks().ok());
+        if tasks.is_some_and(|tasks| tasks.iter().any(|task| futex(task).is_some())) {
+            return child.unwrap().to_string();
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_child_waits_for_what_a_thread_of_its_parent_had_at_the_fork() {
+    for (case, confidence) in [("forked", "proven"), ("forked-with-a-lock", "suspected")] {
+        let stuck = Stuck::start(deadlocks(), &[case], 0);
+        let child = waiting_child(&stuck);
+        let check = read_rip(["check", &child]);
+        let summary = format!(
+            "{confidence} lost-owner: 1 thread of the forked process {child} waits for savings, which no thread there holds"
+        );
+        contains(&check.stdout, &[&summary, "which the process does not have"]);
+        let may_release = "the thread that forked may have had the lock then, and may release it";
+        assert_eq!(check.stdout.contains(may_release), case == "forked-with-a-lock", "{check:#?}");
+        assert_eq!(check.status, 1);
+    }
 }
 
 #[test]

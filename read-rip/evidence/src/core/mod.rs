@@ -162,6 +162,7 @@ impl Core {
             modules,
             hidden: None,
             freezer: None,
+            is_fork: notes.is_fork,
         }
     }
 

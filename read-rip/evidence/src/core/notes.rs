@@ -12,7 +12,7 @@ use super::error::Gap;
 use super::files::{File, files};
 use super::header::Header;
 use super::status::Status;
-use crate::target::{Architecture, RunState, Sleep, Task};
+use crate::target::{Architecture, FORKED_FLAG, RunState, Sleep, Task};
 
 /// More notes are not read: a million threads have fewer.
 const NOTES_MAX: u32 = 1 << 23;
@@ -35,6 +35,8 @@ const THREAD: &str = "thread";
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     pub(super) pid: u32,
+    /// Whether the process was made by fork and had run no program since; `None`: not known.
+    pub(super) is_fork: Option<bool>,
     /// What the kernel called the first thread.
     pub(super) name: String,
     pub(super) command_line: String,
@@ -143,6 +145,7 @@ impl Notes {
 
     /// `NT_PRPSINFO` of 64-bit processes.
     fn process(&mut self, note: &[u8]) {
+        const FLAGS_AT: usize = 8;
         const PID_AT: usize = 24;
         const NAME: Range<usize> = 40..56;
         const ARGUMENTS: Range<usize> = 56..136;
@@ -151,6 +154,10 @@ impl Notes {
             let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
             String::from_utf8_lossy(bytes).trim().to_owned()
         };
+        // Every program has some flag: without any, they are not known.
+        let flags =
+            note.get(FLAGS_AT..).and_then(|bytes| bytes.first_chunk()).copied().map(u64::from_le_bytes);
+        self.is_fork = flags.filter(|&flags| flags != 0).map(|flags| flags & FORKED_FLAG != 0);
         if let Some(pid) = note.get(PID_AT..PID_AT + 4).and_then(|bytes| bytes.first_chunk::<4>()) {
             self.pid = u32::from_le_bytes(*pid);
         }

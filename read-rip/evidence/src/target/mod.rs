@@ -49,6 +49,9 @@ pub use unstopped::Unstopped;
 use read_rip_files::Module;
 use serde::{Deserialize, Serialize};
 
+/// A flag of the kernel's tasks: it was forked, and has run no program since (`PF_FORKNOEXEC`).
+pub(crate) const FORKED_FLAG: u64 = 0x40;
+
 /// What is known of a target at one moment. Its memory is read when it is needed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Target {
@@ -76,4 +79,8 @@ pub struct Target {
     /// What the freezer of control groups does to it; `None` if that is not known, and in a core file.
     #[serde(default)]
     pub freezer: Option<Freezer>,
+    /// Whether it was made by fork and has run no program since: its memory began as a copy of its parent's. `None` if
+    /// that is not known.
+    #[serde(default)]
+    pub is_fork: Option<bool>,
 }

@@ -124,6 +124,7 @@ mod tests {
             modules: Vec::new(),
             hidden: None,
             freezer: None,
+            is_fork: None,
         };
         let of = target.regions();
         let regions = (0..=6).map(|page| of.of(page << 12).map(Region::name));

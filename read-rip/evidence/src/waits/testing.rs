@@ -95,5 +95,6 @@ pub(crate) fn target(tids: &[u32], arguments: [u64; 4]) -> Target {
         modules: Vec::new(),
         hidden: None,
         freezer: None,
+        is_fork: None,
     }
 }

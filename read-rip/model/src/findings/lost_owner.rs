@@ -17,6 +17,10 @@
 //! of the child shows that no thread there ever held the lock (a lock that was just released has no holder either).
 //! A lock that a thread of the child held exclusively was free after the fork: that is no finding.
 //!
+//! A process that recorded nothing is known to be a fork by the kernel, and the memory of the lock names the owner: a
+//! thread that the process does not have. Only the thread that forked may have had the lock at the fork, and may release
+//! it. So that is proven if this thread, the first one of the process, waits for the lock, or has ended.
+//!
 //! # Blind spots
 //!
 //! The finding names the thread of the parent that held the lock at the fork only if that thread still holds it.
@@ -55,6 +59,9 @@ pub struct Orphan {
     pub waiters: Waiters,
     /// Whether a thread of the parent certainly held it at the fork.
     pub locked_at_fork: bool,
+    /// The id of the owner by the memory of the lock: the process has no such thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner_in_memory: Option<u32>,
     /// The holder of the same lock in the parent now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<HoldFact>,
@@ -65,7 +72,11 @@ impl Analysis for LostOwner {
         let model = view.now;
         let is_waited_for = |lock: LockId| view.waits(lock).any(|wait| wait.is_steady && !wait.is_timed);
         let candidates: Vec<LockId> = (0..model.locks.len())
-            .filter(|&lock| is_free_in_child(model, &model.locks[lock]) && is_waited_for(lock))
+            .filter(|&lock| {
+                let of = &model.locks[lock];
+                (is_free_in_child(model, of) || is_orphan_in_memory(of) && of.holders.is_empty())
+                    && is_waited_for(lock)
+            })
             .collect();
         if candidates.is_empty() {
             return;
@@ -78,7 +89,11 @@ impl Analysis for LostOwner {
             .collect();
         for id in candidates.into_iter().filter(|&id| past.held[id] != Some(Mode::Exclusive)) {
             let lock = &model.locks[id];
-            let doubt = past.doubt(model, id);
+            let is_orphan = is_orphan_in_memory(lock);
+            let doubt = match is_orphan {
+                true => doubt_of_memory(view, id),
+                false => past.doubt(model, id),
+            };
             let confidence = if doubt.is_some() { Confidence::Suspected } else { Confidence::Proven };
             let parent = parents.get(&lock.address).and_then(|&parent| model.locks[parent].holders.first());
             let waiters = view.waiters(id);
@@ -87,16 +102,34 @@ impl Analysis for LostOwner {
                 pid: lock.pid,
                 lock: id,
                 waiters,
-                locked_at_fork: doubt.is_none(),
+                // The thread that the memory names may be one of the fork that has ended.
+                locked_at_fork: doubt.is_none() && !is_orphan,
+                owner_in_memory: lock.absent_owner.map(|owner| owner.tid).filter(|_| is_orphan),
                 parent: parent.map(|hold| view.hold_fact(hold)),
             };
             let mut finding = Finding::new(Kind::LostOwner, confidence, evidence, Advice::ExecAfterFork);
             finding.doubts.extend(doubt);
+            finding.premises.extend(view.premises(id).filter(|_| is_orphan && doubt.is_none()));
             finding.since_ns = view.first_wait_ns(id);
             finding.threads_hurt = threads_hurt;
             found.push(finding);
         }
     }
+}
+
+/// Whether the memory of a lock says that no thread of its forked process has it.
+fn is_orphan_in_memory(lock: &Lock) -> bool {
+    lock.absent_owner.is_some_and(|owner| owner.is_of_fork == Some(true))
+}
+
+/// Why a thread of a fork may have a lock whose memory names a thread that the fork does not have.
+fn doubt_of_memory(view: &View<'_>, lock: LockId) -> Option<Doubt> {
+    let model = view.now;
+    let pid = model.locks[lock].pid;
+    // The one that forked has the id of its process.
+    let forked = model.present().find(|(_, thread)| thread.pid == pid && thread.tid == pid);
+    let is_stuck = |(thread, _)| view.wait(thread).is_some_and(|wait| wait.lock == lock && wait.is_steady);
+    (!forked.is_none_or(is_stuck)).then_some(Doubt::MaybeForked)
 }
 
 /// Whether a lock belongs to a forked child, and no thread of the child can hold it now.
@@ -190,6 +223,12 @@ impl Basis for Orphan {
             let why = "a thread of the parent held it at the fork; that thread does not exist in the child";
             evidence.push(why.to_owned());
         }
+        if let Some(tid) = self.owner_in_memory {
+            evidence.push(format!(
+                "thread {tid} has it, which the process does not have: a thread of the parent held it at the fork, or a \
+                 thread has ended without releasing it"
+            ));
+        }
         if let Some(hold) = &self.parent {
             let (thread, acquired) = (words.thread(hold.thread), words.acquired(hold));
             evidence.push(format!("in the parent, {thread} holds it now{acquired}"));
@@ -202,6 +241,7 @@ impl Basis for Orphan {
 mod tests {
     use super::*;
     use crate::findings::testing::Scene;
+    use crate::locks::AbsentOwner;
 
     fn forked() -> Scene {
         let mut scene = Scene::new();
@@ -221,6 +261,41 @@ mod tests {
         let found = forked().run(&LostOwner);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Proven));
         assert!(found[0].mentions.threads.contains(&0), "the holder in the parent is evidence");
+    }
+
+    /// The child recorded nothing. The memory of the lock has the id of a thread of its parent.
+    fn forked_unprepared() -> Scene {
+        let mut scene = Scene::new();
+        let (child, lock) = (scene.thread("child"), scene.lock("CONFIG"));
+        scene.waits(child, lock);
+        scene.model.threads[child].tid = scene.model.pid;
+        scene.model.locks[lock].absent_owner = Some(AbsentOwner { tid: 3, is_of_fork: Some(true) });
+        scene
+    }
+
+    #[test]
+    fn the_memory_of_a_lock_says_that_no_thread_of_a_fork_has_it() {
+        let found = forked_unprepared().run(&LostOwner);
+        assert_eq!((found.len(), found[0].confidence), (1, Confidence::Proven));
+        let mut scene = forked_unprepared();
+        scene.model.locks[0].absent_owner.as_mut().unwrap().is_of_fork = Some(false);
+        assert!(scene.run(&LostOwner).is_empty(), "a thread of its own has ended");
+    }
+
+    #[test]
+    fn the_thread_that_forked_may_release_what_it_had_at_the_fork() {
+        let mut scene = forked_unprepared();
+        let (worker, forked) = (0, scene.thread("main"));
+        scene.model.threads[worker].tid = 77;
+        scene.model.threads[forked].tid = scene.model.pid;
+        let found = scene.run(&LostOwner);
+        assert_eq!(
+            (found[0].confidence, &found[0].doubts[..]),
+            (Confidence::Suspected, &[Doubt::MaybeForked][..])
+        );
+        // It has ended, or waits too.
+        scene.model.threads[forked].state = crate::threads::ThreadState::Exited;
+        assert_eq!(scene.run(&LostOwner)[0].confidence, Confidence::Proven);
     }
 
     #[test]

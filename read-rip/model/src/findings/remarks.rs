@@ -39,6 +39,8 @@ worded! {
             "the lock is marked by hand: a thread that does not mark it may hold it",
         ChildHistoryIncomplete = "child-history-incomplete":
             "the history of the child is incomplete: a thread of the child may hold the lock",
+        MaybeForked = "maybe-forked":
+            "the process may be a fork, and the thread that forked may have had the lock then, and may release it",
         ForgottenGuard = "forgotten-guard":
             "a guard may have been forgotten and the lock's memory freed, or a signal handler may have tried \
              the lock",

@@ -15,6 +15,10 @@
 //! later: where acquisitions have no times, only a thread that waits now shows that the lock is not free. If the lock
 //! was initialised after the thread's end, the thread held an earlier lock at that address, and there is no finding.
 //!
+//! The memory of a lock that was never recorded names its owner too. If the process has no such thread, and is no fork
+//! that runs the program of its parent, that thread has ended. In such a fork it may be a thread of the parent (see
+//! `lost_owner`).
+//!
 //! # Blind spots
 //!
 //! A release that the program does not mark looks like no release, unless another thread acquired the lock later.
@@ -176,8 +180,11 @@ fn is_blocked_by_nobody_else(view: &View<'_>, hold: &Hold) -> bool {
 
 /// Why a thread other than the holder may have released the lock, or may still do so.
 fn doubt_of_owner(view: &View<'_>, hold: &Hold, handed_over: &HandedOver) -> Option<Doubt> {
-    let nature = &view.now.locks[hold.lock].nature;
-    if nature.ownership == Ownership::Enforced {
+    let lock = &view.now.locks[hold.lock];
+    let nature = &lock.nature;
+    if lock.absent_owner.is_some_and(|owner| owner.is_of_fork.is_none()) {
+        Some(Doubt::MaybeForked)
+    } else if nature.ownership == Ownership::Enforced {
         None
     } else if handed_over.includes(hold) {
         Some(Doubt::HandedOver)
@@ -214,6 +221,7 @@ mod tests {
     use super::*;
     use crate::findings::Premise;
     use crate::findings::testing::{NOW, SECOND, Scene};
+    use crate::locks::AbsentOwner;
 
     fn scene(mut scene: Scene, state: ThreadState) -> Scene {
         let (owner, waiter) = (scene.thread("owner"), scene.thread("waiter"));
@@ -232,6 +240,15 @@ mod tests {
                 assert_eq!(found.len(), 1);
                 assert_eq!((found[0].confidence, found[0].threads_hurt), (Confidence::Proven, 1));
             }
+        }
+    }
+
+    #[test]
+    fn a_process_that_may_be_a_fork_leaves_a_doubt() {
+        for (is_of_fork, confidence) in [(Some(false), Confidence::Proven), (None, Confidence::Suspected)] {
+            let mut scene = scene(Scene::new(), ThreadState::Abandoned);
+            scene.model.locks[0].absent_owner = Some(AbsentOwner { tid: 77, is_of_fork });
+            assert_eq!(scene.run(&Unreleased)[0].confidence, confidence);
         }
     }
 

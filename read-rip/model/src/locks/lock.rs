@@ -42,6 +42,8 @@ pub struct Lock {
     pub is_from_memory: bool,
     /// What the memory of the lock says of its owner, if a thread was seen to wait for it.
     pub owner: Option<OwnerInMemory>,
+    /// The owner that the memory of the lock named throughout, if the process has no such thread.
+    pub absent_owner: Option<AbsentOwner>,
     /// What the known histories say of the lock.
     pub record: Record,
 }
@@ -65,6 +67,7 @@ impl Lock {
             is_handed_over: false,
             is_from_memory: false,
             owner: None,
+            absent_owner: None,
             record: Record::default(),
         }
     }
@@ -133,6 +136,15 @@ pub struct OwnerInMemory {
     pub ownership: Ownership,
     /// Whether the memory said the same in both readings. True for a core file.
     pub is_steady: bool,
+}
+/// The owner of a lock that only threads of one process can release, by the lock's memory: no thread of that process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AbsentOwner {
+    /// The id of the thread.
+    pub tid: u32,
+    /// Whether the process is a fork that runs the program of its parent: then the thread may be one of its parent's.
+    /// `None`: not known.
+    pub is_of_fork: Option<bool>,
 }
 /// What a lock is called.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -55,7 +55,7 @@ pub use build::{Input, build, build_of_words};
 pub use halt::{Halt, HaltCause, halts};
 pub use hold::{Hold, HoldState, Wait};
 pub use knots::{Graph, Stand, Who};
-pub use lock::{Lock, LockName, Nature, OwnerInMemory, Ownership, Record};
+pub use lock::{AbsentOwner, Lock, LockName, Nature, OwnerInMemory, Ownership, Record};
 pub use model::{LockId, LockIncident, LockModel, ThreadId};
 pub use observe::{doing, observe_all};
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, keep_within, overview};

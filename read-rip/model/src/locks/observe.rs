@@ -20,13 +20,13 @@ use std::num::NonZeroU64;
 use foldhash::{HashMap, HashSet};
 use read_rip_evidence::standing::{Activity, Standings};
 use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Needed, RunState, Task};
-use read_rip_evidence::waits::{MutexType, Owner, Preference, Protocol, Role, WaitKind};
+use read_rip_evidence::waits::{MutexType, Owner, Preference, Protocol, Role, UnknownOwner, WaitKind};
 use read_rip_ring::LockType;
 
 use super::tokio_tasks::end_circles;
 use super::{
-    Doing, Halt, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, OwnerInMemory, Ownership,
-    Seen, ThreadId, ThreadLocks, Wait, halts, knots_of, lost_locks, only_helpers,
+    AbsentOwner, Doing, Halt, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature,
+    OwnerInMemory, Ownership, Seen, ThreadId, ThreadLocks, Wait, halts, knots_of, lost_locks, only_helpers,
 };
 use crate::locations::{LocationId, Locations};
 use crate::threads::ThreadState;
@@ -287,6 +287,9 @@ impl Observer<'_> {
                 lock
             }
         };
+        if let Some(tid) = absent_owner(wait).filter(|_| is_steady) {
+            self.lost(lock, AbsentOwner { tid, is_of_fork: self.seen.target.is_fork });
+        }
         if let Some(thread) = owner {
             self.own(lock, OwnerInMemory { thread, address, ownership: nature.ownership, is_steady });
         }
@@ -397,6 +400,28 @@ impl Observer<'_> {
         self.model.threads[thread].holds.push(hold);
     }
 
+    /// A lock names an owner that the process does not have. In a process that is no fork, this thread has ended.
+    fn lost(&mut self, id: LockId, owner: AbsentOwner) {
+        self.model.locks[id].absent_owner = Some(owner);
+        let lock = &self.model.locks[id];
+        if owner.is_of_fork == Some(true) || !lock.holders.is_empty() || !lock.possible_holders.is_empty() {
+            return;
+        }
+        let (pid, threads) = (self.pid, &mut self.model.threads);
+        let is_it = |own: &ThreadLocks| own.pid == pid && own.tid == owner.tid && own.task.is_none();
+        let thread = threads.iter().rposition(is_it).unwrap_or_else(|| {
+            let state = ThreadState::Exited;
+            threads
+                .push(ThreadLocks { state, ..ThreadLocks::unrecorded(pid, owner.tid, "thread".to_owned()) });
+            threads.len() - 1
+        });
+        let ownership = self.model.locks[id].nature.ownership;
+        self.own(
+            id,
+            OwnerInMemory { thread, address: self.model.locks[id].address, ownership, is_steady: true },
+        );
+    }
+
     /// Finds the holders that have returned from the functions that acquired their locks, of locks that others want.
     /// The stack may be of another moment than the last reading, but the lock was held throughout.
     fn left_functions(&mut self, locations: &mut Locations<'_>) {
@@ -444,6 +469,20 @@ fn nature(wait: &read_rip_evidence::waits::FutexWait) -> Option<Nature> {
         WaitKind::Opaque if is_lock(wait) => of(LockType::Unknown, Ownership::Anyone),
         _ => return None,
     })
+}
+
+/// The owner of a lock of this process alone that is no thread of the process. If the lock is robust, or hands its
+/// owner's priority on, the kernel knows that the owner has ended.
+fn absent_owner(wait: &read_rip_evidence::waits::FutexWait) -> Option<u32> {
+    let Owner::Unknown(UnknownOwner::NotHere(tid)) = wait.owner else { return None };
+    let is_plain = match wait.kind {
+        WaitKind::Mutex { is_robust, protocol, is_shared, .. } => {
+            !is_robust && !is_shared && protocol != Protocol::Inherit
+        }
+        WaitKind::ReadWriteLock { .. } => true,
+        _ => false,
+    };
+    (is_plain && wait.is_private).then_some(tid)
 }
 
 /// The name of a lock of a language's runtime, of which there is one.

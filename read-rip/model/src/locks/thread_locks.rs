@@ -240,6 +240,11 @@ impl ThreadLocks {
         }
     }
 
+    /// Whether only the memory of a lock names the thread: nobody saw or recorded it.
+    pub fn is_named_by_memory_alone(&self) -> bool {
+        self.slot.is_none() && self.state != ThreadState::Present
+    }
+
     /// Whether the kernel was asked what the thread does, and knew. A task that is suspended does nothing.
     pub(crate) fn is_doing_known(&self) -> bool {
         let is_suspended = self.task.as_deref().is_some_and(TaskFacts::is_asleep);

@@ -11,7 +11,7 @@ use read_rip_ring::{Slot, SlotState, Snapshot, is_task};
 pub enum ThreadState {
     /// It can run, or could when its process ended.
     Present,
-    /// It recorded its exit.
+    /// It recorded its exit, or the memory of a lock names it and the process does not have it.
     Exited,
     /// It disappeared without recording its exit, while its process lives.
     Abandoned,

@@ -89,6 +89,7 @@ const AWAKE_MAX: usize = 64;
 pub struct LiveTarget {
     pid: u32,
     start_ticks: u64,
+    is_fork: bool,
     status: Status,
     /// `/proc/PID/task`.
     tasks: Folder,
@@ -149,7 +150,8 @@ impl LiveTarget {
                 _ => None,
             },
         };
-        Ok(LiveTarget { pid, start_ticks: stat.start_ticks, status, tasks, thread, executable, hidden })
+        let text::Stat { start_ticks, is_fork, .. } = stat;
+        Ok(LiveTarget { pid, start_ticks, is_fork, status, tasks, thread, executable, hidden })
     }
 
     /// Why its memory cannot be read; `None` if it can.
@@ -231,6 +233,7 @@ impl LiveTarget {
             modules,
             hidden: self.hidden.clone(),
             freezer: self.freezer(),
+            is_fork: Some(self.is_fork),
         }
     }
 

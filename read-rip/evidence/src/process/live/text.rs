@@ -25,6 +25,8 @@ pub(super) struct Stat {
     pub(super) is_kernel_thread: bool,
     /// How often the kernel had to bring a page of memory.
     pub(super) faults: u64,
+    /// Whether it was made by fork and has run no program since, or is a thread that another one created.
+    pub(super) is_fork: bool,
     pub(super) nice: i32,
     /// When it started, clock ticks since boot.
     pub(super) start_ticks: u64,
@@ -105,7 +107,19 @@ pub(super) fn stat(text: &[u8]) -> Option<Stat> {
     let start_ticks = decimal(fields.nth(2)?)?;
     let processor = fields.nth(16).and_then(decimal).and_then(|number| usize::try_from(number).ok());
     let is_kernel_thread = flags & FLAG_KERNEL_THREAD != 0;
-    Some(Stat { name, state, parent, session, is_kernel_thread, faults, nice, start_ticks, processor })
+    let is_fork = flags & crate::target::FORKED_FLAG != 0;
+    Some(Stat {
+        name,
+        state,
+        parent,
+        session,
+        is_kernel_thread,
+        is_fork,
+        faults,
+        nice,
+        start_ticks,
+        processor,
+    })
 }
 
 /// Parses `se.exec_start` of `/proc/PID/task/TID/sched`, ns. The kernel writes milliseconds with six digits.
@@ -234,8 +248,10 @@ mod tests {
             let found = stat(format!("4711 ({name}) {REST}").as_bytes()).expect("it parses");
             assert_eq!(found.name, name);
             assert_eq!((found.state, found.parent, found.nice, found.start_ticks), ('S', 812, -5, 98765));
-            assert!(!found.is_kernel_thread);
+            assert!(!found.is_kernel_thread && !found.is_fork);
         }
+        let found = stat(format!("4711 (child) {}", REST.replace("4194304", "4194368")).as_bytes());
+        assert!(found.expect("it parses").is_fork);
         let found = stat(&[b"1 (\xff\xfe) ", REST.as_bytes()].concat()).expect("it parses");
         assert_eq!(found.name, "\u{fffd}\u{fffd}");
     }
