@@ -44,6 +44,28 @@ fn spans_that_were_open_at_the_death_are_known_with_their_values() {
 }
 
 #[test]
+fn the_longest_spans_are_shown_with_what_they_said_when_they_began() {
+    let mut victim = plan(&["spans"]).start();
+    victim.until("open");
+    victim.kill();
+    let remains = victim.wait();
+    let all = json(&["spans", "--slow"], "event", &remains.ring_path());
+    let took: Vec<u64> = all.iter().map(|end| end["took_ns"].as_u64().unwrap()).collect();
+    assert!(took.len() == 9 && took.is_sorted_by(|one, next| one >= next), "{all:#?}");
+    assert!(all.iter().all(|end| end["kind"] == "end"), "{all:#?}");
+    let outer = all.iter().find(|end| end["span"] == "outer").unwrap();
+    assert_eq!(
+        (&outer["text"], &outer["values"]),
+        (&"outer: 1 of two".into(), &Value::from_iter([1.into(), Value::from("two")]))
+    );
+    let first = json(&["spans", "--slow=2"], "event", &remains.ring_path());
+    assert_eq!(first, all[..2]);
+    let (out, _) = read(&["spans", "--slow", "-m", "outer", "--color", "never"], &remains.ring_path());
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines.len() == 2 && lines[1].contains(" outer: 1 of two, after "), "{out}");
+}
+
+#[test]
 fn a_saved_copy_has_the_same_events_and_spans_also_of_a_busy_process() {
     let mut victim = plan(&["spans"]).start();
     victim.until("open");

@@ -62,6 +62,19 @@ pub(super) fn spans(args: &SpansArgs, common: &Common) -> Result<u8, AppError> {
     let slots = || reading.snapshot.all_recorded();
     let limits = limits(&args.time, &reading)?;
     let (mut entries, leftover) = log::entries(&reading.snapshot, slots(), &locations, reading.horizon());
+    if let Some(count) = args.slow {
+        let has = |entry: &Entry| limits.has(&entry.when);
+        let shown = slowest(args, common, &reading, (&entries, count, &has), &mut locations)?;
+        let mut remarks = report::remarks::of_leftover(&leftover);
+        if shown == 0 {
+            remarks.extend(nothing(
+                &reading,
+                args.r#match.is_some() || args.time.is_limited(),
+                &mut locations,
+            ));
+        }
+        return remarks::write(&reading, common, &locations, &remarks);
+    }
     entries.retain(|entry| limits.has(&entry.when));
     let mut spans = log::spans(&reading.snapshot, &entries, slots(), &mut locations, reading.now_ns);
     for span in &mut spans {
@@ -104,6 +117,29 @@ pub(super) fn spans(args: &SpansArgs, common: &Common) -> Result<u8, AppError> {
     }
     remarks.extend(report::remarks::of_spans(&reading.snapshot));
     remarks::write(&reading, common, &locations, &remarks)
+}
+
+/// Shows the ends of the longest spans, with what their beginnings say. Returns how many.
+fn slowest<'r>(
+    args: &SpansArgs,
+    common: &Common,
+    reading: &'r Reading,
+    (entries, count, has): (&[Entry], usize, &dyn Fn(&Entry) -> bool),
+    locations: &mut Locations<'r>,
+) -> Result<u64, AppError> {
+    let slowest = log::slowest(&reading.snapshot, entries, locations);
+    let lines = slowest.into_iter().filter(|ended| has(&entries[ended.end])).map(|ended| {
+        let end = &entries[ended.end];
+        (end, ended.begin.map_or(end, |begin| &entries[begin]))
+    });
+    let mut out = output(common);
+    if common.json {
+        reading.write_ring(&mut Json(&mut out))?;
+    }
+    let mut writer = Writer { reading, locations, json: common.json, pattern: args.r#match.as_ref() };
+    let shown = writer.write(&mut out, &mut LogWriter::default(), lines, count)?;
+    out.flush()?;
+    Ok(shown)
 }
 
 /// Reads a ring. Only rings have events.
@@ -187,33 +223,65 @@ fn show<'r>(
         is_level && of_channel(entry) && limits.has(&entry.when) && shown.is_new(entry, reading)
     });
     shown.note(reading);
-    let places: Vec<_> =
-        entries.iter().map(|entry| locations.find(snapshot.recorded(entry.slot), &entry.event)).collect();
-    let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(&locations, files, false);
-    let names_process = names_process(reading);
-    let matching = args.r#match.as_ref().map(|pattern| Pattern { pattern, names_process });
     if common.json && !shown.has_ring {
         reading.write_ring(&mut Json(&mut *out))?;
         shown.has_ring = true;
     }
-    for (entry, place) in entries.iter().zip(places) {
-        let slot = snapshot.recorded(entry.slot);
-        let text = log::text(entry.kind, slot, &entry.event, locations.get(place), &locations);
-        let line = texts.line_of(locations.get(place));
-        if matching.is_some_and(|of| {
-            !of.has_thread_of(slot) && !of.pattern.is_match(&text) && !of.pattern.is_match(&line)
-        }) {
-            continue;
-        }
-        shown.entries += 1;
-        if common.json {
+    let pattern = args.r#match.as_ref();
+    let mut writer = Writer { reading, locations: &mut locations, json: common.json, pattern };
+    let lines = entries.iter().map(|entry| (entry, entry));
+    shown.entries += writer.write(out, &mut shown.writer, lines, usize::MAX)?;
+    Ok((leftover, locations))
+}
+
+/// Writes entries, as text or as JSON.
+struct Writer<'w, 'r> {
+    reading: &'r Reading,
+    locations: &'w mut Locations<'r>,
+    json: bool,
+    /// Only what matches is written.
+    pattern: Option<&'w regex::Regex>,
+}
+
+impl Writer<'_, '_> {
+    /// Writes at most so many entries, each with what another one says. Returns how many.
+    fn write<'e>(
+        &mut self,
+        out: &mut impl Write,
+        writer: &mut LogWriter,
+        lines: impl Iterator<Item = (&'e Entry, &'e Entry)>,
+        at_most: usize,
+    ) -> Result<u64, AppError> {
+        let snapshot = &self.reading.snapshot;
+        let mut find = |entry: &Entry| self.locations.find(snapshot.recorded(entry.slot), &entry.event);
+        let lines: Vec<_> = lines.map(|(entry, said)| (entry, said, find(said))).collect();
+        let files = FileNames::choose(self.locations.iter());
+        let locations = &*self.locations;
+        let texts = report::location_texts(locations, files, false);
+        let names_process = names_process(self.reading);
+        let matching = self.pattern.map(|pattern| Pattern { pattern, names_process });
+        let mut written = 0;
+        for (entry, said, place) in lines {
+            if written == at_most {
+                break;
+            }
+            let slot = snapshot.recorded(entry.slot);
+            let text = log::text(said.kind, slot, &said.event, locations.get(place), locations);
+            let line = texts.line_of(locations.get(place));
+            if matching.is_some_and(|of| {
+                !of.has_thread_of(slot) && !of.pattern.is_match(&text) && !of.pattern.is_match(&line)
+            }) {
+                continue;
+            }
+            written += 1;
+            if !self.json {
+                writer.entry(out, entry, (&text, &line), snapshot, names_process)?;
+                continue;
+            }
             let site = locations.get(place).sites.first().map(|&at| locations.site(at));
-            let values: Vec<Value> = match entry.kind {
+            let values: Vec<Value> = match said.kind {
                 EntryKind::End(_) => Vec::new(),
-                _ => {
-                    slot.values(entry.event.operands.clone()).map(|values| values.values).unwrap_or_default()
-                }
+                _ => slot.values(said.event.operands.clone()).map(|values| values.values).unwrap_or_default(),
             };
             let logged = LogText {
                 text: &text,
@@ -224,11 +292,9 @@ fn show<'r>(
                 place: site.map(|site| (&*site.file, site.line)),
             };
             Json(&mut *out).entry(entry, &logged, snapshot)?;
-        } else {
-            shown.writer.entry(out, entry, (&text, &line), snapshot, names_process)?;
         }
+        Ok(written as u64)
     }
-    Ok((leftover, locations))
 }
 
 /// Whether several processes share the ring.

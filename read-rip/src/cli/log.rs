@@ -95,6 +95,9 @@ pub struct SpansArgs {
     /// open
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
+    /// Shows the COUNT spans that took the longest instead, with their threads and values [default: 20]
+    #[arg(long, value_name = "COUNT", num_args = 0..=1, require_equals = true, default_missing_value = "20")]
+    pub slow: Option<usize>,
     /// Which time is shown: spans that ended then, and those that are open and had begun by then.
     #[command(flatten)]
     pub time: TimeArgs,

@@ -31,7 +31,7 @@ pub use captures::{
     Blame, Capture, CycleStep, CycleStepKind, Holder, SlowCycle, SlowCycles, captures, holder,
 };
 pub use cause::Cause;
-pub use spans::{Longest, OpenSpan, Span, spans};
+pub use spans::{Ended, Longest, OpenSpan, Span, slowest, spans};
 pub use usage::Usage;
 
 /// Something that a thread recorded with values.

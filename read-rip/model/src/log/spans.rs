@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use foldhash::{HashMap, HashMapExt};
+
 use read_rip_ring::{Snapshot, Value};
 
 use super::{Entry, EntryKind};
@@ -90,6 +92,46 @@ pub fn spans(
         .collect();
     spans.sort_by_key(|span| std::cmp::Reverse((!span.open.is_empty(), span.total_ns, span.ended)));
     spans
+}
+
+/// A span that has ended: its end and its beginning, as indices into the entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its end. It says how long the span took.
+    pub end: usize,
+    /// Its beginning; `None` if later words have replaced it, or if it is not among the entries.
+    pub begin: Option<usize>,
+}
+
+/// The spans that have ended and whose lengths are known, the longest first.
+pub fn slowest(snapshot: &Snapshot, entries: &[Entry], locations: &mut Locations<'_>) -> Vec<Ended> {
+    // The sites of a span's beginning and of its end have one name and one place.
+    let mut spans: HashMap<(String, String, u32), usize> = HashMap::new();
+    let mut span_of_site: HashMap<usize, usize> = HashMap::new();
+    let mut open: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
+    let mut ended = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        if let EntryKind::Event(_) = entry.kind {
+            continue;
+        }
+        let location = locations.find(snapshot.recorded(entry.slot), &entry.event);
+        let Some(&site) = locations.get(location).sites.first() else { continue };
+        let span = *span_of_site.entry(site).or_insert_with(|| {
+            let site = locations.site(site);
+            let next = spans.len();
+            *spans.entry((site.label.to_string(), site.file.to_string(), site.line)).or_insert(next)
+        });
+        let of_thread = open.entry((entry.slot, span)).or_default();
+        match entry.kind {
+            EntryKind::End(took_ns) => {
+                let begin = of_thread.pop();
+                ended.extend(took_ns.map(|took_ns| (took_ns, Ended { end: at, begin })));
+            }
+            _ => of_thread.push(at),
+        }
+    }
+    ended.sort_by_key(|&(took_ns, _)| std::cmp::Reverse(took_ns));
+    ended.into_iter().map(|(_, ended)| ended).collect()
 }
 
 /// The spans of a site's place.
