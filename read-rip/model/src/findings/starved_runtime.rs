@@ -158,7 +158,9 @@ impl Analysis for StarvedRuntime {
             // A poll that waits for ever is part of a deadlock, and one that waits for a recorded lock of a long wait.
             let waits =
                 |task: &ThreadId| stuck.contains(task) || view.wait(*task).is_some_and(|wait| wait.is_steady);
-            let is_said = !are_all && tasks.polled.iter().all(waits);
+            // If tasks of a deadlock alone want a worker, it says that there is none for them.
+            let are_ready_stuck = !tasks.ready.is_empty() && tasks.ready.iter().all(|id| stuck.contains(id));
+            let is_said = (!are_all || are_ready_stuck) && tasks.polled.iter().all(waits);
             // A call on a pool, or the main future, may take as long as it likes, until others wait for its thread.
             let is_free = !matches!(of, Of::Polls(Pollers::Workers(..))) && tasks.ready.is_empty();
             if !tasks.polled.is_empty() && !is_said && !is_free {

@@ -242,6 +242,18 @@ fn a_poll_that_is_part_of_a_deadlock_is_reported_once() {
 }
 
 #[test]
+fn a_task_of_a_deadlock_that_all_workers_are_in_is_not_reported_again_once_it_has_been_ready_for_long() {
+    let mut scene = lock_over_await();
+    (scene.facts(0).wakes, scene.facts(0).woken_ns) = (1, Some(NOW - 11 * SECOND));
+    let deadlock = one(scene.run(&Deadlock));
+    assert!(scene.run_after(&StarvedRuntime, vec![deadlock.clone()]).is_empty());
+    // Another task wants a worker too, and is no part of the deadlock.
+    let other = scene.task("other");
+    (scene.facts(other).wakes, scene.facts(other).woken_ns) = (1, Some(NOW - 11 * SECOND));
+    assert_eq!(one(scene.run_after(&StarvedRuntime, vec![deadlock])).kind, Kind::StarvedRuntime);
+}
+
+#[test]
 fn calls_that_wait_for_a_thread_of_the_pool_are_reported_and_calls_that_run_are_not() {
     let (mut scene, ready) = starved();
     for id in [1, 3, ready] {
