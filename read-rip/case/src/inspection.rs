@@ -16,7 +16,7 @@ use read_rip_evidence::standing::{Activity, Load, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{CallKind, DescriptorKind, Hidden, KernelWait, Need, RunState, Sleep, Task};
 use read_rip_evidence::waits::{Owner, WaitKind};
 use read_rip_files::Module;
-use read_rip_model::findings::{LATELY_NS, Outcome};
+use read_rip_model::findings::{LATELY_NS, Outcome, run_on};
 use read_rip_model::locations::Locations;
 use read_rip_model::locks::{Doing, doing};
 use read_rip_model::threads::Losses;
@@ -145,6 +145,7 @@ impl Inspection {
             seen.read_tasks_late(&memory, &mut names);
         }
         describe(&live, &mut seen, &memory);
+        read_last_calls(&mut seen, &memory, &of_files);
         Inspection { live, of_files, memory, seen, taken, settles }
     }
 }
@@ -236,6 +237,21 @@ pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings, memory: &LiveMem
     seen.needs = Machine::shared_locks(seen);
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     seen.load = ready_threads().map(|ready| Load { ready, processors });
+}
+
+/// Reads what threads called last that run without pause, if all others wait for one another. Whether that is so.
+pub(crate) fn read_last_calls(
+    seen: &mut Standings,
+    memory: &LiveMemory,
+    of_files: &symbols::Options,
+) -> bool {
+    let is_running = run_on(seen).is_some();
+    if is_running && seen.target.hidden.is_none() {
+        let mut unwinder = Unwinder::new(&seen.target, memory, of_files.clone());
+        let mut names = FunctionNames::new(&seen.target.modules, of_files.clone());
+        seen.read_last_calls(memory, &mut unwinder, |address| names.at(address));
+    }
+    is_running
 }
 
 impl Reading {

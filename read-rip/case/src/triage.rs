@@ -19,7 +19,7 @@ use read_rip_model::locks::{Doing, doing, halts};
 use read_rip_symbols::{self as symbols, FunctionNames};
 
 use crate::Options;
-use crate::inspection::describe;
+use crate::inspection::{describe, read_last_calls};
 use crate::options::files_of;
 
 /// What came of the second look at a process.
@@ -138,20 +138,16 @@ impl Triage {
         let mut seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
         let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_of(&tids), &memory, window_ns);
-        if is_any_halted {
+        // How long threads have slept takes some time to find out.
+        let may_count = is_recorded || is_any_halted || may_be_stuck(&seen) || !halts(&seen).is_empty();
+        let is_any_running = seen.threads.iter().any(|thread| thread.scheduled.is_some_and(|of| of.runs_on));
+        if may_count || is_any_running {
             describe(&live, &mut seen, &memory);
         }
-        if !is_recorded && !may_be_stuck(&seen) && halts(&seen).is_empty() {
-            if !is_any_halted
-                && seen.threads.iter().any(|thread| thread.scheduled.is_some_and(|of| of.runs_on))
-            {
-                describe(&live, &mut seen, &memory);
-            }
+        let is_running = read_last_calls(&mut seen, &memory, options);
+        if !is_recorded && !is_running && !may_be_stuck(&seen) && halts(&seen).is_empty() {
             let Target { name, pid, own_pid, .. } = &seen.target;
             return Unseen::of(&seen).map(|what| Second::Unseen(name.clone(), *pid, *own_pid, what));
-        }
-        if !is_any_halted {
-            describe(&live, &mut seen, &memory);
         }
         Some(Second::Seen(Box::new(seen)))
     }

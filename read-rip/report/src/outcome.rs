@@ -143,10 +143,6 @@ pub fn unseen(of: Unseen) -> String {
         Unseen::Tasks(executor) => {
             format!("not judged: what the async tasks of {executor} wait for is not seen")
         }
-        Unseen::Loops(threads) => {
-            let (counted, runs) = (counted(threads as u64, "thread"), agree(threads, "runs", "run"));
-            format!("not judged: {counted} {runs} without pause, and all others wait for one another")
-        }
     }
 }
 
@@ -202,7 +198,7 @@ fn empty_pool(of: EmptyPool, names: &LockNames<'_>) -> Reason {
 
 /// Who runs without pause while all others wait.
 fn running_on(of: RunningOn, names: &LockNames<'_>) -> Reason {
-    let RunningOn { threads, first, location, others, for_ns } = of;
+    let RunningOn { threads, first, location, last_call, is_at_spin_lock, others, for_ns } = of;
     let (counted, runs) = (counted(threads as u64, "thread"), agree(threads, "runs", "run"));
     let waiting = match others {
         0 => "there is no other one".to_owned(),
@@ -212,12 +208,16 @@ fn running_on(of: RunningOn, names: &LockNames<'_>) -> Reason {
         others => format!("all {others} others wait for one another, {}", lasted_at_least(Some(for_ns))),
     };
     let first = names.thread(first);
-    let place = match location {
-        Some(at) => format!("{first} was at {}", names.location(at)),
-        None => format!(
-            "where a thread is that runs can be said only if it is stopped for a moment: read-rip check --stop {}",
-            names.model.pid
-        ),
+    let advice = || {
+        format!("read-rip check --stop {} says where, and stops each thread for a moment", names.model.pid)
+    };
+    let place = match (location, last_call) {
+        (Some(at), _) => format!("{first} was at {}", names.location(at)),
+        (None, Some(at)) => {
+            let of = if is_at_spin_lock { ", of pthread_spin_lock," } else { "" };
+            format!("{first} made its last call{of} at {}; {}", names.location(at), advice())
+        }
+        (None, None) => advice(),
     };
     Reason {
         sentence: format!("not judged: {counted} {runs} without pause, and {waiting}"),

@@ -4,6 +4,7 @@
  *   flag     one waits in a loop for a lock that the program makes of an atomic, and whose owner joins it
  *   spin     the same with a spin lock of pthread
  *   try      two have a lock each, and try that of the other one again and again
+ *   own      healthy: two have a lock each, which they tried, and compute
  *   outside  healthy: one computes, and the main thread waits for input
  *   works    healthy: one computes, in memory that it gets for each step, and the main thread joins it
  *
@@ -56,6 +57,15 @@ static void *tries_other(void *own) {
     return own;
 }
 
+static void *computes_with_own(void *own) {
+    begin();
+    if (!pthread_mutex_trylock(&locks[(long)own])) {
+        for (volatile unsigned long number = 1;; number = number * 6364136223846793005 + 1) {
+        }
+    }
+    return own;
+}
+
 static void *computes(void *unused) {
     begin();
     for (volatile unsigned long number = 1;; number = number * 6364136223846793005 + 1) {
@@ -87,6 +97,9 @@ int main(int count, char **arguments) {
     } else if (!strcmp(which, "try")) {
         threads = 2;
         for (long at = 0; at < 2; at++) pthread_create(&thread, NULL, tries_other, (void *)at);
+    } else if (!strcmp(which, "own")) {
+        threads = 2;
+        for (long at = 0; at < 2; at++) pthread_create(&thread, NULL, computes_with_own, (void *)at);
     } else if (!strcmp(which, "outside")) {
         pthread_create(&thread, NULL, computes, NULL);
         getchar();

@@ -29,18 +29,35 @@ fn check(victim: &Victim, more: &[&str]) -> Outcome {
 
 #[test]
 fn threads_that_wait_in_loops_are_not_called_sound() {
-    for (which, what) in [
-        ("flag", "not judged: 1 thread runs without pause, and the only other one waits for a thread"),
-        ("spin", "not judged: 1 thread runs without pause, and the only other one waits for a thread"),
-        ("try", "not judged: 2 threads run without pause, and the only other one waits for a thread"),
+    for (which, place) in [
+        ("flag", " made its last call at begin running.c:"),
+        ("spin", " made its last call, of pthread_spin_lock, at waits_for_spin running.c:"),
     ] {
         let victim = start(which);
         let outcome = check(&victim, &[]);
+        let what = "not judged: 1 thread runs without pause, and the only other one waits for a thread";
         assert!(outcome.stdout.contains(what), "{which}: {outcome:#?}");
         assert_eq!(outcome.status, 3, "{which}: {outcome:#?}");
         let advice = format!("read-rip check --stop {}", victim.pid());
         assert!(outcome.stdout.contains(&advice), "{which}: {outcome:#?}");
+        assert!(outcome.stdout.contains(place), "{which}: {outcome:#?}");
     }
+}
+
+#[test]
+fn threads_that_try_the_locks_of_one_another_are_suspected() {
+    let victim = start("try");
+    let outcome = check(&victim, &[]);
+    let what = "suspected livelock: 2 threads try to acquire locks without pause, and the only thread that does not \
+                run waits for a thread, for at least";
+    assert!(outcome.stdout.contains(what), "{outcome:#?}");
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    let line = "tries a lock at tries_other running.c:";
+    assert_eq!(outcome.stdout.matches(line).count(), 2, "{outcome:#?}");
+    // Those that have got what they tried may compute.
+    let outcome = check(&start("own"), &[]);
+    assert!(outcome.stdout.contains("not judged: 2 threads run without pause"), "{outcome:#?}");
+    assert_eq!(outcome.status, 3, "{outcome:#?}");
 }
 
 #[test]
@@ -66,5 +83,5 @@ fn the_machine_is_not_called_sound_while_threads_wait_in_loops() {
     let machine = read_rip(&["check", "--all"]);
     let line = machine.stdout.lines().find(|line| line.contains(&format!("[{}]", victim.pid())));
     let line = line.unwrap_or_else(|| panic!("{machine:#?}"));
-    assert!(line.contains("2 threads run without pause"), "{line}");
+    assert!(line.starts_with("suspected livelock: "), "{line}");
 }

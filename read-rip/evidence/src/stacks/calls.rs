@@ -11,6 +11,11 @@ use crate::target::{Architecture, Mapping, Memory};
 /// The longest call instruction of x86-64 that is decoded, bytes.
 const CALL_MAX_BYTES: u64 = 7;
 
+/// The shortest one, bytes.
+const CALL_MIN_BYTES: u64 = 2;
+/// A loop that only tries something again jumps back so far behind the call, bytes.
+const LOOP_MAX_BYTES: usize = 48;
+
 /// A call instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Call {
@@ -112,6 +117,17 @@ impl<'m> Code<'m> {
         }
     }
 
+    /// Whether a jump shortly behind the call that returns to this address leads back to the call, or before it, in its
+    /// function. On x86-64 the bytes are not decoded from the beginning, so something else may look like a jump.
+    pub(super) fn leads_back(&self, return_address: u64, function: u64) -> bool {
+        if self.architecture != Architecture::X86_64 {
+            return false;
+        }
+        let Ok(code) = self.memory.bytes::<LOOP_MAX_BYTES>(return_address) else { return false };
+        let call_end = return_address.saturating_sub(CALL_MIN_BYTES);
+        jumps_x86_64(&code, return_address).any(|target| (function..=call_end).contains(&target))
+    }
+
     /// Whether the instructions at an address end a signal handler: they call `rt_sigreturn`.
     pub(super) fn is_signal_return(&self, address: u64) -> bool {
         if !self.contains(address) {
@@ -162,6 +178,23 @@ fn call_x86_64(code: &[u8; CALL_MAX_BYTES as usize], return_address: u64) -> Opt
             return Some(Call::Pointer(return_address.wrapping_add_signed(distance.into())));
         }
         Some(Call::Register)
+    })
+}
+
+/// Where the jumps lead that these bytes at this address may have: `jmp` and `jcc`, near and short.
+fn jumps_x86_64(code: &[u8], address: u64) -> impl Iterator<Item = u64> + '_ {
+    (0..code.len()).filter_map(move |at| {
+        let near = |from: usize| {
+            let distance = i32::from_le_bytes(code.get(from..from + 4)?.try_into().ok()?);
+            Some((from + 4, i64::from(distance)))
+        };
+        let (end, distance) = match (code[at], code.get(at + 1)) {
+            (0xeb | 0x70..=0x7f, Some(&distance)) => (at + 2, i64::from(distance as i8)),
+            (0xe9, _) => near(at + 1)?,
+            (0x0f, Some(0x80..=0x8f)) => near(at + 2)?,
+            _ => return None,
+        };
+        Some(address.wrapping_add(end as u64).wrapping_add_signed(distance))
     })
 }
 
@@ -247,6 +280,18 @@ mod tests {
         ] {
             assert_eq!(call(code), None, "{code:x?}");
         }
+    }
+
+    #[test]
+    fn jumps_that_lead_back_are_known() {
+        let jumps = |code: &[u8]| jumps_x86_64(code, 0x1000).collect::<Vec<u64>>();
+        // test %eax, %eax; jne .-12
+        assert_eq!(jumps(&[0x85, 0xc0, 0x75, 0xf4]), [0xff8]);
+        // jmp .-4; je .+0x10; jmp .-0x100
+        assert_eq!(jumps(&[0xeb, 0xfa]), [0xffc]);
+        assert_eq!(jumps(&[0x0f, 0x84, 0x0a, 0, 0, 0]), [0x1010]);
+        assert_eq!(jumps(&[0xe9, 0xfb, 0xfe, 0xff, 0xff]), [0xf00]);
+        assert_eq!(jumps(&[0x31, 0xc0, 0x5b, 0xc3]), [0_u64; 0]);
     }
 
     #[test]

@@ -18,6 +18,7 @@
 //! | `unwinder` | all of these, frame by frame |
 //! | `search` | what was in a register that is not known? |
 //! | `gap` | who has called code without unwind tables? |
+//! | `last_calls` | what did a thread call last whose registers are not known? |
 //! | `all` | the stacks of all threads |
 
 mod all;
@@ -25,6 +26,7 @@ mod called;
 mod calls;
 mod gap;
 mod group;
+mod last_calls;
 mod registers;
 mod rule;
 mod search;
@@ -38,5 +40,6 @@ mod window;
 pub use all::all;
 pub use called::Called;
 pub use group::{Group, group};
+pub use last_calls::LastCall;
 pub use stack::{Cut, End, Frame, Stack};
 pub use unwinder::Unwinder;

@@ -11,14 +11,17 @@
 //! |---|---|
 //! | `activity` | what a thread does, in one value |
 //! | `inward` | what threads do within a runtime that native evidence cannot judge |
+//! | `last_calls` | what threads called last that run without pause |
 //! | `scheduled` | how much of a processor a thread got, and whether that was too little |
 
 mod activity;
 mod inward;
+mod last_calls;
 mod scheduled;
 
 pub use activity::Activity;
 pub use inward::Inward;
+pub use last_calls::LastCalls;
 pub use scheduled::{Load, Scheduled, WINDOW_MIN_NS};
 
 use std::collections::BTreeMap;
@@ -119,6 +122,9 @@ pub struct Standing {
     /// For how long it has not run, ns, at least; `None` if it did not stand still, or if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asleep_ns: Option<u64>,
+    /// What it called last, if it runs without pause and that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_calls: Option<LastCalls>,
 }
 
 impl Standings {
@@ -165,6 +171,7 @@ impl Standings {
             is_steady: false,
             scheduled: None,
             asleep_ns: None,
+            last_calls: None,
         };
         let threads = stack_of.into_iter().map(standing).collect();
         let mut standings = Standings {

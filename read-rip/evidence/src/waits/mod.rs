@@ -37,6 +37,8 @@
 //! | `memory` | the memory, each object read once |
 //! | `library` | which C library the target uses |
 //! | `glibc`, `musl` | the layouts of their objects |
+//! | `trying` | what a thread calls that waits in a loop |
+//! | `stacks_of` | where the stacks of threads are that run |
 //! | `refused` | a lock that the kernel has refused |
 
 mod case;
@@ -49,12 +51,16 @@ mod memory;
 mod musl;
 mod names;
 mod refused;
+mod stacks_of;
+mod trying;
 mod wait;
 
 pub use clue::Clue;
 pub use construct::{Construct, Role};
 pub use executors::{Worker, executor_of};
 pub(crate) use names::PYTHON_LOCK;
+pub(crate) use stacks_of::stacks_of;
+pub use trying::Trying;
 pub use wait::{Basis, FutexWait, MutexType, Owner, Preference, Protocol, UnknownOwner, WaitKind};
 
 use foldhash::HashSet;

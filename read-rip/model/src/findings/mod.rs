@@ -27,6 +27,7 @@ mod abandoned_channel;
 mod about;
 mod balance;
 mod between;
+mod busy_wait;
 mod contention;
 mod convoy;
 mod deadlock;
@@ -93,6 +94,7 @@ pub use abandoned_channel::FullChannel;
 pub use about::{Mentions, Role};
 pub use balance::{Balance, EmptyPool, HeldAtEnd, HelperFact, Outcome};
 pub use between::{ProcessCycle, ProcessWait, WaitsFor, tells};
+pub use busy_wait::{BusyWait, BusyWaits};
 pub use contention::Contended;
 pub use convoy::{ActiveHolder, Queue};
 pub use deadlock::{Blocker, ChannelFact, LockEdge, WaitCycle, WaitEdge, WorkerFact};
@@ -279,6 +281,7 @@ analyses! {
     lines::Lines => [CrowdedLine],
     stopped_partner::WaitForStopped => [StoppedHelpers],
     halted::Halted => [NotRunning],
+    busy_wait::BusyWaiting => [BusyWaits],
     stall::Stalled => [Stall],
 }
 

@@ -62,6 +62,8 @@ worded! {
         OneAfterTheOther = "one-after-the-other":
             "in this run, one of the threads did it before another one began: this is harmless if that is \
              always so, as when a thread is started or joined in between",
+        MayCompute = "may-compute":
+            "these threads run, and were not stopped to see where: since their last call they may compute",
         NoProgressMarks = "no-progress-marks":
             "the program marks no progress, so these threads may do useful work as well; rip_progress!() lets \
              `check` tell a livelock from progress",

@@ -10,6 +10,7 @@
 use std::num::NonZeroU64;
 
 use read_rip_evidence::standing::Standings;
+use read_rip_evidence::waits::Trying;
 use serde::Serialize;
 
 use super::{LATELY_NS, View};
@@ -27,6 +28,11 @@ pub struct RunningOn {
     /// Where it was; `None`: not known, because no thread was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<LocationId>,
+    /// Where it made its last call, as its stack shows. It may have returned from there since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_call: Option<LocationId>,
+    /// That call waits for a spin lock in a loop of its own.
+    pub is_at_spin_lock: bool,
     /// How many other threads wait for one another.
     pub others: usize,
     /// For how long all of this has lasted, ns, at least.
@@ -41,20 +47,20 @@ impl RunningOn {
         for (id, thread) in threads {
             let seen = thread.seen?;
             match does(seen.doing, seen.runs_on, seen.is_still, seen.asleep_ns)? {
-                Does::RunsOn if thread.advanced.is_none_or(|words| words == 0) => {
-                    running.push((id, seen.place))
-                }
+                Does::RunsOn if thread.advanced.is_none_or(|words| words == 0) => running.push((id, seen)),
                 Does::RunsOn => return None,
                 Does::Waits(for_ns) => others.push((seen.doing, for_ns)),
             }
         }
-        let &(first, location) = running.first()?;
+        let &(first, seen) = running.first()?;
         let waiting: Vec<Doing> = others.iter().map(|&(doing, _)| doing).collect();
         let for_ns = others.iter().filter_map(|&(_, for_ns)| for_ns).min().or(view.now.window_ns)?;
         is_suspicious(running.len(), &waiting).then_some(RunningOn {
             threads: running.len(),
             first,
-            location,
+            location: seen.place,
+            last_call: seen.last_call,
+            is_at_spin_lock: seen.trying == Some(Trying::SpinLock),
             others: others.len(),
             for_ns,
         })

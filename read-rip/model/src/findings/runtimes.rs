@@ -1,11 +1,10 @@
-//! What a process has that nobody sees: the locks of a language's runtime, async tasks of an executor, which are values
-//! of the program's own types, and what threads do that run without pause.
+//! What a process has that nobody sees: the locks of a language's runtime, and async tasks of an executor, which are
+//! values of the program's own types.
 
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::standing::Standings;
 use read_rip_evidence::waits::executor_of;
 
-use super::running_on::run_on;
 use crate::locks::ThreadLocks;
 
 /// What a process has that this reader does not see.
@@ -15,8 +14,6 @@ pub enum Unseen {
     Locks(Runtime),
     /// The async tasks of this executor.
     Tasks(&'static str),
-    /// What so many threads do that run without pause, while all others wait for one another.
-    Loops(usize),
 }
 
 impl Unseen {
@@ -24,8 +21,7 @@ impl Unseen {
     pub fn of(seen: &Standings) -> Option<Unseen> {
         let threads = seen.target.tasks.iter().zip(&seen.threads);
         let tasks = || threads.filter_map(|(task, standing)| executor_of(&task.name, standing.worker)).next();
-        let locks = || seen.unseen().map(Unseen::Locks);
-        locks().or_else(|| tasks().map(Unseen::Tasks)).or_else(|| run_on(seen).map(Unseen::Loops))
+        seen.unseen().map(Unseen::Locks).or_else(|| tasks().map(Unseen::Tasks))
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
         worker: None,
         inward: None,
         runs_on: false,
+        last_call: None,
+        trying: None,
     }
 }
 

@@ -92,6 +92,8 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             Some(inner) => locations.of_interior(native, &inner.frames).or(native),
             None => native,
         };
+        let last_calls = standing.last_calls.as_ref();
+        let last_call = last_calls.and_then(|last| locations.place(pid, &last.stack));
         let own = &mut observer.model.threads[id];
         own.seen = Some(Seen {
             process: process as u32,
@@ -104,6 +106,8 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             worker: standing.worker,
             inward: seen.inward(at),
+            last_call,
+            trying: standing.last_calls.as_ref().and_then(|last| last.trying),
             runs_on: standing.scheduled.is_some_and(|scheduled| scheduled.runs_on),
         });
     }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use read_rip_evidence::standing::Inward;
-use read_rip_evidence::waits::Worker;
+use read_rip_evidence::waits::{Trying, Worker};
 use read_rip_ring::Position;
 use serde::Serialize;
 
@@ -37,6 +37,10 @@ pub struct Seen {
     /// Whether it ran all the time between two readings, and did nothing that the kernel counts: it computes, or waits in
     /// a loop.
     pub runs_on: bool,
+    /// Where it made its last call, as its stack shows, if it runs without pause. It may have returned from there since.
+    pub last_call: Option<LocationId>,
+    /// What it tried, if that was all that it called there.
+    pub trying: Option<Trying>,
 }
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -172,7 +172,7 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
         let of_polls = polls.iter().filter_map(|poll| poll.place());
         let of_held = held.iter().flat_map(|held| [held.hold.location, held.last]).flatten();
         let of_empty = empty.iter().filter_map(|empty| empty.location);
-        let of_empty = of_empty.chain(running.iter().filter_map(|running| running.location));
+        let of_empty = of_empty.chain(running.iter().flat_map(|of| [of.location, of.last_call]).flatten());
         let locations: BTreeSet<_> =
             pools.iter().map(|pool| pool.location).chain(of_polls).chain(of_held).chain(of_empty).collect();
         let of_polls = polls.iter().flat_map(|poll| [Some(poll.task), poll.thread]).flatten();

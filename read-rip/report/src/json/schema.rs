@@ -31,7 +31,7 @@ fn evidence(kind: Kind, generator: &mut SchemaGenerator) -> Vec<Schema> {
         Kind::DoubleLock => &[of::<SecondAcquisition>],
         Kind::LockOrder => &[of::<OrderCycle>],
         Kind::NestedRead => &[of::<NestedReads>],
-        Kind::Livelock => &[of::<MutualFailure>, of::<BusyLoops>, of::<Restless>],
+        Kind::Livelock => &[of::<MutualFailure>, of::<BusyLoops>, of::<Restless>, of::<BusyWaits>],
         Kind::StarvedHolder | Kind::PileUp => &[of::<Standstill>],
         Kind::LongWait => &[of::<Standstill>, of::<Abandoned>, of::<EndOfRuntime>],
         Kind::LostWakeup => &[of::<Unheard>],

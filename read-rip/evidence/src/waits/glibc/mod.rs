@@ -12,7 +12,7 @@ mod semaphore;
 mod stream;
 mod thread;
 
-pub(super) use thread::id_at;
+pub(super) use thread::{id_at, id_offset};
 
 use super::case::{Case, Found};
 use super::construct::Primitive;

@@ -36,13 +36,18 @@ pub(super) fn join(case: &Case<'_>) -> Option<Found> {
     })
 }
 
+/// From the beginning of a `struct pthread` to the thread's id.
+pub(in crate::waits) fn id_offset(architecture: Architecture) -> u64 {
+    match architecture {
+        Architecture::X86_64 => 720,
+        Architecture::Aarch64 => 208,
+    }
+}
+
 /// Returns the id of the thread whose `struct pthread` is at this address, if it is one.
 pub(in crate::waits) fn id_at(memory: &dyn Memory, architecture: Architecture, address: u64) -> Option<u32> {
     const LONGEST: usize = 720;
-    let offset = match architecture {
-        Architecture::X86_64 => LONGEST,
-        Architecture::Aarch64 => 208,
-    };
+    let offset = id_offset(architecture) as usize;
     let mut bytes = [0; LONGEST + AFTER_ID + 8];
     let bytes = &mut bytes[..offset + AFTER_ID + 8];
     memory.read(address, bytes).ok()?;
