@@ -178,7 +178,7 @@ impl Notes {
             registers: Some(status.registers),
             schedule: None,
             sleeps: None,
-            works: None,
+            work: None,
             nice: None,
             tracer: None,
             wchan: None,

@@ -20,7 +20,7 @@ pub struct Scheduled {
     pub ran_ns: u64,
     /// How long it was ready to run and did not, ns.
     pub delayed_ns: u64,
-    /// Whether it ran or was ready to all the time, and the kernel counted no work of it ([`Task::works`]): it computes,
+    /// Whether it ran or was ready to all the time, and the kernel counted hardly any work of it: it computes,
     /// or waits in a loop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub runs_on: bool,
@@ -52,7 +52,8 @@ impl Scheduled {
             // The delay may have begun before the first reading.
             false => is.delayed_ns.saturating_sub(was.delayed_ns).min(idle_ns),
         };
-        let runs_on = was_ready && has_not_slept && before.works.is_some() && before.works == now.works;
+        let is_idle = before.work.zip(now.work).is_some_and(|(before, now)| now.is_idle_since(before));
+        let runs_on = was_ready && has_not_slept && is_idle;
         Some(Scheduled { ran_ns, delayed_ns, runs_on })
     }
 
@@ -68,7 +69,7 @@ impl Scheduled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Schedule;
+    use crate::target::{Schedule, Work};
 
     const WINDOW_NS: u64 = 200_000_000;
 
@@ -84,7 +85,7 @@ mod tests {
             registers: None,
             schedule: Some(Schedule { ran_ns, delayed_ns, turns }),
             sleeps: None,
-            works: None,
+            work: None,
             nice: None,
             tracer: None,
             wchan: None,
@@ -127,17 +128,23 @@ mod tests {
 
     #[test]
     fn a_thread_that_neither_sleeps_nor_works_runs_on() {
-        let ready = |sleeps, works| Task { sleeps, works, ..task(RunState::Running, 5, 7, 1) };
+        let ready = |sleeps, work: Option<(u64, u64)>| {
+            let work = work.map(|(faults, transfers)| Work { faults, transfers });
+            Task { sleeps, work, ..task(RunState::Running, 5, 7, 1) }
+        };
         let runs_on = |before: &Task, now: &Task| Scheduled::between(before, now, WINDOW_NS).unwrap().runs_on;
-        assert!(runs_on(&ready(Some(2), Some(9)), &ready(Some(2), Some(9))));
+        let before = ready(Some(2), Some((9, 9)));
+        assert!(runs_on(&before, &before));
         assert!(
-            !runs_on(&ready(Some(2), Some(9)), &ready(Some(2), Some(10))),
-            "it read, wrote, or got memory"
+            runs_on(&before, &ready(Some(2), Some((11, 9)))),
+            "the kernel looked where it uses its memory"
         );
-        assert!(!runs_on(&ready(Some(2), Some(9)), &ready(Some(3), Some(9))), "it slept");
+        assert!(!runs_on(&before, &ready(Some(2), Some((90, 9)))), "it got memory");
+        assert!(!runs_on(&before, &ready(Some(2), Some((9, 10)))), "it read or wrote");
+        assert!(!runs_on(&before, &ready(Some(3), Some((9, 9)))), "it slept");
         assert!(!runs_on(&ready(Some(2), None), &ready(Some(2), None)), "nothing is known of its work");
-        let asleep = Task { state: RunState::Sleeping, ..ready(Some(2), Some(9)) };
-        assert!(!runs_on(&asleep, &ready(Some(2), Some(9))));
+        let asleep = Task { state: RunState::Sleeping, ..before.clone() };
+        assert!(!runs_on(&asleep, &before));
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(crate) use module::{dynamic_section, has_note, modules_of};
 pub use need::{FileLockKind, Helper, HelperState, Need, Needed, Others, Party, SharedObject};
 pub use region::{Region, Regions};
 pub use syscall::{Architecture, Call, CallKind, Child, Futex, FutexOperation};
-pub use task::{Registers, RunState, Schedule, Sleep, Task};
+pub use task::{Registers, RunState, Schedule, Sleep, Task, Work};
 pub use unstopped::Unstopped;
 
 use read_rip_files::Module;

@@ -97,7 +97,7 @@ mod tests {
             registers: Some(Registers { sp: 0x4800, ..Registers::default() }),
             schedule: None,
             sleeps: None,
-            works: None,
+            work: None,
             nice: None,
             tracer: None,
             wchan: None,

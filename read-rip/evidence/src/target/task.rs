@@ -30,10 +30,9 @@ pub struct Task {
     pub schedule: Option<Schedule>,
     /// How often it has gone to sleep so far, if it runs or is ready to run, and that is known.
     pub sleeps: Option<u64>,
-    /// What the kernel has counted of its work so far, if it runs or is ready to run, and that is known: page faults, and
-    /// calls that read or write. A thread that computes in memory that it has, or waits in a loop, does neither.
+    /// What the kernel has counted of its work so far, if it runs or is ready to run, and that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub works: Option<u64>,
+    pub work: Option<Work>,
     /// Its nice value, from -20 to 19.
     pub nice: Option<i32>,
     /// The process that traces it.
@@ -122,6 +121,25 @@ pub struct Registers {
     pub tls: Option<u64>,
     /// All general registers by their DWARF numbers, these among them; the rest of the array is 0.
     pub all: Option<[u64; 32]>,
+}
+
+/// What the kernel counts of a thread's work. A thread that computes in memory that it has, or waits in a loop, does
+/// nothing that is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// How often the kernel had to bring a page of memory.
+    pub faults: u64,
+    /// How often the thread has called to read or write.
+    pub transfers: u64,
+}
+
+impl Work {
+    /// Whether hardly anything was done between two readings. The kernel may take a page away now and then to see where
+    /// it is used.
+    pub fn is_idle_since(self, before: Work) -> bool {
+        const FAULTS_MAX: u64 = 8;
+        self.transfers == before.transfers && self.faults.wrapping_sub(before.faults) <= FAULTS_MAX
+    }
 }
 
 /// The kernel's account of a thread's processor time.

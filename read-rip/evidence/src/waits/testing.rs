@@ -77,7 +77,7 @@ pub(crate) fn target(tids: &[u32], arguments: [u64; 4]) -> Target {
         registers: None,
         schedule: None,
         sleeps: None,
-        works: None,
+        work: None,
         nice: None,
         tracer: None,
         wchan: None,

@@ -9,7 +9,7 @@
 use super::folder::{Failure, Folder};
 use super::text::{self, Position};
 use crate::shares::in_shares;
-use crate::target::{Architecture, Call, Registers, RunState, Sleep, Task};
+use crate::target::{Architecture, Call, Registers, RunState, Sleep, Task, Work};
 
 /// A thread that falls asleep while it is read is read again, so often at most.
 const TRIES: u32 = 3;
@@ -96,7 +96,7 @@ impl Reader<'_> {
         } else {
             None
         };
-        let works = if state == RunState::Running { self.works(tid, stat.faults) } else { None };
+        let work = if state == RunState::Running { self.work(tid, stat.faults) } else { None };
         let asks_kernel = state == RunState::DiskSleep
             || sleep == Some(Sleep::Fault)
             || hidden && state == RunState::Sleeping;
@@ -111,7 +111,7 @@ impl Reader<'_> {
             registers,
             schedule,
             sleeps: status.as_ref().and_then(|status| status.sleeps),
-            works,
+            work,
             nice: Some(stat.nice),
             tracer: status.map(|status| status.tracer).filter(|&tracer| tracer != 0),
             wchan: if asks_kernel { self.wchan(tid) } else { None },
@@ -141,7 +141,7 @@ impl Reader<'_> {
             registers,
             schedule,
             sleeps: None,
-            works: None,
+            work: None,
             nice: None,
             tracer: None,
             wchan: None,
@@ -193,8 +193,8 @@ impl Reader<'_> {
     }
 
     /// What the kernel has counted of its work so far.
-    fn works(&mut self, tid: u32, faults: u64) -> Option<u64> {
-        Some(text::reads_and_writes(self.read(tid, "io").ok()?)?.wrapping_add(faults))
+    fn work(&mut self, tid: u32, faults: u64) -> Option<Work> {
+        Some(Work { faults, transfers: text::reads_and_writes(self.read(tid, "io").ok()?)? })
     }
 
     /// The function of the kernel that a thread sleeps in.
