@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use librip_test_kit::format::kind;
 use librip_test_kit::run::waits_on_condition_for;
-use librip_test_kit::victim::{DEADLINE, Victim};
+use librip_test_kit::victim::{DEADLINE, Remains, Victim};
 
 use crate::{compile, plan, preload, read_rip};
 
@@ -30,7 +30,11 @@ fn until(victim: &mut Victim, arguments: &[&str], is_wanted: impl Fn(&str) -> bo
 /// Ends a story. Returns the kinds of its events of signals.
 fn signals(mut victim: Victim) -> Vec<u8> {
     victim.kill();
-    let ring = victim.wait().ring();
+    kinds_of_signals(&victim.wait())
+}
+
+fn kinds_of_signals(remains: &Remains) -> Vec<u8> {
+    let ring = remains.ring();
     let events = ring.slots.iter().flat_map(|slot| ring.lock_events(slot));
     events.map(|event| event.kind).filter(|&of| of > kind::LOCK_INITIALISED).collect()
 }
@@ -49,7 +53,18 @@ fn a_wait_that_began_after_the_last_signal_is_a_suspected_lost_wakeup_if_no_thre
     ] {
         assert!(found.contains(part), "{part}: {found}");
     }
-    assert_eq!(signals(victim), [kind::CONDITION_UNHEARD]);
+    victim.kill();
+    let remains = victim.wait();
+    let found = read_rip(&["check"], &remains.ring_path());
+    for part in [
+        "not judged: all recorded threads wait",
+        " waits for the end of ",
+        " waits on a condition variable, with the lock ledger, at waits_for_a_signal joins.c:",
+        " signalled it last at signals joins.c:",
+    ] {
+        assert!(found.contains(part), "{part}: {found}");
+    }
+    assert_eq!(kinds_of_signals(&remains), [kind::CONDITION_UNHEARD]);
 }
 
 #[test]

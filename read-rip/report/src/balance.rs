@@ -90,8 +90,10 @@ pub(super) fn balance(
     let of_tasks = tasks(&balance.tasks, names.model.is_end_unknown, is_said);
     // What is wrong comes first, and a finding is what to do.
     let executor = if is_without_findings { executor_lines(names) } else { Vec::new() };
-    let lines = [waits(balance, names.model.is_end_unknown), of_tasks, unrecorded, histories(checked, names)];
-    let lines = lines.into_iter().flatten().chain(helpers(balance, names)).chain(inward(names));
+    let left = if is_without_findings { balance.left_waiting.lines(names) } else { Vec::new() };
+    let first = [waits(balance, names.model.is_end_unknown), of_tasks].into_iter().flatten();
+    let lines = first.chain(left).chain([unrecorded, histories(checked, names)].into_iter().flatten());
+    let lines = lines.chain(helpers(balance, names)).chain(inward(names));
     let lines = lines.chain(executor).chain(tokio_lines(names)).chain(barriers(names));
     for line in lines.chain(balance.pools.iter().map(|one| pool(one, names))) {
         writeln!(out, "    {line}")?;

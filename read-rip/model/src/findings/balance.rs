@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::between::may_wait_for_others;
 use super::going_on;
 use super::idle_pool::{self, IdlePool};
+use super::left_waiting::LeftWaiting;
 use super::named::named;
 use super::nobody_left::asleep;
 use super::running_on::RunningOn;
@@ -238,6 +239,9 @@ pub struct Balance {
     /// [`Outcome::OneMoment`].
     #[serde(skip)]
     pub waiting_in_core: usize,
+    /// Who waited when the process died, if nothing could be judged by that.
+    #[serde(skip)]
+    pub left_waiting: LeftWaiting,
     /// What the tasks do.
     pub tasks: TaskBalance,
 }
@@ -319,6 +323,8 @@ impl Balance {
             () if running_on.is_some() => Outcome::RunningOn,
             () => Outcome::NothingFound,
         };
+        let is_by_record = matches!(outcome, Outcome::AllWait | Outcome::NothingRecorded);
+        let left_waiting = if is_by_record { LeftWaiting::of(view) } else { LeftWaiting::default() };
         let uses_locks = |kind, _| !matches!(kind, StepKind::Snap | StepKind::Blocked);
         let is_cut = |thread: &&crate::locks::ThreadLocks| {
             thread.overwritten > 0 && thread.steps.locations().any(|(kind, at)| uses_locks(kind, at))
@@ -343,6 +349,7 @@ impl Balance {
             running_on,
             unrecorded_futures,
             waiting_in_core,
+            left_waiting,
             tasks,
         }
     }

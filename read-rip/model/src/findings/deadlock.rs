@@ -531,14 +531,7 @@ impl WaitEdge {
     fn line(&self, words: &mut Words<'_>) -> String {
         match self {
             WaitEdge::Lock(edge) => edge.line(words),
-            WaitEdge::Join { join } => format!(
-                "{} waits for the end of {} at {}{}{}",
-                words.thread(join.thread),
-                words.thread(join.joined),
-                words.location(join.location),
-                limit(join.is_timed),
-                words.lasting(", for ", join.for_ns)
-            ),
+            WaitEdge::Join { join } => words.join(join),
             WaitEdge::Channel { channel } => channel.line(words),
             WaitEdge::Worker { worker } => worker.line(words),
         }

@@ -24,7 +24,8 @@
 //!
 //! A signal handler, a timer that starts a thread, or another process may still wake a thread. So the finding is only
 //! suspected. Signals of the condition variables of parking_lot are not recorded. Signals that were overwritten are not
-//! known. A dead process may have had a thread that recorded nothing and could signal: that is not known.
+//! known. A dead process may have had a thread that recorded nothing and could signal: such a process is not judged, and
+//! `left_waiting` says who waited, and who had signalled.
 //!
 //! # Example output
 //!
@@ -49,7 +50,7 @@ use super::{
     SleepFact, View, Words,
 };
 use crate::locations::LocationId;
-use crate::locks::{Awaited, Doing, Signal, ThreadId, ThreadLocks, Wait};
+use crate::locks::{Awaited, Doing, LockModel, Signal, ThreadId, ThreadLocks, Wait};
 use crate::threads::ThreadState;
 use crate::units::{agree, counted};
 
@@ -121,16 +122,8 @@ fn conditioned<'a>(view: &View<'a>) -> Waiting<'a> {
 /// or tasks, the process has.
 fn unheard(view: &View<'_>, waiting: Waiting<'_>, all: usize, found: &mut Vec<Finding>) {
     let model = view.now;
-    let own = || model.threads.iter().enumerate().filter(|(_, thread)| thread.pid == model.pid);
     for (condition, mut waits) in waiting {
-        let signals: Vec<(ThreadId, &Signal)> = own()
-            .flat_map(|(id, thread)| thread.signals.iter().map(move |signal| (id, signal)))
-            .filter(|(_, signal)| signal.condition == condition)
-            .collect();
-        if signals.iter().any(|(_, signal)| signal.is_heard) {
-            continue;
-        }
-        let Some(&(signaller, signal)) = signals.last() else { continue };
+        let Some((signaller, signalled_at)) = last_unheard(model, condition) else { continue };
         waits.sort_by_key(|wait| wait.since_ns);
         let Some(&first) = waits.first() else { continue };
         let is_task = model.threads[first.thread].task.is_some();
@@ -143,7 +136,7 @@ fn unheard(view: &View<'_>, waiting: Waiting<'_>, all: usize, found: &mut Vec<Fi
             first: sleep_fact(view, first, what),
             threads: all,
             signaller,
-            signalled_at: signal.location,
+            signalled_at,
         };
         let (kind, confidence) = (Kind::LostWakeup, Confidence::Suspected);
         let mut finding = Finding::new(kind, confidence, evidence, advice);
@@ -154,6 +147,16 @@ fn unheard(view: &View<'_>, waiting: Waiting<'_>, all: usize, found: &mut Vec<Fi
         finding.doubts.extend(may_be_short.then_some(Doubt::EndUnknown));
         found.push(finding);
     }
+}
+
+/// Who signalled a condition variable last, and where, if nobody waited whenever threads signalled it last.
+pub(super) fn last_unheard(model: &LockModel, condition: u64) -> Option<(ThreadId, LocationId)> {
+    let own = model.threads.iter().enumerate().filter(|(_, thread)| thread.pid == model.pid);
+    let signals = own.flat_map(|(id, thread)| thread.signals.iter().map(move |signal| (id, signal)));
+    let signals: Vec<(ThreadId, &Signal)> =
+        signals.filter(|(_, signal)| signal.condition == condition).collect();
+    let is_any_heard = signals.iter().any(|(_, signal)| signal.is_heard);
+    signals.last().filter(|_| !is_any_heard).map(|&(id, signal)| (id, signal.location))
 }
 
 /// Whether all threads of a living process have waited for long, until another thread of the process does something.
@@ -213,7 +216,7 @@ impl Basis for Unheard {
         let (thread, location) = (words.thread(self.signaller), words.location(self.signalled_at));
         evidence.push(match is_notification {
             true => format!("{thread} notified all waiters at {location}, and nobody waited"),
-            false => format!("{thread} signalled it last at {location}, and no thread waited"),
+            false => words.unheard(self.signaller, self.signalled_at),
         });
         evidence.push(match all.strip_prefix("1 ") {
             Some(one) => format!("it is the only {one} of the process"),

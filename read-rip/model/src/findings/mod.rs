@@ -18,6 +18,7 @@
 //! | `waits_for`, `task_waits` | the graph of waits, and what differs for tasks in it |
 //! | `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
 //! | `going_on` | which waits may end in a moment |
+//! | `left_waiting` | who waited in a dead process that is not judged |
 //! | `running_on` | threads that run without pause while all others wait for one another |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
@@ -43,6 +44,7 @@ mod halted;
 mod history;
 mod idle_pool;
 mod kin;
+mod left_waiting;
 mod lines;
 mod livelock;
 mod lock_order;
@@ -105,6 +107,7 @@ pub use facts::{Asleep, HoldFact, JoinFact, LockHistory, SleepFact, SuspendedFac
 pub use finding::{Analysis, Confidence, Finding, Limit};
 pub use halted::NotRunning;
 pub use idle_pool::IdlePool;
+pub use left_waiting::LeftWaiting;
 pub use lines::{ApparentHolder, CrowdedLine};
 pub use livelock::{BusyLoop, BusyLoops, FailedTries, MutualFailure};
 pub use lock_order::{Acquisition, OrderCycle, OrderEdge};

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use read_rip_ring::LockType;
 
-use super::facts::{Asleep, HoldFact, LockHistory, SleepFact, SuspendedFact, WaitFact, Waiters};
+use super::facts::{Asleep, HoldFact, JoinFact, LockHistory, SleepFact, SuspendedFact, WaitFact, Waiters};
 use crate::locations::LocationId;
 use crate::locks::{Doing, Hold, HoldState, Lock, LockId, LockModel, LockName, Quantiles, ThreadId};
 use crate::units::{agree, counted, duration, threads_and_tasks};
@@ -247,6 +247,24 @@ impl<'a> Words<'a> {
         let what = one.what.words(&self.lock(one.lock));
         let comma = if one.what == Asleep::Condition { "," } else { "" };
         format!("{thread} waits {what}{comma} at {location}{}", self.lasting(", for ", one.for_ns))
+    }
+
+    /// A thread that waits for the end of another one, where and for how long.
+    pub(super) fn join(&self, join: &JoinFact) -> String {
+        format!(
+            "{} waits for the end of {} at {}{}{}",
+            self.thread(join.thread),
+            self.thread(join.joined),
+            self.location(join.location),
+            limit(join.is_timed),
+            self.lasting(", for ", join.for_ns)
+        )
+    }
+
+    /// Who has signalled a condition variable last, when nobody waited.
+    pub(super) fn unheard(&self, signaller: ThreadId, at: LocationId) -> String {
+        let (thread, location) = (self.thread(signaller), self.location(at));
+        format!("{thread} signalled it last at {location}, and no thread waited")
     }
 
     /// What a task does that holds a lock over an await.
