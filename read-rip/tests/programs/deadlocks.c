@@ -282,6 +282,11 @@ static void run_to_its_end(void *(*body)(void *)) {
     MUST(pthread_join(thread, NULL));
 }
 
+/* FUTEX_WAIT without FUTEX_PRIVATE_FLAG, as gcc's std::atomic::wait calls it. */
+static void *waits_for_a_word(void *of) {
+    for (;;) syscall(SYS_futex, of, 0, 0, NULL, NULL, 0);
+}
+
 /* The child of a fork wants a lock. If not `is_stuck`, its only thread may release it. */
 static void forks(int is_stuck) {
     if (is_stuck) {
@@ -342,6 +347,11 @@ int main(int count, char **arguments) {
     } else if (IS("left-writing")) {
         run_to_its_end(writes_and_leaves);
         spawn("waiter", writes_and_leaves, NULL);
+    } else if (IS("word")) {
+        static unsigned never;
+        pthread_t thread;
+        MUST(pthread_create(&thread, NULL, waits_for_a_word, &never));
+        MUST(pthread_join(thread, NULL));
     } else if (IS("forked") || IS("forked-with-a-lock")) {
         forks(IS("forked"));
     } else if (IS("patience")) {

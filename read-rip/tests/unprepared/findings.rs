@@ -202,6 +202,17 @@ fn a_lock_whose_owner_has_ended_is_proven_unreleased() {
     }
 }
 
+/// The C++ library of gcc waits so for barriers, latches, semaphores and atomics. Nothing was known of such threads, and
+/// the process had no finding.
+#[test]
+fn a_wait_for_a_word_of_own_memory_is_one_within_the_process_whatever_its_flag_says() {
+    let stuck = Stuck::start(deadlocks(), &["word"], 2);
+    let check = stuck.read(&["check"]);
+    let of = "of 2 threads, 1 waits for another thread, 1 waits for a signal or a message of another thread";
+    contains(&check.stdout, &["suspected stall: no thread moves, for at least ", of]);
+    assert_eq!(check.status, 1);
+}
+
 /// A child of the program, once one of its threads sleeps in a futex.
 fn waiting_child(stuck: &Stuck) -> String {
     let pid = stuck.0.pid();

@@ -45,6 +45,14 @@ impl Target {
         let next = self.mappings.partition_point(|mapping| mapping.begin <= address);
         self.mappings.get(next.checked_sub(1)?).filter(|mapping| address < mapping.end)
     }
+
+    /// Whether the memory at an address is this process's alone. A core file does not say whether memory that has a
+    /// file is shared.
+    pub(crate) fn is_own_memory(&self, address: u64) -> bool {
+        let is_core = self.start_ticks.is_none();
+        let is_own = |mapping: &Mapping| !mapping.is_shared && (!is_core || mapping.file.is_none());
+        self.mapping_at(address).is_some_and(is_own)
+    }
 }
 
 impl Regions<'_> {

@@ -129,7 +129,9 @@ impl<'a> Waits<'a> {
             owner: found.owner,
             is_exclusive: found.is_exclusive,
             is_timed: futex.is_timed && !looks_again(found.kind),
-            is_private: futex.is_private,
+            // FOLKLORE: the C++ library of gcc 11 to 15 sleeps in std::atomic::wait, and in what is made of it, without
+            // the flag that says that the futex is the process's own. Its memory is.
+            is_private: futex.is_private || self.target.is_own_memory(futex.address),
             basis,
             construct: clue.construct,
         };

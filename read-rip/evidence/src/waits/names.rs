@@ -45,6 +45,8 @@ pub(super) fn has_allocators_lock(name: &str) -> bool {
 pub(super) fn plain(name: &str) -> String {
     let name = name.split('@').next().unwrap_or_default();
     if name.contains("::") {
+        // Functions that C++ makes of templates say first what they return.
+        let name = name.strip_prefix("void ").or(name.strip_prefix("bool ")).unwrap_or(name);
         // `<a::B<T> as c::D>::e` is matched from its beginning.
         return name.trim_start_matches('<').replace(">::", "::");
     }
@@ -98,7 +100,9 @@ const GLUE: &[&str] = &[
     "parking_lot_core::*",
     "tokio::loom::*",
     "parking_lot::*deadlock*",
-    // C++: what absl waits in.
+    // C++: what the standard library's atomic waits go through.
+    "std::__detail::__waiter*",
+    // What absl waits in.
     "absl::*synchronization_internal::*",
     "absl::*PerThreadSem*",
     "absl::*Mutex::Block*",
@@ -397,6 +401,15 @@ const PURPOSES: &[Purpose] = &[
     ),
     (&[Role::Initialisation], "std::sync::Once", Role::Initialisation, &["std::sync::*once::Once*"]),
     (&[Role::Park], "std::thread::scope", Role::Join, &["std::thread::scope*"]),
+    // C++: what the standard library makes of std::atomic::wait.
+    (&[Role::Park], "std::barrier", Role::Barrier, &["std::barrier*", "std::__tree_barrier*"]),
+    (&[Role::Park], "std::latch", Role::Barrier, &["std::latch::*"]),
+    (
+        &[Role::Park],
+        "std::counting_semaphore",
+        Role::Semaphore,
+        &["std::__atomic_semaphore*", "std::counting_semaphore*"],
+    ),
     (&[Role::Park, Role::Channel], "std::sync::mpsc", Role::Channel, &["std::sync::mp*"]),
     (
         &[Role::Park, Role::Channel],
@@ -676,6 +689,43 @@ mod tests {
             Role::Lock,
         ),
         (&["runtime.futex.abi0", "runtime.futexsleep", "runtime.lock2"], "Go runtime lock", Role::Lock),
+        (
+            &[
+                "syscall",
+                "void std::__detail::__platform_wait<int>(int const*, int)",
+                "std::__detail::__waiter_pool::_M_do_wait(int const*, int)",
+                "void std::__atomic_wait_address<std::__barrier_phase_t>(std::__barrier_phase_t const*)",
+                "std::__tree_barrier<std::__empty_completion>::wait(std::__barrier_phase_t&&) const",
+                "std::barrier<std::__empty_completion>::arrive_and_wait()",
+                "worker()",
+            ],
+            "std::barrier",
+            Role::Barrier,
+        ),
+        (
+            &[
+                "syscall",
+                "void std::__detail::__platform_wait<int>(int const*, int)",
+                "std::latch::wait() const",
+            ],
+            "std::latch",
+            Role::Barrier,
+        ),
+        (
+            &[
+                "void std::__atomic_wait_address_v<int>(int const*, int)",
+                "std::__atomic_semaphore::_M_acquire()",
+                "std::counting_semaphore<8l>::acquire()",
+                "transfer()",
+            ],
+            "std::counting_semaphore",
+            Role::Semaphore,
+        ),
+        (
+            &["void std::__atomic_wait_address_v<int>(int const*, int)", "user()"],
+            "std::atomic::wait",
+            Role::Park,
+        ),
         (&["syscall", "g_mutex_lock_slowpath", "g_mutex_lock", "main"], "GMutex", Role::Lock),
         (&["syscall", "", "g_mutex_lock", "main"], "GMutex", Role::Lock),
         (&["syscall", "g_futex_wait", "g_bit_lock"], "g_bit_lock", Role::Lock),
