@@ -104,7 +104,8 @@ enum rip_usage {
 };
 
 /* Zero means the default. A number out of range means the nearest number in the range. The environment variables
- * RIP_RING, RIP_WORDS, RIP_SLOTS, RIP_KEEP, RIP_CLOCK and RIP_USAGE override these options. */
+ * RIP_RING, RIP_WORDS, RIP_SLOTS, RIP_KEEP, RIP_CLOCK and RIP_USAGE override these options. RIP_POLLS=times counts how
+ * long the turns of coroutines take. */
 struct rip_options {
     size_t size;                  /* sizeof(struct rip_options) */
     const char *path;             /* a file or a directory; default /dev/shm/rip.PROGRAM.PID.START. An existing file is

@@ -80,6 +80,7 @@ pub use crate::event::value::Value;
 pub use crate::lock::by_hand::LockAddress;
 pub use crate::process::clock::Clock;
 pub use crate::process::exit::Keep;
+pub use crate::process::polls::Polls;
 pub use crate::process::usage::Usage;
 pub use crate::start::config::{
     Builder, DEFAULT_SLOTS, DEFAULT_SLOTS_WITH_TASKS, SLOTS_MAX, ignored_settings,

@@ -37,9 +37,9 @@ use crate::lock::stack;
 use crate::process::exit::RingFile;
 use crate::process::instance::{self, ANCHOR_ABI, Anchor};
 use crate::process::loader::{self, Detail, FoundModule};
-use crate::process::{channels::Channels, clock, current, exit, fork, image, sampled, sigbus, thread};
-use crate::ring::Ring;
+use crate::process::{channels::Channels, clock, current, exit, fork, image, polls, sampled, sigbus, thread};
 use crate::ring::module_registry::{self, LoadedModule};
+use crate::ring::{Ring, Table};
 use crate::start::config::Builder;
 use crate::start::create::{self, Failure};
 use crate::start::error::InitError;
@@ -241,6 +241,7 @@ fn open(plan: &Plan, when: When) {
         sigbus::install();
     }
     clock::install(&plan.calibration);
+    polls::install(plan.geometry.capacity(Table::Polls) > 0);
     exit::watch();
     match when {
         When::Now => {}

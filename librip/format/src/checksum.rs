@@ -1,5 +1,5 @@
 //! Checksums of what is written once: the header's identity and geometry, modules, sites, their texts, names of locks,
-//! texts of events, and locations of calls.
+//! texts of events, locations of calls, and the places and the longest ones of polls.
 //!
 //! They tell a flipped bit from a fact. They are no protection against a writer that means harm: it can compute them
 //! too.
@@ -14,6 +14,8 @@
 //! | [`LockName`](crate::LockName) | the entry after its state |
 //! | [`CallLocation`](crate::CallLocation) | the entry after its state |
 //! | [`Channel`](crate::Channel) | the entry after its state, and the checksum of its name |
+//! | [`PollPlace`](crate::PollPlace) | the entry after its state, up to the longest polls |
+//! | [`LongPoll`](crate::LongPoll) | the entry after its state |
 //! | [`Header`] | [`HEADER_CHECKED`], in [`Header::checksum`] |
 //!
 //! What changes while the process runs has none: counters, slots, words. Entries of held-lock tables have small ones of

@@ -200,6 +200,8 @@ pub const SETTING_SLOTS_LIMITED: u32 = 8;
 pub const SETTING_CLOCK: u32 = 16;
 /// [`Header::settings_ignored`]: `RIP_USAGE` was not `off`, `counts` or `delays`.
 pub const SETTING_USAGE: u32 = 32;
+/// [`Header::settings_ignored`]: `RIP_POLLS` was not `off` or `times`.
+pub const SETTING_POLLS: u32 = 64;
 
 const _: () = {
     assert!(size_of::<Header>() == 1496 + 40 * INCIDENTS_MAX);

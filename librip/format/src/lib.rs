@@ -29,6 +29,8 @@
 //! +------------------+
 //! | histories        |  HistoryHeader and the words of one thread in one channel; only with channels
 //! +------------------+
+//! | PollPlace ...    |  how long the polls of the tasks of a place took; only with tasks, if asked for
+//! +------------------+
 //! | Slot ...         |  512 bytes of SlotHeader, words, spans, channels, times, task; Header::slot_len_bytes each
 //! +------------------+ Header::file_len_bytes
 //! ```
@@ -52,6 +54,7 @@
 //! | [`slot`] | one thread's part of the ring, and its life |
 //! | [`sampled`] | when some events of a thread happened |
 //! | [`task`] | what the slot of a task says besides |
+//! | [`polls`] | how long polls took |
 //! | [`incident`] | calls on locks that failed, or that are forbidden |
 //! | [`held`] | the table of locks that a thread holds or waits for |
 //! | [`clock`] | the unit of times |
@@ -80,6 +83,9 @@
 //! | channels | the first thread that records an event of the channel | `state` last |
 //! | the level of a channel | whoever may write to the file | at any time |
 //! | histories | the owner of the slot | the slot's entry for the channel last; then on each event |
+//! | places of polls | the first thread that makes a task there | `state` last |
+//! | counts of polls | the thread that polls a task of the place, atomically | at each begin and end of a poll |
+//! | the longest polls | the thread that ends a longer one | `state` last |
 //!
 //! The recorder never reads a value back from the file to decide where it stores, how often it loops, or by how much it
 //! shifts. There are two exceptions. The lower bits of a slot's count select a word of the same slot. A slot's entry
@@ -107,6 +113,7 @@ pub mod incident;
 pub mod module;
 pub mod note;
 pub mod peer;
+pub mod polls;
 pub mod printf;
 pub mod region;
 pub mod sampled;
@@ -129,6 +136,7 @@ pub use incident::*;
 pub use module::*;
 pub use note::*;
 pub use peer::*;
+pub use polls::*;
 pub use region::*;
 pub use sampled::*;
 pub use site::*;

@@ -41,5 +41,7 @@ pub const REGION_STRINGS: u32 = 7;
 pub const REGION_CHANNELS: u32 = 8;
 /// [`Region::kind`]: histories of channels, in units of 8 bytes: see [`channel`](crate::channel).
 pub const REGION_HISTORIES: u32 = 9;
+/// [`Region::kind`]: [`PollPlace`](crate::PollPlace) entries.
+pub const REGION_POLLS: u32 = 10;
 
 const _: () = assert!(size_of::<Region>() == 32);

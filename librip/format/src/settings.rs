@@ -3,7 +3,8 @@
 //! It reads no environment. `RIP_RING` takes any value.
 
 use crate::{
-    SETTING_CLOCK, SETTING_KEEP, SETTING_SLOTS, SETTING_USAGE, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN,
+    SETTING_CLOCK, SETTING_KEEP, SETTING_POLLS, SETTING_SLOTS, SETTING_USAGE, SETTING_WORDS, SLOT_WORDS_MAX,
+    SLOT_WORDS_MIN,
 };
 
 /// The most slots that a ring can have.
@@ -84,8 +85,16 @@ pub const USAGE: Setting = Setting {
     values: Values::Word(&["off", "counts", "delays"]),
 };
 
+/// Whether the recorder counts how long polls of tasks take.
+pub const POLLS: Setting = Setting {
+    name: "RIP_POLLS",
+    bit: SETTING_POLLS,
+    takes: "off or times",
+    values: Values::Word(&["off", "times"]),
+};
+
 /// All of them.
-pub const SETTINGS: [Setting; 5] = [WORDS, SLOTS, KEEP, CLOCK, USAGE];
+pub const SETTINGS: [Setting; 6] = [WORDS, SLOTS, KEEP, CLOCK, USAGE, POLLS];
 
 const _: () = assert!(SLOT_WORDS_MIN == 16 && SLOT_WORDS_MAX == 16384 && SLOTS_MAX == 16_777_216);
 
@@ -98,7 +107,7 @@ mod tests {
         assert_eq!(WORDS.number(" 100 "), Some(100));
         assert_eq!(["15", "16385", "many", ""].map(|value| WORDS.number(value)), [None; 4]);
         assert_eq!((SLOTS.number("16777216"), SLOTS.number("0")), (Some(SLOTS_MAX), None));
-        for setting in [KEEP, CLOCK, USAGE] {
+        for setting in [KEEP, CLOCK, USAGE, POLLS] {
             let Values::Word(words) = setting.values else { panic!("{setting:?}") };
             assert!(words.iter().all(|word| setting.accepts(word) && setting.takes.contains(word)));
             assert!(!setting.accepts("") && !setting.accepts("on") && setting.number("1").is_none());

@@ -95,6 +95,8 @@ pub const TASK_COROUTINE: u64 = 3;
 pub const TASK_LOCAL: u64 = 1 << 8;
 /// [`task_origin`]: wakes are counted.
 pub const TASK_COUNTS_WAKES: u64 = 1 << 9;
+/// [`task_origin`]: the task's name says of which kind it is, and many tasks have it.
+pub const TASK_NAME_IS_KIND: u64 = 1 << 10;
 
 /// The most workers that [`task_origin`] can tell.
 pub const TASK_WORKERS_MAX: u64 = (1 << 16) - 1;

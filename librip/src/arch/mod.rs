@@ -81,8 +81,8 @@ macro_rules! symbols {
             ".globl librip_task_1\n",
             ".hidden librip_task_1\n",
             ".type librip_task_1,@object\n",
-            ".size librip_task_1,64\n",
-            "librip_task_1: .zero 64\n",
+            ".size librip_task_1,72\n",
+            "librip_task_1: .zero 72\n",
             ".popsection\n",
             ".pushsection .bss.librip,\"aw\",@nobits\n",
             ".balign 8\n",
@@ -193,6 +193,8 @@ pub(crate) struct TaskBlock {
     /// A moment that is not long ago, on the system's clock, ns, and in ticks: see `process::clock`.
     pub(crate) moment_ns: Cell<u64>,
     pub(crate) moment_ticks: Cell<u64>,
+    /// Where the thread counts its polls; 0 before the first one: see `process::polls`.
+    pub(crate) lane: Cell<u64>,
 }
 
 /// The state of a module, `librip_module_1`: what its marks need to know of the ring.
@@ -292,7 +294,7 @@ const _: () = {
     use core::mem::{offset_of, size_of};
     assert!(size_of::<ThreadBlock>() == 56, "librip_tls_1 has this size in assembly");
     assert!(size_of::<ForkBlock>() == 408, "librip_fork_1 has this size in assembly");
-    assert!(size_of::<TaskBlock>() == 64, "librip_task_1 has this size in assembly");
+    assert!(size_of::<TaskBlock>() == 72, "librip_task_1 has this size in assembly");
     assert!(offset_of!(ThreadBlock, cursor) == 0, "marks load the cursor from the block's start");
     assert!(offset_of!(ThreadBlock, is_absent) == 8, "marks look here before they enter");
     assert!(offset_of!(ThreadBlock, due) == 32, "marks compare their sequences with it");

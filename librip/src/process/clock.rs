@@ -166,6 +166,13 @@ pub(crate) fn boottime_ns_of_task() -> u64 {
     block.moment_ns.get() + ((later * NS_A_TICK.load(Relaxed)) >> NS_SHIFT)
 }
 
+/// A length of time in ticks, about. In the instance that owns the ring.
+pub(crate) fn ticks_of(length_ns: u64) -> u64 {
+    // ORDERING: relaxed, as in `recalibrate`.
+    let ns_a_tick = u128::from(NS_A_TICK.load(Relaxed).max(1));
+    u64::try_from((u128::from(length_ns) << NS_SHIFT) / ns_a_tick).unwrap_or(u64::MAX)
+}
+
 /// A thread uses a moment for this many ticks: 0.5 to 1 ms, because a tick is 8 to 16 ns.
 const MOMENT_TICKS_MAX: u64 = 1 << 16;
 

@@ -26,7 +26,7 @@ use crate::sys;
 use librip_format::{AwaitEntry, Header, HeldLock};
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0010;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0011;
 
 /// What an instance shows to the others.
 ///
@@ -96,6 +96,9 @@ pub(crate) struct TaskCalls {
     pub(crate) end_turn: unsafe extern "C" fn(slot: &TaskSlot, turn: Turn, wakers: u32),
     pub(crate) woken: extern "C" fn(slot: &TaskSlot),
     pub(crate) lower_wakers: extern "C" fn(slot: &TaskSlot, wakers: u32),
+    /// See [`polls`](super::polls).
+    pub(crate) woken_ago: extern "C" fn(slot: &TaskSlot, ago_ns: u64),
+    pub(crate) are_polls_timed: extern "C" fn() -> bool,
     pub(crate) rested: extern "C" fn(),
     pub(crate) left_worker: extern "C" fn(),
     /// See [`futures`](super::futures).
@@ -343,6 +346,13 @@ pub(crate) fn end_task(slot: &TaskSlot) {
 pub(crate) fn set_task_origin(slot: &TaskSlot, origin: u64) {
     if let Some(owner) = owner() {
         (owner.tasks.set_origin)(slot, origin);
+    }
+}
+
+/// A poll of the task is about to begin, which was woken so long ago: see [`polls`](super::polls).
+pub(crate) fn woken_ago(slot: &TaskSlot, ago: core::time::Duration) {
+    if let Some(owner) = owner() {
+        (owner.tasks.woken_ago)(slot, u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX));
     }
 }
 

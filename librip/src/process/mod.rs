@@ -15,6 +15,7 @@ pub(crate) mod image;
 pub(crate) mod instance;
 pub(crate) mod kin;
 pub(crate) mod loader;
+pub(crate) mod polls;
 pub(crate) mod present;
 pub(crate) mod sampled;
 pub(crate) mod seen;

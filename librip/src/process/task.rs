@@ -30,14 +30,14 @@ use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU64, compiler_fence};
 
 use librip_format::{
-    SlotHeader, TaskPart, WAKERS_OFF_WORKER, WAKERS_UNKNOWN, pack_wakers, sampled_time, task_since,
-    task_ticks, unpack_wakers,
+    SlotHeader, TASK_BLOCKING, TASK_NAME_IS_KIND, TaskPart, WAKERS_OFF_WORKER, WAKERS_UNKNOWN, pack_wakers,
+    sampled_time, task_since, task_ticks, unpack_wakers,
 };
 
 use super::blocks::blocks;
 use super::slot::Slot;
 use super::task_slot::{TaskSlot, Turn};
-use super::{clock, current, sampled, state};
+use super::{clock, current, polls, sampled, state};
 use crate::arch::{self, DUE_NOW, TaskBlock, ThreadBlock};
 use crate::ring::slots::{self, NewTask, Position};
 use crate::sys;
@@ -83,7 +83,22 @@ pub(crate) fn claim(creator: Option<Position>, location: u64, origin: u64, name:
         slots::set_name(ring.slot(index), name);
     }
     let part = ring.task(index).map_or(ptr::null(), ptr::from_ref);
-    TaskSlot { words: ring.words(index), part, forks: state::forks(), number }
+    // A call on a pool is polled once, for as long as it likes.
+    let is_polled = origin & 0xff != TASK_BLOCKING;
+    let kind_name = if origin & TASK_NAME_IS_KIND != 0 { name } else { b"" };
+    let place = if is_polled { polls::place(ring, pid, location, kind_name) } else { 0 };
+    let slot = TaskSlot {
+        words: ring.words(index),
+        part,
+        forks: state::forks(),
+        number,
+        index: index as u32,
+        place,
+    };
+    if place != 0 {
+        polls::made(&slot, clock::of_event());
+    }
+    slot
 }
 
 /// The task is no more: nobody polls it, and its slot may get another one.
@@ -187,7 +202,7 @@ pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u32) {
     let number = turn.number() + 1;
     part.wakers.store(pack_wakers(wakers), Relaxed);
     if turn.is_timed() {
-        part.since.store(task_since(number, read_clock(tasks, slot)), Relaxed);
+        part.since.store(task_since(number, end_period(tasks, slot)), Relaxed);
     }
     part.turn.store(number, Release);
     set_cursor(own, tasks, turn.cursor);
@@ -227,25 +242,42 @@ unsafe fn end_turn_around(own: &ThreadBlock, slot: &TaskSlot, turn: Turn) {
 fn begin_period(tasks: &TaskBlock, slot: &TaskSlot) -> u64 {
     let before = tasks.ticks.get();
     let ticks = read_clock(tasks, slot);
-    let period = next_period(tasks.period.get(), ticks.wrapping_sub(before));
-    tasks.period.set(period);
-    tasks.left.set(period);
-    ticks
+    if polls::are_timed() {
+        // No other poll has this time: none is left.
+        polls::began(tasks, slot, ticks);
+    } else {
+        let period = next_period(tasks.period.get(), ticks.wrapping_sub(before));
+        tasks.period.set(period);
+        tasks.left.set(period);
+    }
+    exact(ticks)
+}
+
+/// Reads the clock at the end of a poll that has read it at its begin.
+#[cold]
+#[inline(never)]
+fn end_period(tasks: &TaskBlock, slot: &TaskSlot) -> u64 {
+    let ticks = read_clock(tasks, slot);
+    if polls::are_timed() {
+        polls::ended(tasks, slot, ticks);
+    }
+    exact(ticks)
+}
+
+/// A time that was read at the turn. 0 means that it is not known.
+fn exact(ticks: u64) -> u64 {
+    if ticks == 0 { 0 } else { task_ticks(ticks, true) }
 }
 
 /// Reads the clock at the begin or the end of a turn of the task with this slot. The turns that have this time too have
 /// the time that it leaves in the block.
-#[cold]
-#[inline(never)]
 fn read_clock(tasks: &TaskBlock, slot: &TaskSlot) -> u64 {
     let ticks = if clock::times_events() { clock::of_event() } else { 0 };
     if let Some(slot) = Slot::at(slot.words) {
         sampled::take_between(slot, ticks);
     }
-    // 0 means that the time is not known.
-    let [later, now] = [false, true].map(|is_exact| if ticks == 0 { 0 } else { task_ticks(ticks, is_exact) });
-    tasks.ticks.set(later);
-    now
+    tasks.ticks.set(task_ticks(ticks, false));
+    ticks
 }
 
 /// How many polls have the next time, if the last period took so many ticks.
@@ -343,7 +375,9 @@ pub(crate) fn woken(slot: &TaskSlot) {
     let number = part.wakes.fetch_add(1, Relaxed).wrapping_add(1);
     let is_first = (number as u32).wrapping_sub(part.wakes_polled.load(Relaxed)) == 1;
     if is_first && clock::times_events() {
-        store_time(&part.woken, number, clock::of_event());
+        let ticks = clock::of_event();
+        store_time(&part.woken, number, ticks);
+        polls::woken(slot, ticks);
     }
 }
 
@@ -392,7 +426,7 @@ mod tests {
         /// The slot whose words are at this index.
         fn at(&mut self, index: usize) -> TaskSlot {
             let words = &raw mut self.words[index];
-            TaskSlot { words, part: &raw const self.part, forks: state::forks(), number: 1 }
+            TaskSlot { words, part: &raw const self.part, forks: state::forks(), ..TaskSlot::NONE }
         }
 
         /// Runs a function on a thread that records in the first of the slots.

@@ -21,6 +21,10 @@ pub(crate) struct TaskSlot {
     pub(super) forks: u32,
     /// The task's number, as [`SlotHeader::tid`](librip_format::SlotHeader::tid) has it.
     pub(super) number: u32,
+    /// The index of the slot.
+    pub(super) index: u32,
+    /// One more than the index of the task's place, if its polls are counted: see `polls`.
+    pub(super) place: u32,
 }
 
 // SAFETY: it points into the mapping of a ring, which is never unmapped. `task` says who writes there.
@@ -31,7 +35,7 @@ unsafe impl Sync for TaskSlot {}
 impl TaskSlot {
     /// No slot.
     pub(crate) const NONE: TaskSlot =
-        TaskSlot { words: ptr::null_mut(), part: ptr::null(), forks: 0, number: 0 };
+        TaskSlot { words: ptr::null_mut(), part: ptr::null(), forks: 0, number: 0, index: 0, place: 0 };
 
     /// Whether there is a slot.
     #[inline(always)]

@@ -437,8 +437,12 @@ mod tests {
     fn a_slot_says_how_many_can_wake_the_task_however_late_the_others_are_dropped() {
         // SAFETY: zero is a value of each of its fields, which are atomics.
         let (part, mut words) = (unsafe { mem::zeroed::<TaskPart>() }, 0);
-        let slot =
-            TaskSlot { words: &raw mut words, part: &raw const part, forks: state::forks(), number: 1 };
+        let slot = TaskSlot {
+            words: &raw mut words,
+            part: &raw const part,
+            forks: state::forks(),
+            ..TaskSlot::NONE
+        };
         let stored = || unpack_wakers(part.wakers.load(SeqCst)) as usize;
         let (mut wakers, dropped, mut sent) = (Wakers::default(), AtomicUsize::new(0), 0);
         thread::scope(|scope| {

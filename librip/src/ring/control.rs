@@ -5,8 +5,8 @@
 //! open the file can change it. So they are in an anonymous `MAP_SHARED` mapping, which only forked children inherit.
 //! The file has copies of what the reader needs.
 //!
-//! The mapping has room for all slots of the ring, 32 bytes each, and 72 more if the recorder asks the kernel about
-//! cycles. It takes memory only where it is used.
+//! The mapping has room for all slots of the ring, 32 bytes each, 72 more if the recorder asks the kernel about cycles,
+//! and 24 more if it counts how long polls take. It takes memory only where it is used.
 //!
 //! FOLKLORE: the kernel keeps such a mapping in a tmpfs of its own, which has no size limit. With
 //! `vm.overcommit_memory=2` the kernel ignores `MAP_NORESERVE`, and `mmap` fails if there is not enough memory. In the
@@ -25,7 +25,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 use librip_format::{
-    CAPTURES_MAX, CHANNELS_MAX, HANDED_OVER_MAX, INCIDENTS_MAX, SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE,
+    CAPTURES_MAX, CHANNELS_MAX, HANDED_OVER_MAX, INCIDENTS_MAX, LONG_POLLS, SLOT_CLAIMING, SLOT_EXITED,
+    SLOT_LIVE,
 };
 
 use super::exit_queue::ExitQueue;
@@ -193,6 +194,30 @@ pub(crate) struct UsageCell {
 /// How many numbers the kernel answers.
 pub(crate) const USAGE_ANSWERS: usize = 7;
 
+/// A place of polls: see `polls`. The file has the counts.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct PollKey {
+    /// What stands for the place, and how far its entry is; 0: free.
+    pub(super) key: AtomicU64,
+    /// No poll of this length, or a shorter one, is kept.
+    pub(super) floor: AtomicU64,
+    /// The lengths of the longest polls, ticks, each with a bit.
+    pub(super) longest: [AtomicU64; LONG_POLLS],
+}
+
+/// When the polls of the task with a slot begin, ticks: see `process::polls`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct PollCell {
+    /// When the last poll began; 0 before the first one.
+    pub(crate) began: AtomicU64,
+    /// The slot's count then.
+    pub(crate) count: AtomicU64,
+    /// When the task was woken for the first time since then, or was made; 0 if it was not.
+    pub(crate) woken: AtomicU64,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -209,6 +234,10 @@ pub(crate) struct Control {
     usage_slots: usize,
     /// Where these cells begin.
     usage_at: usize,
+    /// The places of polls.
+    poll_places: usize,
+    /// Where they begin. The [`PollCell`]s of all slots follow, if there are places.
+    polls_at: usize,
 }
 
 // SAFETY: threads share the memory at `base`, and access all of it through atomics.
@@ -238,9 +267,27 @@ impl Control {
         let task_slots = if geometry.slot.has_task { slots } else { 0 };
         let usage_at = len_bytes.next_multiple_of(8);
         let usage_slots = if has_usage { slots } else { 0 };
-        let len_bytes = usage_at + usage_slots * size_of::<UsageCell>() + task_slots * size_of::<AtomicU64>();
+        let polls_at = usage_at + usage_slots * size_of::<UsageCell>();
+        let poll_places = geometry.capacity(Table::Polls) as usize;
+        let poll_cells = if poll_places > 0 { slots } else { 0 };
+        let len_bytes = polls_at
+            + poll_places * size_of::<PollKey>()
+            + poll_cells * size_of::<PollCell>()
+            + task_slots * size_of::<AtomicU64>();
         let base = file::map_shared(len_bytes)?;
-        Ok(Control { base, len_bytes, slots, names, modules, channels, task_slots, usage_slots, usage_at })
+        Ok(Control {
+            base,
+            len_bytes,
+            slots,
+            names,
+            modules,
+            channels,
+            task_slots,
+            usage_slots,
+            usage_at,
+            poll_places,
+            polls_at,
+        })
     }
 
     /// Unmaps it: nobody uses the ring.
@@ -283,6 +330,21 @@ impl Control {
     pub(crate) fn usage(&self, slot: u64) -> Option<&UsageCell> {
         // SAFETY: `new` made room for these cells there.
         let cells: &[UsageCell] = unsafe { self.array(self.usage_at, self.usage_slots) };
+        cells.get(slot as usize)
+    }
+
+    /// The places of polls, by their index; empty if the ring has none.
+    pub(crate) fn poll_keys(&self) -> &[PollKey] {
+        // SAFETY: `new` made room for them there.
+        unsafe { self.array(self.polls_at, self.poll_places) }
+    }
+
+    /// When the polls of the task with this slot begin; `None` if the ring has no room for it.
+    pub(crate) fn poll_cell(&self, slot: u64) -> Option<&PollCell> {
+        let cells = if self.poll_places > 0 { self.slots } else { 0 };
+        let at = self.polls_at + self.poll_places * size_of::<PollKey>();
+        // SAFETY: `new` made room for those of all slots after the places.
+        let cells: &[PollCell] = unsafe { self.array(at, cells) };
         cells.get(slot as usize)
     }
 

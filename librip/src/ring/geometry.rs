@@ -3,9 +3,9 @@
 //! It touches no memory. The plan stays in private memory, so a damaged file cannot change it.
 
 use librip_format::{
-    CallLocation, ChannelEntry, Header, LockName, Module, REGION_ALIGN_BYTES, REGION_CALLS, REGION_CHANNELS,
-    REGION_HISTORIES, REGION_LOCK_NAMES, REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_STRINGS,
-    REGION_TEXTS, Region, Site, SlotParts, StaticText,
+    CallLocation, ChannelEntry, Header, LockName, Module, POLL_PLACES_MAX, PollPlace, REGION_ALIGN_BYTES,
+    REGION_CALLS, REGION_CHANNELS, REGION_HISTORIES, REGION_LOCK_NAMES, REGION_MODULES, REGION_POLLS,
+    REGION_SITES, REGION_SLOTS, REGION_STRINGS, REGION_TEXTS, Region, Site, SlotParts, StaticText,
 };
 
 /// A table of the file.
@@ -19,12 +19,13 @@ pub(crate) enum Table {
     Strings,
     Channels,
     Histories,
+    Polls,
     Slots,
 }
 
 impl Table {
     /// All tables, in the order in which the file and [`Header::regions`] have them.
-    pub(crate) const ALL: [Table; 9] = [
+    pub(crate) const ALL: [Table; 10] = [
         Table::Modules,
         Table::Sites,
         Table::Texts,
@@ -33,6 +34,7 @@ impl Table {
         Table::Strings,
         Table::Channels,
         Table::Histories,
+        Table::Polls,
         Table::Slots,
     ];
     /// The number of tables.
@@ -53,6 +55,7 @@ impl Table {
             Table::Strings => REGION_STRINGS,
             Table::Channels => REGION_CHANNELS,
             Table::Histories => REGION_HISTORIES,
+            Table::Polls => REGION_POLLS,
             Table::Slots => REGION_SLOTS,
         }
     }
@@ -84,6 +87,8 @@ pub(crate) struct Geometry {
 pub(crate) struct Demand {
     /// What a slot has room for.
     pub(crate) slot: SlotParts,
+    /// Whether polls of tasks are counted.
+    pub(crate) has_polls: bool,
     /// Slots that the program or the operator asks for.
     pub(crate) slots: u64,
     /// Modules that are loaded now.
@@ -173,6 +178,8 @@ impl Geometry {
                 Table::Histories => {
                     ((HISTORIES / spare_part / spare_part).min(demand.slots * HISTORIES_OF_SLOT), 8)
                 }
+                Table::Polls if !demand.has_polls => (0, 8),
+                Table::Polls => (POLL_PLACES_MAX as u64 / spare_part, size_of::<PollPlace>() as u64),
                 Table::Slots => (slots, demand.slot.len_bytes()),
             };
             let extent = Extent { offset: end, entry_len_bytes, capacity };
@@ -237,7 +244,8 @@ mod tests {
     use super::*;
 
     const SLOT: SlotParts = SlotParts { words: 64, spans: 0, channels: 0, has_times: false, has_task: false };
-    const DEMAND: Demand = Demand { slot: SLOT, slots: 1000, modules: 3, sites: 10, text_len_bytes: 500 };
+    const DEMAND: Demand =
+        Demand { slot: SLOT, has_polls: true, slots: 1000, modules: 3, sites: 10, text_len_bytes: 500 };
     const NO_LIMITS: Limits =
         Limits { file_len_bytes: u64::MAX, memory_bytes: u64::MAX, page_len_bytes: 4096 };
 

@@ -21,8 +21,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 #[cfg(feature = "interpose")]
 use librip_format::header_checksum;
 use librip_format::{
-    CallLocation, Channel, Header, HistoryHeader, LockName, Module, OpenSpan, Site, SlotHeader, StaticText,
-    TaskPart,
+    CallLocation, Channel, Header, HistoryHeader, LockName, Module, OpenSpan, PollPlace, Site, SlotHeader,
+    StaticText, TaskPart,
 };
 
 use super::{Control, Geometry, Table};
@@ -150,6 +150,14 @@ impl Ring {
         let call = self.entry(Table::Calls, index);
         // SAFETY: within the mapping (`Geometry::offset` checks), aligned to 8 bytes, and all fields are atomics.
         unsafe { &*call.cast::<CallLocation>() }
+    }
+
+    /// A place of polls, whose memory is reserved.
+    pub(crate) fn poll_place(&self, index: u64) -> &PollPlace {
+        let place = self.entry(Table::Polls, index);
+        // SAFETY: within the mapping (`Geometry::offset` checks), aligned to 8 bytes because offset and length of
+        // entries are, and all fields are atomics.
+        unsafe { &*place.cast::<PollPlace>() }
     }
 
     pub(crate) fn string(&self, index: u64) -> *mut StaticText {

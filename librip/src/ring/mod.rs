@@ -21,7 +21,8 @@
 //!   refer to, but only where that is data of the recorder's own module (`process::image`).
 //! * where the histories of the own slot are (`process::channels`). Numbers in private memory bound it.
 //! * the least level of a channel (`process::channels`). It says whether an event is recorded.
-//! * statistics in the header, to add to them.
+//! * statistics in the header, and counts of polls, to add to them ([`polls`]). The greatest length that the file has
+//!   says whether a greater one is stored. The name of a task is copied.
 //!
 //! Reserving memory ([`sys::reserve`](crate::sys::reserve)) lets the kernel add zero to words of the file.
 
@@ -45,6 +46,7 @@ pub(crate) mod lock_names;
 mod map;
 pub(crate) mod module_registry;
 mod names;
+pub(crate) mod polls;
 pub(crate) mod process_sites;
 pub(crate) mod remote_tables;
 pub(crate) mod slots;

@@ -5,7 +5,7 @@
 use crate::process::instance::{Request, TaskCalls};
 use crate::process::task_slot::{FuturePlace, TaskSlot, Turn};
 use crate::process::usage::{self, Measured};
-use crate::process::{clock, current, futures, task, thread};
+use crate::process::{clock, current, futures, polls, task, thread};
 use crate::ring::calls::{self, CallPlace};
 use crate::ring::captures::Kept;
 use crate::ring::process_sites::{self, NewSite};
@@ -100,6 +100,8 @@ pub(super) const TASKS: TaskCalls = TaskCalls {
     end_turn,
     woken,
     lower_wakers,
+    woken_ago,
+    are_polls_timed,
     rested,
     left_worker,
     poll_entry,
@@ -139,6 +141,14 @@ extern "C" fn woken(slot: &TaskSlot) {
 
 extern "C" fn lower_wakers(slot: &TaskSlot, wakers: u32) {
     task::lower_wakers(slot, wakers);
+}
+
+extern "C" fn woken_ago(slot: &TaskSlot, ago_ns: u64) {
+    polls::woken_ago(slot, ago_ns);
+}
+
+extern "C" fn are_polls_timed() -> bool {
+    polls::are_timed()
 }
 
 extern "C" fn rested() {

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use super::error::InitError;
 use crate::process::clock::Clock;
 use crate::process::exit::Keep;
+use crate::process::polls::Polls;
 use crate::process::usage::Usage;
 use crate::sys;
-use librip_format::settings::{self, CLOCK, KEEP, SETTINGS, SLOTS, USAGE, WORDS};
+use librip_format::settings::{self, CLOCK, KEEP, POLLS, SETTINGS, SLOTS, USAGE, WORDS};
 use librip_format::{SLOT_WORDS_MAX, SLOT_WORDS_MIN};
 
 /// The slots of a ring by default. The file is sparse: unused slots take no memory.
@@ -45,6 +46,7 @@ pub struct Builder {
     pub(crate) keep: Keep,
     pub(crate) clock: Clock,
     pub(crate) usage: Usage,
+    pub(crate) polls: Polls,
     pub(crate) handles_sigbus: bool,
     pub(crate) settings_ignored: u32,
 }
@@ -65,6 +67,7 @@ impl Builder {
             keep: Keep::default(),
             clock: Clock::default(),
             usage: Usage::default(),
+            polls: Polls::default(),
             handles_sigbus: true,
             settings_ignored: 0,
         }
@@ -115,6 +118,14 @@ impl Builder {
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Builder {
         self.usage = usage;
+        self
+    }
+
+    /// Whether the recorder counts how long polls of tasks take, and how long tasks wait for them. `RIP_POLLS` (`off`,
+    /// `times`) overrides.
+    #[must_use]
+    pub fn polls(mut self, polls: Polls) -> Builder {
+        self.polls = polls;
         self
     }
 
@@ -169,6 +180,11 @@ impl Builder {
             Some("delays") => self.usage = Usage::Delays,
             _ => {}
         }
+        match get(POLLS.name).as_deref().and_then(OsStr::to_str) {
+            Some("off") => self.polls = Polls::Off,
+            Some("times") => self.polls = Polls::Times,
+            _ => {}
+        }
         self.settings_ignored |= ignored(&get).fold(0, |bits, setting| bits | setting.bit);
         Ok(self)
     }
@@ -220,11 +236,12 @@ mod tests {
             ("RIP_KEEP", "always"),
             ("RIP_CLOCK", "all"),
             ("RIP_USAGE", "delays"),
+            ("RIP_POLLS", "times"),
         ])
         .unwrap();
         assert_eq!(made.path.as_deref(), Some(Path::new("/dev/shm/here")));
         assert_eq!((made.words, made.slots, made.keep, made.clock), (128, Some(9), Keep::Always, Clock::All));
-        assert_eq!(made.usage, Usage::Delays);
+        assert_eq!((made.usage, made.polls), (Usage::Delays, Polls::Times));
         assert_eq!(made.settings_ignored, 0);
     }
 
@@ -236,10 +253,11 @@ mod tests {
             ("RIP_KEEP", ""),
             ("RIP_CLOCK", "on"),
             ("RIP_USAGE", "1"),
+            ("RIP_POLLS", "all"),
         ];
         let made = configured(&settings).unwrap();
         assert_eq!((made.words, made.slots, made.keep), (32, Some(7), Keep::OnFailure));
-        assert_eq!((made.clock, made.usage), (Clock::Contended, Usage::Off));
+        assert_eq!((made.clock, made.usage, made.polls), (Clock::Contended, Usage::Off, Polls::Off));
         assert_eq!(made.settings_ignored, SETTINGS.iter().fold(0, |bits, setting| bits | setting.bit));
     }
 

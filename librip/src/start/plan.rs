@@ -17,6 +17,7 @@ use crate::process::clock::Calibration;
 use crate::process::clock::Clock;
 use crate::process::exit::Keep;
 use crate::process::loader::FoundModule;
+use crate::process::polls::Polls;
 use crate::process::usage::Usage;
 use crate::ring::Geometry;
 use crate::ring::geometry::{Demand, Limits};
@@ -61,6 +62,7 @@ fn demand(wish: &Builder, modules: &[FoundModule]) -> Demand {
             has_times: wish.clock >= Clock::Ticks,
             has_task: has_tasks,
         },
+        has_polls: has_tasks && wish.polls != Polls::Off && wish.clock != Clock::Off,
         slots: u64::from(wish.slots.unwrap_or(if has_tasks {
             DEFAULT_SLOTS_WITH_TASKS
         } else {

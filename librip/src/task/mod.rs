@@ -62,6 +62,12 @@ pub fn rested() {
     }
 }
 
+/// Whether each poll reads the clock ([`Polls::Times`](crate::Polls::Times)): for executors that can say how long ago a
+/// task was woken. See [`Watched::poll_begins_after`].
+pub fn are_polls_timed() -> bool {
+    instance::owner().is_some_and(|owner| (owner.tasks.are_polls_timed)())
+}
+
 /// The calling thread is about to give its place among the threads of its executor to another one, for the rest of the
 /// poll that it is in: for wrappers of what does that.
 ///

@@ -12,7 +12,8 @@ use crate::process::instance;
 use crate::process::task_slot::TaskSlot;
 use crate::process::task_waker::Wakers;
 use librip_format::{
-    SITE_WRAPPER, TASK_ASYNC, TASK_BLOCKING, TASK_COUNTS_WAKES, TASK_LOCAL, WAKERS_UNKNOWN, task_origin,
+    SITE_WRAPPER, TASK_ASYNC, TASK_BLOCKING, TASK_COUNTS_WAKES, TASK_LOCAL, TASK_NAME_IS_KIND,
+    WAKERS_UNKNOWN, task_origin,
 };
 
 /// A future that is recorded as a task.
@@ -65,6 +66,12 @@ impl<'a> Builder<'a> {
     /// A name, of which 40 bytes are kept.
     pub fn name(self, name: &'a str) -> Builder<'a> {
         Builder { name, ..self }
+    }
+
+    /// A name that says of which kind the task is, as `GET /orders/{id}` does. Polls are counted for each of these names
+    /// and not only for each place: see [`Polls`](crate::Polls). Use it for few names.
+    pub fn kind_name(self, name: &'a str) -> Builder<'a> {
+        Builder { name, flags: self.flags | TASK_NAME_IS_KIND, ..self }
     }
 
     /// Only one thread polls the task.

@@ -180,6 +180,16 @@ impl Watched {
     /// The calling thread begins to poll a task. At the first poll of it, `runtime` says of the executor what
     /// [`Builder::runtime`] gets.
     pub fn poll_begins(&self, id: u64, runtime: impl FnOnce() -> Option<(u32, usize)>) {
+        self.poll_begins_after(id, None, runtime);
+    }
+
+    /// The same, for an executor that says how long ago it has put the task into its queue.
+    pub fn poll_begins_after(
+        &self,
+        id: u64,
+        ready_for: Option<Duration>,
+        runtime: impl FnOnce() -> Option<(u32, usize)>,
+    ) {
         if !instance::is_recording() {
             return;
         }
@@ -190,6 +200,9 @@ impl Watched {
             self.learn(packed(number, workers));
             let origin = Builder::new().without_wakes().runtime(number, workers).origin(TASK_ASYNC);
             instance::set_task_origin(&record.slot, origin);
+        }
+        if let Some(ready_for) = ready_for {
+            instance::woken_ago(&record.slot, ready_for);
         }
         // SAFETY: it has a slot.
         record.turn.set(unsafe { begin_turn(&record.slot) });

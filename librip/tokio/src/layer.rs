@@ -20,6 +20,8 @@ use crate::request_name::RequestName;
 /// routers of axum. Otherwise, the path stands for the route, without what looks like a value: `GET /orders/{}`. A call
 /// of gRPC is named by its service and method. 40 bytes are kept.
 ///
+/// With `RIP_POLLS=times`, `read-rip tasks --polls` shows for each name how long polls took.
+///
 /// A task ends with the response's head. A body that is streamed after that belongs to the task of the connection, if
 /// there is one.
 ///
@@ -76,6 +78,6 @@ where
     fn call(&mut self, request: Request<B>) -> Traced<S::Future> {
         let name = if librip::is_recording() { RequestName::of(&request) } else { RequestName::default() };
         let future = self.inner.call(request);
-        Task::new().name(name.as_str()).traced_at(self.at, future)
+        Task::new().kind_name(name.as_str()).traced_at(self.at, future)
     }
 }

@@ -29,6 +29,8 @@ use crate::watch::spawns_recorded;
 #[must_use]
 pub struct Task<'a> {
     name: &'a str,
+    /// The name says of which kind the task is.
+    is_of_kind: bool,
 }
 
 impl<'a> Task<'a> {
@@ -39,7 +41,13 @@ impl<'a> Task<'a> {
 
     /// A name, of which 40 bytes are kept.
     pub fn name(self, name: &'a str) -> Task<'a> {
-        Task { name }
+        Task { name, is_of_kind: false }
+    }
+
+    /// A name that says of which kind the task is: polls are counted for each of these names. See
+    /// [`librip::task::Builder::kind_name`].
+    pub fn kind_name(self, name: &'a str) -> Task<'a> {
+        Task { name, is_of_kind: true }
     }
 
     /// See [`tokio::spawn`].
@@ -184,7 +192,8 @@ impl<'a> Task<'a> {
     }
 
     fn of(self, runtime: Option<Facts>) -> librip::task::Builder<'a> {
-        let task = librip::task::Builder::new().name(self.name);
+        let task = librip::task::Builder::new();
+        let task = if self.is_of_kind { task.kind_name(self.name) } else { task.name(self.name) };
         match runtime {
             Some(Facts { number, workers }) => task.runtime(number, workers),
             None => task,

@@ -46,8 +46,9 @@ pub const SEES_ALL_TASKS: bool = cfg!(tokio_unstable);
 ///   [`traced`](crate::traced).
 /// * Calls of tokio's `spawn_blocking`. Those of [`spawn_blocking`](crate::spawn_blocking()) are.
 /// * Tasks that were spawned before librip was started.
-/// * Names, wakes, and who can wake a task. A task that was woken and is not polled looks like one that waits. Spawn
-///   what matters with [`spawn`](crate::spawn()) or [`Task`](crate::Task): it has one slot, with all of these.
+/// * Names, wakes, and who can wake a task. A task that was woken and is not polled looks like one that waits. With the
+///   feature `schedule-latency`, and a ring with `RIP_POLLS=times` that is made before the runtime, tokio says how long
+///   each task waited for its poll. Spawn what matters with [`spawn`](crate::spawn()) or [`Task`](crate::Task): it has one slot, with all of these.
 ///
 /// # Examples
 ///
@@ -180,11 +181,15 @@ impl Watch {
         let own = self.before_poll.take();
         builder.on_before_task_poll(move |task| {
             call(&own, task);
-            of_begin.poll_begins(count(task.id()), || {
+            of_begin.poll_begins_after(count(task.id()), ready_for(task), || {
                 let facts = Facts::current(Facts::of_spawned)?;
                 Some((facts.number, facts.workers))
             });
         });
+        #[cfg(feature = "schedule-latency")]
+        if librip::task::are_polls_timed() {
+            builder.track_task_schedule_latency();
+        }
         let own = self.after_poll.take();
         builder.on_after_task_poll(move |task| {
             of_end.poll_ends(count(task.id()));
@@ -197,6 +202,15 @@ impl Watch {
         });
         self.install_for_threads(builder)
     }
+}
+
+/// For how long the task has been ready that is about to be polled, if tokio says so.
+#[cfg(tokio_unstable)]
+fn ready_for(_task: &TaskMeta<'_>) -> Option<std::time::Duration> {
+    #[cfg(feature = "schedule-latency")]
+    return _task.schedule_latency();
+    #[cfg(not(feature = "schedule-latency"))]
+    None
 }
 
 impl fmt::Debug for Watch {

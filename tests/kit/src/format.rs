@@ -274,6 +274,50 @@ structure! {
     FILE 32 + 96,
 }
 
+structure! {
+    /// An entry of the table of polls.
+    poll_place_at, 17088 bytes:
+    STATE 0 + 4,
+    PID 4 + 4,
+    LOCATION 8 + 8,
+    NAME 16 + 40,
+    RESERVED 56 + 8,
+    LONGEST 64 + 640,
+    LANES 704 + 16384,
+}
+
+structure! {
+    /// One of the longest polls of a place.
+    long_poll_at, 80 bytes:
+    STATE 0 + 4,
+    PID 4 + 4,
+    TASK 8 + 4,
+    TID 12 + 4,
+    BEGAN 16 + 8,
+    TOOK 24 + 8,
+    LAST 32 + 8,
+    NAME 40 + 40,
+}
+
+structure! {
+    /// What some threads have counted of the polls of a place.
+    poll_lane_at, 2048 bytes:
+    POLLS 0 + 1024,
+    DELAYS 1024 + 1024,
+}
+
+structure! {
+    /// How often a length was seen.
+    poll_lengths_at, 1024 bytes:
+    COUNTS 0 + 1016,
+    GREATEST 1016 + 8,
+}
+
+/// A place of polls has this many lanes, and counts of so many lengths in each.
+pub const POLL_LANES: usize = 8;
+/// See [`POLL_LANES`].
+pub const POLL_COUNTS: usize = 127;
+
 /// The header lists this many regions.
 pub const REGIONS: usize = 16;
 /// A held-lock table has this many entries.
@@ -299,6 +343,7 @@ pub mod region {
     pub const STRINGS: u32 = 7;
     pub const CHANNELS: u32 = 8;
     pub const HISTORIES: u32 = 9;
+    pub const POLLS: u32 = 10;
 }
 
 /// States of a slot.

@@ -46,6 +46,8 @@ pub struct Ring {
     pub lock_names: Vec<(u32, u64, String)>,
     /// The locations of calls that were copied.
     pub calls: Vec<Call>,
+    /// The places of polls; empty if none are counted.
+    pub polls: Vec<Polls>,
     /// The status that the creator passed to `exit`, if it called it.
     pub exit_status: Option<i32>,
     pub modules: Vec<Module>,
@@ -68,6 +70,32 @@ pub struct Module {
     pub build_id: Vec<u8>,
     pub code_begin: u64,
     pub code_end: u64,
+}
+
+/// The polls of a place. Lengths are in ticks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of librip_format::PollPlace")]
+pub struct Polls {
+    pub pid: u32,
+    pub location: u64,
+    pub name: String,
+    /// The counts of all lanes together, and the greatest length.
+    pub polls: (Vec<u64>, u64),
+    pub delays: (Vec<u64>, u64),
+    pub longest: Vec<LongPoll>,
+}
+
+/// One of the longest polls of a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of librip_format::LongPoll")]
+pub struct LongPoll {
+    pub pid: u32,
+    pub task: u32,
+    pub tid: u32,
+    pub began: u64,
+    pub took: u64,
+    pub last: u64,
+    pub name: String,
 }
 
 /// The location of a call.

@@ -5,9 +5,10 @@
 use std::mem::{offset_of, size_of};
 
 use librip_format::{
-    AwaitEntry, CALL_BITS, CallLocation, HELD_MAX, Header, HeldLock, LockName, NAME_FREE, REGION_CALLS,
-    REGION_LOCK_NAMES, REGION_SLOTS, REGIONS_MAX, Region, SLOT_KIND_TASK, SLOT_LIVE, SlotHeader,
-    TASK_LEN_BYTES, TaskPart, held_pc, held_state, payload,
+    AwaitEntry, CALL_BITS, CallLocation, HELD_MAX, Header, HeldLock, LockName, NAME_FREE, POLL_COUNTS,
+    POLL_LANES, PollLane, PollPlace, REGION_CALLS, REGION_LOCK_NAMES, REGION_POLLS, REGION_SLOTS,
+    REGIONS_MAX, Region, SLOT_KIND_TASK, SLOT_LIVE, SlotHeader, TASK_LEN_BYTES, TaskPart, held_pc,
+    held_state, payload,
 };
 
 const _: () = assert!(size_of::<AwaitEntry>() == 16, "the part for tasks is at the end of a slot");
@@ -113,6 +114,22 @@ impl Ring {
     #[allow(dead_code, reason = "not all need it")]
     pub(crate) fn tasks_refused(&self) -> u64 {
         self.u64_at(offset_of!(Header, tasks_refused))
+    }
+
+    /// How many polls were counted of tasks that were made at this line, and how many times from a wake to a poll.
+    #[allow(dead_code, reason = "not all need it")]
+    pub(crate) fn polls(&self, line: u32) -> (u64, u64) {
+        let place = |at: &usize| self.line_of(self.u64_at(at + offset_of!(PollPlace, location))) == line;
+        let (mut polls, mut delays) = (0, 0);
+        for at in self.entries(REGION_POLLS).filter(place) {
+            for lane in 0..POLL_LANES {
+                let at = at + offset_of!(PollPlace, lanes) + lane * size_of::<PollLane>();
+                let sum = |at: usize| (0..POLL_COUNTS).map(|index| self.u64_at(at + 8 * index)).sum::<u64>();
+                polls += sum(at + offset_of!(PollLane, polls));
+                delays += sum(at + offset_of!(PollLane, delays));
+            }
+        }
+        (polls, delays)
     }
 
     /// The live task of this name.

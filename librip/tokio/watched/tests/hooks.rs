@@ -25,7 +25,8 @@ fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     if !librip::is_recording() {
-        librip::Builder::new().slots(SLOTS).keep(librip::Keep::Never).create().unwrap();
+        let ring = librip::Builder::new().slots(SLOTS).polls(librip::Polls::Times);
+        ring.keep(librip::Keep::Never).create().unwrap();
     }
     alone
 }
@@ -120,6 +121,23 @@ fn every_task_has_a_slot_with_the_place_of_its_spawn() {
         });
         drop(runtime);
         assert_eq!((slots.is_empty(), live_tasks()), (false, 0));
+    }
+}
+
+#[test]
+fn each_poll_is_counted_with_the_time_that_the_task_waited_for_it() {
+    let _alone = alone();
+    for runtime in [multi_thread(2), current_thread()] {
+        let before = Ring::read();
+        let (line, task) = spawn(&runtime, async {
+            for _ in 0..100 {
+                yield_now().await;
+            }
+        });
+        block(&runtime, task);
+        ended_at(line);
+        let ((polls, delays), before) = (Ring::read().polls(line), before.polls(line));
+        assert_eq!((polls - before.0, delays - before.1), (101, 101));
     }
 }
 

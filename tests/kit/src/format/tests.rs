@@ -88,6 +88,22 @@ fn the_entries_of_the_tables_are_as_in_the_format_crate() {
         STATE state, PID pid, ADDRESS address, LINE line, COLUMN column, FILE_LEN file_len_bytes,
         RESERVED reserved, FILE file,
     }
+    compare! { poll_place_at, PollPlace:
+        STATE state, PID pid, LOCATION location, NAME name, RESERVED reserved, LONGEST longest, LANES lanes,
+    }
+    compare! { long_poll_at, LongPoll:
+        STATE state, PID pid, TASK task, TID tid, BEGAN began, TOOK took, LAST last, NAME name,
+    }
+    compare! { poll_lane_at, PollLane: POLLS polls, DELAYS delays, }
+    compare! { poll_lengths_at, PollLengths: COUNTS counts, GREATEST greatest, }
+    assert_eq!(
+        [POLL_LANES, POLL_COUNTS, poll_place_at::LANES - poll_place_at::LONGEST],
+        [
+            librip_format::POLL_LANES,
+            librip_format::POLL_COUNTS,
+            librip_format::LONG_POLLS * long_poll_at::LEN
+        ]
+    );
 }
 
 #[test]
@@ -123,6 +139,7 @@ fn the_regions_and_states_are_as_in_the_format_crate() {
             region::STRINGS,
             region::CHANNELS,
             region::HISTORIES,
+            region::POLLS,
         ],
         [
             theirs::REGION_MODULES,
@@ -134,6 +151,7 @@ fn the_regions_and_states_are_as_in_the_format_crate() {
             theirs::REGION_STRINGS,
             theirs::REGION_CHANNELS,
             theirs::REGION_HISTORIES,
+            theirs::REGION_POLLS,
         ]
     );
     assert_eq!(

@@ -5,11 +5,12 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Call, Damage, Module, Ring, Site, Slot};
+use super::{Call, Damage, LongPoll, Module, Polls, Ring, Site, Slot};
 use crate::checksum;
 use crate::format::{
-    BYTE_ORDER, MACHINES, MAGIC, REGION_ALIGN, REGIONS, call_at, header_at, lock_name_at, module_at,
-    name_state, operand, region, region_at, site_at, slot_at, span_at, task_at,
+    BYTE_ORDER, MACHINES, MAGIC, POLL_COUNTS, POLL_LANES, REGION_ALIGN, REGIONS, call_at, header_at,
+    lock_name_at, long_poll_at, module_at, name_state, operand, poll_lane_at, poll_lengths_at, poll_place_at,
+    region, region_at, site_at, slot_at, span_at, task_at,
 };
 
 macro_rules! require {
@@ -213,6 +214,7 @@ fn counters(bytes: &Bytes) -> Result<Ring, Damage> {
         releases_unmatched: bytes.u64(header_at::RELEASES_UNMATCHED)?,
         lock_names: lock_names(bytes)?,
         calls: calls(bytes)?,
+        polls: polls(bytes)?,
         exit_status,
         modules: Vec::new(),
         sites: Vec::new(),
@@ -332,6 +334,61 @@ fn lock_names(bytes: &Bytes) -> Result<Vec<(u32, u64, String)>, Damage> {
         }
     }
     Ok(names)
+}
+
+/// The places of polls. Nobody writes any more.
+fn polls(bytes: &Bytes) -> Result<Vec<Polls>, Damage> {
+    let Ok(table) = region(bytes, region::POLLS) else { return Ok(Vec::new()) };
+    require!(table.entry_len == poll_place_at::LEN, "entries of polls");
+    let mut places = Vec::new();
+    let text = |at: usize| -> Result<String, Damage> {
+        let name = bytes.get::<40>(at)?;
+        Ok(String::from_utf8_lossy(name.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned())
+    };
+    for at in table.entries() {
+        let state = bytes.u32(at + poll_place_at::STATE)?;
+        if state == 0 && at == table.offset {
+            // Nobody needed the entry for other places.
+            continue;
+        }
+        require!(state == checksum::state(&bytes.0[at..at + poll_place_at::LONGEST]), "the polls at {at}");
+        let lengths = |part: usize| -> Result<(Vec<u64>, u64), Damage> {
+            let (mut counts, mut greatest) = (vec![0; POLL_COUNTS], 0);
+            for lane in 0..POLL_LANES {
+                let at = at + poll_place_at::LANES + lane * poll_lane_at::LEN + part;
+                for (index, count) in counts.iter_mut().enumerate() {
+                    *count += bytes.u64(at + poll_lengths_at::COUNTS + 8 * index)?;
+                }
+                greatest = bytes.u64(at + poll_lengths_at::GREATEST)?.max(greatest);
+            }
+            Ok((counts, greatest))
+        };
+        let mut longest = Vec::new();
+        for at in (at + poll_place_at::LONGEST..at + poll_place_at::LANES).step_by(long_poll_at::LEN) {
+            let state = bytes.u32(at + long_poll_at::STATE)?;
+            // A killed process may have been writing it.
+            if state != 0 && state == checksum::state(&bytes.0[at..at + long_poll_at::LEN]) {
+                longest.push(LongPoll {
+                    pid: bytes.u32(at + long_poll_at::PID)?,
+                    task: bytes.u32(at + long_poll_at::TASK)?,
+                    tid: bytes.u32(at + long_poll_at::TID)?,
+                    began: bytes.u64(at + long_poll_at::BEGAN)?,
+                    took: bytes.u64(at + long_poll_at::TOOK)?,
+                    last: bytes.u64(at + long_poll_at::LAST)?,
+                    name: text(at + long_poll_at::NAME)?,
+                });
+            }
+        }
+        places.push(Polls {
+            pid: bytes.u32(at + poll_place_at::PID)?,
+            location: bytes.u64(at + poll_place_at::LOCATION)?,
+            name: text(at + poll_place_at::NAME)?,
+            polls: lengths(poll_lane_at::POLLS)?,
+            delays: lengths(poll_lane_at::DELAYS)?,
+            longest,
+        });
+    }
+    Ok(places)
 }
 
 /// The locations of calls that are complete.
