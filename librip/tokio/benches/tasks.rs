@@ -13,6 +13,8 @@
 //! each 128th operation lets other tasks go first. *Two workers* is a runtime with two workers, each of which runs a
 //! task that does the same, and the wall time divided by the operations of both. There, other programs disturb.
 //!
+//! *With the times of polls* is a process whose polls read the clock (`RIP_POLLS=times`).
+//!
 //! *Without a ring* is a process that does not record: what a program pays that uses this crate and does not call
 //! `librip::init`.
 //!
@@ -37,7 +39,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use child::child;
-use librip::{Builder, Keep};
+use librip::{Builder, Keep, Polls};
 use table::{measure, print_title};
 use tokio::runtime::Runtime;
 use tokio::task::unconstrained;
@@ -47,24 +49,28 @@ use turns::Candidate;
 const GROUP: &str = "RIP_BENCH_GROUP";
 const RECORDED: &str = "recorded";
 const WITHOUT_RING: &str = "without a ring";
+/// With `RIP_POLLS=times`.
+const TIMED: &str = "recorded, with the times of polls";
 
 fn main() {
     let Ok(group) = std::env::var(GROUP) else {
         print_title("librip/tokio/benches/tasks.rs");
-        [RECORDED, WITHOUT_RING].iter().for_each(|group| child(GROUP, group));
+        [RECORDED, TIMED, WITHOUT_RING].iter().for_each(|group| child(GROUP, group));
         return;
     };
-    if group == RECORDED
-        && let Err(error) = Builder::new().slots(8192).keep(Keep::Never).create()
+    let polls_of = if group == TIMED { Polls::Times } else { Polls::Off };
+    if group != WITHOUT_RING
+        && let Err(error) = Builder::new().slots(8192).polls(polls_of).keep(Keep::Never).create()
     {
         eprintln!("tasks: no ring, so there is nothing to measure: {error}");
         std::process::exit(1);
     }
     println!("\n{group}, one thread");
     polls();
-    one_thread();
+    // Times of polls change nothing about locks.
+    one_thread(group != TIMED);
     println!("\n{group}, two workers");
-    two_workers();
+    two_workers(group != TIMED);
 }
 
 /// A future that is never ready.
@@ -115,8 +121,8 @@ macro_rules! beside {
     }};
 }
 
-/// The bodies, which both groups of candidates run.
-macro_rules! bodies {
+/// Bodies that are polled again and again, which all groups of candidates run.
+macro_rules! polled_bodies {
     ($candidates:ident, $run:ident) => {
         beside!($candidates, $run, "a yield", |rounds, sync, spawn| {
             for _ in 0..rounds {
@@ -129,6 +135,27 @@ macro_rules! bodies {
                 black_box(ended.is_ok());
             }
         });
+        beside!($candidates, $run, "mpsc, to a task and back", |rounds, sync, spawn| {
+            let (there, mut from_here) = sync::mpsc::channel(1);
+            let (back, mut from_there) = sync::mpsc::channel(1);
+            let echo = spawn(async move {
+                while let Some(number) = from_here.recv().await {
+                    black_box(back.send(number).await.is_ok());
+                }
+            });
+            for number in 0..rounds {
+                black_box(there.send(number).await.is_ok());
+                black_box(from_there.recv().await);
+            }
+            drop(there);
+            black_box(echo.await.is_ok());
+        });
+    };
+}
+
+/// Bodies that use locks and channels.
+macro_rules! bodies {
+    ($candidates:ident, $run:ident) => {
         beside!($candidates, $run, "Mutex", |rounds, sync, spawn| {
             let mutex = sync::Mutex::new(0_u64);
             for _ in 0..rounds {
@@ -192,21 +219,6 @@ macro_rules! bodies {
                 black_box(receiver.await.is_ok());
             }
         });
-        beside!($candidates, $run, "mpsc, to a task and back", |rounds, sync, spawn| {
-            let (there, mut from_here) = sync::mpsc::channel(1);
-            let (back, mut from_there) = sync::mpsc::channel(1);
-            let echo = spawn(async move {
-                while let Some(number) = from_here.recv().await {
-                    black_box(back.send(number).await.is_ok());
-                }
-            });
-            for number in 0..rounds {
-                black_box(there.send(number).await.is_ok());
-                black_box(from_there.recv().await);
-            }
-            drop(there);
-            black_box(echo.await.is_ok());
-        });
     };
 }
 
@@ -219,7 +231,7 @@ fn runtime(workers: usize) -> Runtime {
     librip_tokio::watch(builder.worker_threads(workers.max(1))).build().expect("a runtime")
 }
 
-fn one_thread() {
+fn one_thread(with_locks: bool) {
     fn run<F: Future>(
         name: &'static str,
         beside: usize,
@@ -237,11 +249,14 @@ fn one_thread() {
         })
     }
     let mut candidates = Vec::new();
-    bodies!(candidates, run);
+    polled_bodies!(candidates, run);
+    if with_locks {
+        bodies!(candidates, run);
+    }
     measure(&mut candidates, None);
 }
 
-fn two_workers() {
+fn two_workers(with_locks: bool) {
     const TASKS: u64 = 2;
     fn run<F: Future<Output = ()> + Send + 'static>(
         name: &'static str,
@@ -273,8 +288,11 @@ fn two_workers() {
         Candidate { name, beside, operations: TASKS, run: Box::new(run) }
     }
     let mut candidates = Vec::new();
-    bodies!(candidates, run);
-    contended(&mut candidates, run);
+    polled_bodies!(candidates, run);
+    if with_locks {
+        bodies!(candidates, run);
+        contended(&mut candidates, run);
+    }
     measure(&mut candidates, None);
 }
 
