@@ -331,6 +331,13 @@ pub struct TasksArgs {
     /// Also the names of all tasks
     #[arg(short, long)]
     pub verbose: bool,
+    /// How long polls took, and how long after a wake they began, by the place where tasks are made. The program counts
+    /// that with RIP_POLLS=times
+    #[arg(long, conflicts_with_all = ["tasks", "slow"])]
+    pub polls: bool,
+    /// The longest polls: of which task, when, how long, and where the task was
+    #[arg(long, conflicts_with = "tasks")]
+    pub slow: bool,
     /// Only tasks that REGEX matches: in `name[task NUMBER]`, or in the function or `file:line` where they are
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,

@@ -7,6 +7,7 @@ mod captures;
 mod channels;
 mod dumps;
 mod kills;
+mod polls;
 mod recordings;
 mod recordings_of_many;
 mod rotation;

@@ -7,7 +7,7 @@ use read_rip_evidence::stacks::Stack;
 use read_rip_evidence::standing::Standings;
 use read_rip_model::findings::{self, Balance, Finding, Limit, Memo, Suppression, UnrecordedFutures, View};
 use read_rip_model::locations::{FileNames, Limits, Location, Locations};
-use read_rip_model::locks::LockModel;
+use read_rip_model::locks::{LockModel, Polls};
 use read_rip_model::log::{self, SlowCycles};
 use read_rip_report::{LocationTexts, LockNames, ObjectName, OneReading, StackFrames, location_texts};
 
@@ -111,6 +111,11 @@ impl<'a> Case<'a> {
         let snapshot = &self.reading.snapshot;
         let captures = log::captures(snapshot, &mut self.locations, self.reading.now_ns);
         SlowCycles::of(&captures, snapshot)
+    }
+
+    /// How long polls of tasks took.
+    pub fn polls(&mut self) -> Polls {
+        Polls::of(&self.reading.snapshot, &self.model, &mut self.locations)
     }
 
     /// What the record has of futures that belong to no recorded task.

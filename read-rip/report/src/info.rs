@@ -150,6 +150,9 @@ impl Lines<'_> {
             let filtered = counted(header.threads_refused_filter, "thread");
             self.line("filtered", format!("{filtered} under a filter of system calls (seccomp)"))?;
         }
+        if header.polls.capacity > 0 {
+            self.line("polls", format!("timed, those of {}", counted(snapshot.polls.len() as u64, "place")))?;
+        }
         if header.tasks_refused > 0 {
             self.line(
                 "refused",
@@ -239,6 +242,7 @@ impl Lines<'_> {
                 Setting::Keep => ignored(settings::KEEP),
                 Setting::Clock => ignored(settings::CLOCK),
                 Setting::Usage => ignored(settings::USAGE),
+                Setting::Polls => ignored(settings::POLLS),
                 Setting::SlotsLimited => {
                     "fewer slots than asked for: limited by ulimit -f or -v, or by the size of the file system"
                         .to_owned()

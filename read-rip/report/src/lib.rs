@@ -20,6 +20,7 @@
 //! | `ci/` | findings as JUnit and SARIF |
 //! | `death` | why a process died, by its core file |
 //! | `activity`, `standing` | what threads do by the kernel and the memory, where they stand, and their stacks |
+//! | `polls` | how long polls took |
 //! | `tokio_tasks` | the tasks of tokio that nobody recorded |
 //! | `executor` | what a process does now whose async tasks nobody recorded |
 //! | `stack_lines` | the functions of a stack, those of libraries folded |
@@ -48,6 +49,7 @@ mod machine;
 mod names;
 mod outcome;
 mod picture;
+mod polls;
 mod printable;
 pub mod remarks;
 mod stack_lines;
@@ -80,6 +82,7 @@ pub use outcome::{not_judged, of_futures, unseen, verdict};
 pub use picture::{
     LockKey, LockRow, Picture, ProcessRow, ProcessTable, Severity, Texts, ThreadKey, ThreadRow,
 };
+pub use polls::{poll_place, poll_task, polls, slow_polls};
 pub use printable::{plain_lines, printable};
 pub use read_rip_model::units::{age, amount, counted, duration, hex};
 pub use remarks::{Checked, OneReading, count_of_findings};

@@ -111,6 +111,12 @@ impl Clock {
         Ok(Some(clock))
     }
 
+    /// A length of time, ns.
+    pub(super) fn length_ns(&self, ticks: u64) -> u64 {
+        let ns = u128::from(ticks) * KILOSECOND_NS / u128::from(self.ticks_per_kilosecond.max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+
     /// A recorded time, ns since boot; `None` for 0, which means that the time is not known.
     ///
     /// 48 bits of ticks wrap, after 26 days for ticks of 8 ns. So they can mean several moments. The result is the

@@ -214,6 +214,7 @@ fn region_name(kind: RegionKind) -> &'static str {
         RegionKind::Strings => "table of texts of events",
         RegionKind::Channels => "table of channels",
         RegionKind::Histories => "table of histories of channels",
+        RegionKind::Polls => "table of polls",
     }
 }
 

@@ -121,6 +121,8 @@ pub struct Header {
     pub channels: Region,
     /// The histories of channels.
     pub histories: Region,
+    /// How long polls took; empty if the program did not count that.
+    pub polls: Region,
 }
 
 impl Header {
@@ -285,6 +287,8 @@ pub enum Setting {
     Clock,
     /// `RIP_USAGE` was none of `off`, `counts`, `delays`.
     Usage,
+    /// `RIP_POLLS` was neither `off` nor `times`.
+    Polls,
     /// There are fewer slots than asked for, because of a limit on file size or address space, or the size of the file
     /// system.
     SlotsLimited,
@@ -295,12 +299,13 @@ pub enum Setting {
 pub struct IgnoredSettings(u32);
 
 impl IgnoredSettings {
-    const KNOWN: [(Setting, u32); 6] = [
+    const KNOWN: [(Setting, u32); 7] = [
         (Setting::Words, librip_format::SETTING_WORDS),
         (Setting::Slots, librip_format::SETTING_SLOTS),
         (Setting::Keep, librip_format::SETTING_KEEP),
         (Setting::Clock, librip_format::SETTING_CLOCK),
         (Setting::Usage, librip_format::SETTING_USAGE),
+        (Setting::Polls, librip_format::SETTING_POLLS),
         (Setting::SlotsLimited, librip_format::SETTING_SLOTS_LIMITED),
     ];
 

@@ -89,6 +89,7 @@ pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
         channels: Vec::new(),
         lock_names: HashMap::new(),
         calls: Vec::new(),
+        polls: Vec::new(),
         static_texts: StaticTexts::default(),
         defects,
         sequence_mask: 0xff,

@@ -12,7 +12,7 @@
 //! | `follow`, `recording` | what was recorded since the last time, and the file that keeps it |
 //! | `progress` | a quick look at who has come how far, and who holds or waits for what |
 //! | `copy`, `held`, `span` | copy slots, their held-lock tables and their open spans while their owners write |
-//! | `task` | what the slot of a task says besides |
+//! | `task`, `polls` | what the slot of a task says besides, and how long polls took |
 //! | `history` | the same for the words that threads have in channels |
 //! | `value` | decodes the values of events |
 //! | `legacy` | reads rings of the C header that preceded librip |
@@ -36,6 +36,7 @@ mod metadata;
 mod names;
 mod owner;
 mod parse;
+mod polls;
 mod progress;
 mod recording;
 mod region;
@@ -69,6 +70,7 @@ pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use history::{Channel, ChannelLevel};
 pub use image::{ImageOutput, write_image};
 pub use incident::{Incident, IncidentKind};
+pub use polls::{Counted, Lengths, LongPoll, PollsOfPlace};
 pub use progress::{Progress, progress};
 pub use recording::{IntoParts, Parts, RecordingWriter};
 pub use region::{Region, RegionKind};
@@ -123,6 +125,8 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
     // The others are being replaced.
     let captures = captures.filter(|slot| slot.state == SlotState::Exited).collect();
     let lock_names = names::read(source, &header, &mut defects);
+    // A location is complete before tasks that are made there have polls.
+    let polls = polls::read(source, tables, &mut defects);
     let calls = call::read(source, &header, &mut defects);
     let mut snapshot = Snapshot {
         header: Some(header),
@@ -134,6 +138,7 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
         channels,
         lock_names,
         calls,
+        polls,
         static_texts,
         defects,
         sequence_mask: u64::MAX,

@@ -170,6 +170,7 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         strings: Region::default(),
         channels: Region::default(),
         histories: Region::default(),
+        polls: Region::default(),
     }
 }
 

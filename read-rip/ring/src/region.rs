@@ -43,6 +43,8 @@ pub enum RegionKind {
     Channels,
     /// Histories of threads in channels.
     Histories,
+    /// How long polls took.
+    Polls,
 }
 
 impl RegionKind {
@@ -58,6 +60,7 @@ impl RegionKind {
             librip_format::REGION_STRINGS => Some(RegionKind::Strings),
             librip_format::REGION_CHANNELS => Some(RegionKind::Channels),
             librip_format::REGION_HISTORIES => Some(RegionKind::Histories),
+            librip_format::REGION_POLLS => Some(RegionKind::Polls),
             _ => None,
         }
     }

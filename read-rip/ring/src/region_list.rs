@@ -25,7 +25,8 @@ type Wanted<'h> = (RegionKind, usize, &'h mut Region);
 pub(super) fn read(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
     let file_len_bytes = header.file_len_bytes;
     let has_channels = header.channel_entries > 0;
-    let mut wanted: [Wanted<'_>; 9] = [
+    let mut wanted: [Wanted<'_>; 10] = [
+        (RegionKind::Polls, size_of::<librip_format::PollPlace>(), &mut header.polls),
         (RegionKind::Histories, 8, &mut header.histories),
         (RegionKind::Channels, size_of::<librip_format::ChannelEntry>(), &mut header.channels),
         (RegionKind::Calls, size_of::<librip_format::CallLocation>(), &mut header.calls),
@@ -50,8 +51,11 @@ pub(super) fn read(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Def
         let is_reported = defects
             .iter()
             .any(|defect| matches!(defect, Defect::Region { kind: reported, .. } if *reported == kind));
-        // A program without channels needs neither.
-        let is_optional = matches!(kind, RegionKind::Channels | RegionKind::Histories) && !has_channels;
+        // A program without channels needs neither. Polls are counted if the operator wants it.
+        let is_optional = match kind {
+            RegionKind::Channels | RegionKind::Histories => !has_channels,
+            kind => kind == RegionKind::Polls,
+        };
         if *region == Region::default() && !is_reported && !is_optional {
             defects.push(Defect::RegionMissing { kind });
         }

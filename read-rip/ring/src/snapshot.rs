@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use read_rip_files::Module;
 
-use super::{Channel, CopiedCall, Defect, Header, Site, Slot, StaticTexts, Words};
+use super::{Channel, CopiedCall, Defect, Header, PollsOfPlace, Site, Slot, StaticTexts, Words};
 
 /// One reading of a ring.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub struct Snapshot {
     pub lock_names: HashMap<(u32, u64), String>,
     /// Callers of wrapped locks that the recorder copied; may contain anything.
     pub calls: Vec<CopiedCall>,
+    /// How long polls of tasks took, if the program was told to count that.
+    pub polls: Vec<PollsOfPlace>,
     /// Texts to which events refer.
     pub static_texts: StaticTexts,
     /// What could not be read.
@@ -56,6 +58,7 @@ impl Snapshot {
             channels: Vec::new(),
             lock_names: HashMap::new(),
             calls: Vec::new(),
+            polls: Vec::new(),
             static_texts: StaticTexts::default(),
             defects: Vec::new(),
             sequence_mask: u64::MAX,

@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use read_rip_case::{Case, Options, Readings};
-use read_rip_model::locks::{self, ThreadId};
+use read_rip_model::locks::{self, SlowPoll, ThreadId};
 use read_rip_model::threads::ThreadState;
 use read_rip_report::{self as report, Json};
 
@@ -25,6 +25,9 @@ pub(super) fn tasks(args: &TasksArgs, common: &Common) -> Result<u8, AppError> {
     let options = Options { stops_threads: args.stop.stop, ..common.options() };
     let mut readings = Readings::at_present(&subject, &options)?;
     let mut case = Case::of(&mut readings, &options);
+    if args.polls || args.slow {
+        return polls(args, common, case);
+    }
     let of_futures = case.unrecorded_futures();
     let (reading, model) = (case.reading, &case.model);
     let texts = case.texts(false);
@@ -64,5 +67,50 @@ pub(super) fn tasks(args: &TasksArgs, common: &Common) -> Result<u8, AppError> {
     let no_tasks = || report::remarks::of_executor(model, true).unwrap_or_else(|| NO_TASKS.to_owned());
     let mut remarks = if has_tasks { Vec::new() } else { vec![no_tasks()] };
     remarks.extend(of_futures.iter().flat_map(report::of_futures));
+    remarks::write(reading, common, &case.locations, &remarks)
+}
+
+/// What is logged where no poll was counted.
+const NO_POLLS: &str = "no polls are counted: start the program with RIP_POLLS=times";
+
+/// So many of the longest polls are shown as text.
+const SLOW_MAX: usize = 20;
+
+/// `read-rip tasks --polls` and `--slow`.
+fn polls(args: &TasksArgs, common: &Common, mut case: Case<'_>) -> Result<u8, AppError> {
+    let polls = case.polls();
+    let texts = case.texts(false);
+    let names = case.names(&texts);
+    let reading = case.reading;
+    let is_match = |text: &str| args.r#match.as_ref().is_none_or(|pattern| pattern.is_match(text));
+    let is_wanted = |poll: &&SlowPoll| {
+        let at = [poll.made_at, poll.location].into_iter().flatten();
+        is_match(&report::poll_task(poll, &names)) || at.into_iter().any(|at| is_match(&names.location(at)))
+    };
+    let slow: Vec<&SlowPoll> = polls.longest.iter().filter(is_wanted).collect();
+    let mut remarks = if polls.are_counted { Vec::new() } else { vec![NO_POLLS.to_owned()] };
+    let mut out = prose(common);
+    if common.json {
+        let mut json = Json(&mut out);
+        reading.write_ring(&mut json)?;
+        if args.polls {
+            let mut places =
+                polls.places.iter().filter(|of| is_match(&report::poll_place(&of.place, &names)));
+            places.try_for_each(|of| json.polls(of, &names, &reading.snapshot))?;
+        } else {
+            slow.iter().try_for_each(|poll| json.long_poll(poll, &names, &reading.snapshot))?;
+        }
+    } else {
+        writeln!(out, "{}", reading.heading(&reading.threads()))?;
+        if args.polls {
+            report::polls(&mut out, &polls, &names, is_match)?;
+        } else {
+            let more = report::slow_polls(&mut out, &slow, &names, &reading.snapshot, SLOW_MAX)?;
+            if more > 0 {
+                remarks.push(format!("{more} more long polls are not shown: --json has them"));
+            }
+        }
+    }
+    out.flush()?;
     remarks::write(reading, common, &case.locations, &remarks)
 }

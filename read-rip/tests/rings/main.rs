@@ -29,6 +29,7 @@ mod output;
 mod page;
 mod pages;
 mod planted;
+mod polls;
 mod processes;
 mod recording;
 mod resolve;

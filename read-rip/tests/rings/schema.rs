@@ -92,6 +92,8 @@ fn every_command_writes_lines_that_fit_the_schema() {
     lines.extend(valid(&["check"], &deadlock()));
     lines.extend(valid(&["tasks", "--all"], &crate::tasks::futurelock()));
     lines.extend(valid(&["check"], &crate::tasks::futurelock()));
+    lines.extend(valid(&["tasks", "--polls"], &crate::polls::polled()));
+    lines.extend(valid(&["tasks", "--slow"], &crate::polls::polled()));
     lines.extend(valid(&["log"], &said()));
     let spans = valid(&["spans"], &said());
     assert_eq!(spans[1]["data"]["open"][0]["value"], 512, "{spans:#?}");
@@ -109,7 +111,7 @@ fn every_command_writes_lines_that_fit_the_schema() {
     let unjudged = Stuck::start(deadlocks(), &["nobody-left"], 2);
     lines.extend(all_valid(read_rip(["check", "--all", "--json", "--min-confidence", "proven"]).json()));
     drop(unjudged);
-    let damaged = Ring { settings_ignored: 31, reused: 6, exit_status: Some(3), ..pile_up() };
+    let damaged = Ring { settings_ignored: 127, reused: 6, exit_status: Some(3), ..pile_up() };
     lines.extend(valid(&["info"], &damaged));
     let fixture = Fixture::of(&pile_up().of_a_dead_process());
     let directory = fixture.directory.path().to_str().unwrap();

@@ -20,6 +20,8 @@ pub(crate) mod synth {
     pub(crate) use librip_test_kit::builder::*;
     pub(crate) use librip_test_kit::format::header_at::FILE_DEVICE;
     pub(crate) use librip_test_kit::format::pack as word;
-    pub(crate) use librip_test_kit::format::region::{LOCK_NAMES as NAMES, MODULES, SITES, SLOTS, TEXTS};
+    pub(crate) use librip_test_kit::format::region::{
+        LOCK_NAMES as NAMES, MODULES, POLLS, SITES, SLOTS, TEXTS,
+    };
     pub(crate) use librip_test_kit::format::slot_state::{CLAIMING, EXITED, LIVE};
 }

@@ -9,12 +9,12 @@ mod image;
 mod parts;
 
 pub use image::Image;
-pub use parts::{Call, Held, Module, Site, Slot, Task};
+pub use parts::{Call, Held, LongPoll, Module, Polls, Site, Slot, Task};
 
-use crate::format::region::{CALLS, LOCK_NAMES, MODULES, SITES, SLOTS, STRINGS, TEXTS};
+use crate::format::region::{CALLS, LOCK_NAMES, MODULES, POLLS, SITES, SLOTS, STRINGS, TEXTS};
 use crate::format::{
-    BYTE_ORDER, MACHINES, MAGIC, REGION_ALIGN, call_at, header_at, held_at, module_at, pack, region_at,
-    site_at, slot_at, slot_state, span_at, static_text_at, task_at,
+    BYTE_ORDER, MACHINES, MAGIC, REGION_ALIGN, call_at, header_at, held_at, module_at, pack, poll_place_at,
+    region_at, site_at, slot_at, slot_state, span_at, static_text_at, task_at,
 };
 use image::{put16, put32, put64};
 
@@ -56,6 +56,8 @@ pub struct Ring {
     /// Process, lock and name.
     pub lock_names: Vec<(u32, u64, String)>,
     pub calls: Vec<Call>,
+    /// The places of polls. Without one, there is no such region.
+    pub polls: Vec<Polls>,
     /// The exit status, if the process called `exit`.
     pub exit_status: Option<i32>,
     pub slot_words: u32,
@@ -117,6 +119,7 @@ impl Ring {
             clock: None,
             lock_names: Vec::new(),
             calls: Vec::new(),
+            polls: Vec::new(),
             exit_status: None,
             slot_words: 64,
             span_entries: 0,
@@ -252,6 +255,10 @@ impl Ring {
         regions.push(region(LOCK_NAMES, 64, names, self.lock_names.len() + 5, self.lock_names.len()));
         let calls: Vec<u8> = self.calls.iter().flat_map(Call::bytes).collect();
         regions.push(region(CALLS, call_at::LEN, calls, self.calls.len() + 5, self.calls.len()));
+        if !self.polls.is_empty() {
+            let polls: Vec<u8> = self.polls.iter().flat_map(Polls::bytes).collect();
+            regions.push(region(POLLS, poll_place_at::LEN, polls, self.polls.len() + 1, self.polls.len()));
+        }
         regions.push(region(STRINGS, static_text_at::LEN, Vec::new(), 5, 0));
         regions.push(region(SLOTS, self.slot_len(), Vec::new(), slots, self.slots.len()));
         regions

@@ -17,6 +17,7 @@
 //! | `between_processes` | which threads of several processes wait for one another? |
 //! | `knots` | who can never go on, in several processes? |
 //! | `task_groups` | what do all tasks wait for, in few lines? |
+//! | `polls` | how long did polls of tasks take? |
 //! | `tokio_tasks` | what do the tasks do that nobody recorded? |
 //! | `overview` | which locks are shown first? |
 
@@ -36,6 +37,7 @@ mod model;
 mod observe;
 mod overview;
 mod peer;
+mod polls;
 mod replay;
 mod step;
 mod steps;
@@ -60,6 +62,7 @@ pub use model::{LockId, LockIncident, LockModel, ThreadId};
 pub use observe::{doing, observe_all};
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, keep_within, overview};
 pub use peer::Peer;
+pub use polls::{PollPlace, Polls, PollsAt, SlowPoll};
 pub use step::{Step, StepKind};
 pub use steps::{Steps, StepsIter};
 pub use task::{TaskFacts, TaskFuture, TaskHold, TaskJoin, TaskWait};

@@ -16,7 +16,7 @@
 use std::cmp::Reverse;
 
 use foldhash::HashMap;
-use read_rip_ring::LockType;
+use read_rip_ring::{Lengths, LockType};
 
 use super::{Hold, HoldState, Lock, LockId, LockModel, ThreadId, Wait};
 use crate::locations::{Limits, LocationId};
@@ -121,6 +121,23 @@ impl Quantiles {
             p99_ns: rank(99),
             max_ns,
         })
+    }
+
+    /// The same of lengths that are counted by intervals. Each percentile is the end of its interval, and so an upper
+    /// limit; the maximum is exact.
+    pub fn of_counts(lengths: &Lengths) -> Option<Quantiles> {
+        let count = usize::try_from(lengths.count()).ok().filter(|&count| count > 0)?;
+        let rank = |percent: u128| {
+            let rank = (count as u128 * percent).div_ceil(100);
+            let mut below = 0;
+            let mut reached = lengths.counts.iter().skip_while(|of| {
+                below += u128::from(of.count);
+                below < rank
+            });
+            reached.next().map_or(lengths.greatest_ns, |of| of.at_most_ns.min(lengths.greatest_ns))
+        };
+        let [p50_ns, p90_ns, p99_ns] = [50, 90, 99].map(rank);
+        Some(Quantiles { count, p50_ns, p90_ns, p99_ns, max_ns: lengths.greatest_ns })
     }
 }
 

@@ -14,6 +14,7 @@ mod findings;
 mod location;
 mod locks;
 mod log;
+mod polls;
 mod ring;
 #[cfg(test)]
 mod schema;
@@ -40,7 +41,6 @@ const SCHEMA: u32 = 1;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "a line is written where it is made")]
 enum Line<'a> {
     Ring(ring::Ring<'a>),
     Info(ring::Info<'a>),
@@ -49,6 +49,8 @@ enum Line<'a> {
     Capture(threads::JsonCapture<'a>),
     Difference(difference::JsonDifference<'a>),
     Task(tasks::Task<'a>),
+    Polls(polls::PollsOfPlace<'a>),
+    LongPoll(polls::LongPoll<'a>),
     SeenTasks(tokio_tasks::SeenTasks<'a>),
     SeenTask(tokio_tasks::SeenTask<'a>),
     Locks(locks::Locks),

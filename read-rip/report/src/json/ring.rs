@@ -146,7 +146,7 @@ pub(super) struct Info<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     clock: Option<Clock>,
     /// Settings that the recorder did not follow.
-    #[cfg_attr(test, schemars(extend("items" = {"enum": ["words", "slots", "keep", "clock", "slots-limited"]})))]
+    #[cfg_attr(test, schemars(extend("items" = {"enum": setting_names()})))]
     settings_ignored: Vec<&'static str>,
     /// Programs and libraries.
     modules: Vec<Module<'a>>,
@@ -395,6 +395,12 @@ pub(super) fn clock_levels() -> [&'static str; 5] {
     [Off, Contended, Ticks, All, Unknown(9)].map(|level| clock_level_name(Some(level)))
 }
 
+/// All names of settings.
+#[cfg(test)]
+fn setting_names() -> Vec<&'static str> {
+    read_rip_ring::IgnoredSettings::from_bits(u32::MAX).iter().map(setting_name).collect()
+}
+
 fn setting_name(setting: Setting) -> &'static str {
     match setting {
         Setting::Words => "words",
@@ -402,6 +408,7 @@ fn setting_name(setting: Setting) -> &'static str {
         Setting::Keep => "keep",
         Setting::Clock => "clock",
         Setting::Usage => "usage",
+        Setting::Polls => "polls",
         Setting::SlotsLimited => "slots-limited",
     }
 }

@@ -5,7 +5,10 @@
 use super::BIAS;
 use super::image::{put16, put32, put64};
 use crate::checksum;
-use crate::format::{await_at, call_at, held, lock_name_at, module_at, pack, site_at, slot_state, task_at};
+use crate::format::{
+    POLL_COUNTS, POLL_LANES, await_at, call_at, held, lock_name_at, long_poll_at, module_at, pack,
+    poll_lane_at, poll_lengths_at, poll_place_at, site_at, slot_state, task_at,
+};
 
 /// A program or library.
 #[derive(Clone, Debug)]
@@ -31,6 +34,75 @@ pub struct Call {
     pub address: u64,
     pub file: String,
     pub line: u32,
+}
+
+/// The polls of a place: the length of each, in ticks.
+#[derive(Clone, Debug, Default)]
+pub struct Polls {
+    pub pid: u32,
+    pub location: u64,
+    pub name: String,
+    pub polls: Vec<u64>,
+    pub delays: Vec<u64>,
+    pub longest: Vec<LongPoll>,
+}
+
+/// One of the longest polls of a place.
+#[derive(Clone, Debug)]
+pub struct LongPoll {
+    pub task: u32,
+    pub tid: u32,
+    pub name: String,
+    pub began: u64,
+    pub took: u64,
+    pub last: u64,
+}
+
+impl Polls {
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; poll_place_at::LEN];
+        put32(&mut bytes, poll_place_at::PID, self.pid);
+        put64(&mut bytes, poll_place_at::LOCATION, self.location);
+        bytes[poll_place_at::NAME..][..self.name.len()].copy_from_slice(self.name.as_bytes());
+        let state = checksum::state(&bytes[..poll_place_at::LONGEST]);
+        put32(&mut bytes, poll_place_at::STATE, state);
+        for (index, poll) in self.longest.iter().enumerate() {
+            let mut entry = vec![0; long_poll_at::LEN];
+            put32(&mut entry, long_poll_at::PID, self.pid);
+            put32(&mut entry, long_poll_at::TASK, poll.task);
+            put32(&mut entry, long_poll_at::TID, poll.tid);
+            put64(&mut entry, long_poll_at::BEGAN, poll.began);
+            put64(&mut entry, long_poll_at::TOOK, poll.took);
+            put64(&mut entry, long_poll_at::LAST, poll.last);
+            entry[long_poll_at::NAME..][..poll.name.len()].copy_from_slice(poll.name.as_bytes());
+            let state = checksum::state(&entry);
+            put32(&mut entry, long_poll_at::STATE, state);
+            let at = poll_place_at::LONGEST + index * long_poll_at::LEN;
+            bytes[at..at + long_poll_at::LEN].copy_from_slice(&entry);
+        }
+        for (part, lengths) in [(poll_lane_at::POLLS, &self.polls), (poll_lane_at::DELAYS, &self.delays)] {
+            for (number, &ticks) in lengths.iter().enumerate() {
+                let at = poll_place_at::LANES + number % POLL_LANES * poll_lane_at::LEN + part;
+                let mut add = |at: usize, sum: fn(u64, u64) -> u64, value| {
+                    let now = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+                    put64(&mut bytes, at, sum(now, value));
+                };
+                add(at + poll_lengths_at::COUNTS + 8 * count_of(ticks), |now, more| now + more, 1);
+                add(at + poll_lengths_at::GREATEST, u64::max, ticks);
+            }
+        }
+        bytes
+    }
+}
+
+/// The count of a length: four for each power of two.
+fn count_of(ticks: u64) -> usize {
+    let mut from = [0, 1, 2, 3].to_vec();
+    while from.len() < POLL_COUNTS {
+        let power = 1_u64 << (from.len() / 4 - 1);
+        from.push((4 + from.len() as u64 % 4) * power);
+    }
+    from.partition_point(|&from| from <= ticks) - 1
 }
 
 impl Call {
