@@ -64,7 +64,7 @@ pub(super) fn spans(args: &SpansArgs, common: &Common) -> Result<u8, AppError> {
     let (mut entries, leftover) = log::entries(&reading.snapshot, slots(), &locations, reading.horizon());
     if let Some(count) = args.slow {
         let has = |entry: &Entry| limits.has(&entry.when);
-        let shown = slowest(args, common, &reading, (&entries, count, &has), &mut locations)?;
+        let shown = slowest(args, common, &reading, (&entries, count), has, &mut locations)?;
         let mut remarks = report::remarks::of_leftover(&leftover);
         if shown == 0 {
             remarks.extend(nothing(
@@ -124,7 +124,8 @@ fn slowest<'r>(
     args: &SpansArgs,
     common: &Common,
     reading: &'r Reading,
-    (entries, count, has): (&[Entry], usize, &dyn Fn(&Entry) -> bool),
+    (entries, count): (&[Entry], usize),
+    has: impl Fn(&Entry) -> bool,
     locations: &mut Locations<'r>,
 ) -> Result<u64, AppError> {
     let slowest = log::slowest(&reading.snapshot, entries, locations);

@@ -80,7 +80,7 @@ fn threads_that_compute_are_no_reason_to_worry() {
 #[test]
 fn the_machine_is_not_called_sound_while_threads_wait_in_loops() {
     let victim = start("try");
-    let machine = read_rip(&["check", "--all"]);
+    let machine = read_rip(["check", "--all"]);
     let line = machine.stdout.lines().find(|line| line.contains(&format!("[{}]", victim.pid())));
     let line = line.unwrap_or_else(|| panic!("{machine:#?}"));
     assert!(line.starts_with("suspected livelock: "), "{line}");
