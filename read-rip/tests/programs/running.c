@@ -21,17 +21,18 @@
 static atomic_int flag;
 static pthread_spinlock_t spin;
 static pthread_mutex_t locks[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
-static atomic_int begun;
+static atomic_int begun, passed;
 static int threads = 1;
 
-/* The last thread that is here lets all go on. */
+/* All threads wait here for one another. The last one that goes on says so. */
 static void begin(void) {
     usleep(1100 * 1000);
-    if (atomic_fetch_add(&begun, 1) + 1 == threads) {
+    begun++;
+    while (begun < threads) {
+    }
+    if (atomic_fetch_add(&passed, 1) + 1 == threads) {
         puts("ready");
         fflush(stdout);
-    }
-    while (begun < threads) {
     }
 }
 

@@ -117,6 +117,23 @@ impl<'m> Code<'m> {
         }
     }
 
+    /// What `call *%fs:OFFSET` or `call *OFFSET(REGISTER)` calls that returns to this address, if the structure of the
+    /// thread is meant: glibc calls the function of a new thread so. `None` if there is no code's address.
+    pub(super) fn start_routine(&self, return_address: u64, thread: u64) -> Option<u64> {
+        if self.architecture != Architecture::X86_64 {
+            return None;
+        }
+        let code: [u8; 8] = self.memory.bytes(return_address.checked_sub(8)?).ok()?;
+        let offset = match code {
+            [0x64, 0xff, 0x14, 0x25, offset @ ..] => offset,
+            // The register is not the stack pointer.
+            [_, _, 0xff, 0x90..=0x93 | 0x95..=0x97, offset @ ..] => offset,
+            _ => return None,
+        };
+        let word = self.memory.u64(thread.checked_add(u32::from_le_bytes(offset).into())?).ok()?;
+        self.contains(word).then_some(word)
+    }
+
     /// Whether a jump shortly behind the call that returns to this address leads back to the call, or before it, in its
     /// function. On x86-64 the bytes are not decoded from the beginning, so something else may look like a jump.
     pub(super) fn leads_back(&self, return_address: u64, function: u64) -> bool {
