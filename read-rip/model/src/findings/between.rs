@@ -43,7 +43,7 @@ use super::{
     About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, Premise, View, Words,
 };
 use crate::locations::LocationId;
-use crate::locks::{Knot, Link, ThreadId};
+use crate::locks::{Knot, Link, LockId, ThreadId};
 use crate::units::{agree, counted};
 
 /// See the file's description.
@@ -84,6 +84,9 @@ pub struct ProcessWait {
     /// The file, if it has a path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// The lock for which it waits, if that is one in memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock: Option<LockId>,
     /// The processes that can end the wait.
     pub by: Vec<u32>,
     /// Where it waits.
@@ -92,6 +95,9 @@ pub struct ProcessWait {
     /// For how long it has not run, ns, at least.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
+    /// It waits for the end of a thread of its process.
+    #[serde(skip)]
+    is_join: bool,
     #[serde(skip)]
     link: Link,
 }
@@ -161,8 +167,20 @@ impl WaitsFor {
 
 impl Analysis for BetweenProcesses {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        found.extend(view.now.knots.iter().filter(|knot| !may_idle(knot)).map(|knot| finding(view, knot)));
+        for finding in view.now.knots.iter().filter(|knot| !may_idle(knot)).map(|knot| finding(view, knot)) {
+            found.retain(|known| !says_less(known, &finding));
+            found.push(finding);
+        }
     }
+}
+
+/// Whether an earlier finding is a deadlock of some of the same threads, and less certain: the record of the locks alone
+/// says less than the record with what the kernel and the memory say.
+fn says_less(known: &Finding, finding: &Finding) -> bool {
+    let is_among = |thread| finding.mentions.threads.contains(thread);
+    known.kind == Kind::Deadlock
+        && known.confidence < finding.confidence
+        && known.mentions.threads.iter().all(is_among)
 }
 
 /// Whether a thread waits for somebody unknown of its process.
@@ -269,7 +287,13 @@ pub(super) fn premises(others: Others, all: &[WaitsFor]) -> Vec<Premise> {
 
 pub(super) fn process_wait(view: &View<'_>, link: &Link) -> ProcessWait {
     let seen = view.now.threads[link.thread].seen;
-    let path = match link.need.as_ref().map(|need| &need.what) {
+    let need = link.need.as_ref().map(|need| &need.what);
+    let is_for_lock = match need {
+        Some(what) => matches!(what, Needed::SharedLock(_)),
+        None => link.owner.is_some(),
+    };
+    let wait = view.now.threads[link.thread].wait.as_ref().filter(|_| is_for_lock);
+    let path = match need {
         Some(Needed::FileLock(path, _) | Needed::OpenFifo(path) | Needed::Answer(path)) => {
             Some(path.display().to_string())
         }
@@ -281,9 +305,11 @@ pub(super) fn process_wait(view: &View<'_>, link: &Link) -> ProcessWait {
         program: link.program.clone(),
         waits_for: WaitsFor::of(link.need.as_ref()),
         path,
+        lock: wait.map(|wait| wait.lock),
         by: link.need.iter().flat_map(|need| &need.by).map(|party| party.pid).collect(),
         location: seen.and_then(|seen| seen.place),
         for_ns: seen.and_then(|seen| seen.asleep_ns).map(std::num::NonZeroU64::get).max(view.now.window_ns),
+        is_join: view.now.threads[link.thread].join.is_some(),
         link: link.clone(),
     }
 }
@@ -299,6 +325,8 @@ fn advice(knot: &Knot, all: &[WaitsFor]) -> Advice {
     let has = |what: WaitsFor| all.contains(&what);
     let only = |these: &[WaitsFor]| all.iter().all(|what| these.contains(what));
     let (for_room, for_data) = (all.iter().any(WaitsFor::is_for_room), all.iter().any(WaitsFor::is_for_data));
+    let is_one_process = knot.links.iter().all(|link| link.pid == knot.links[0].pid);
+    let for_own_lock = knot.links.iter().any(|link| link.owner.is_some());
     let for_lock = has(WaitsFor::FileLock) || has(WaitsFor::SharedLock);
     if has(WaitsFor::Answer) {
         Advice::EndServer
@@ -323,6 +351,10 @@ fn advice(knot: &Knot, all: &[WaitsFor]) -> Advice {
         }
     } else if for_room {
         Advice::ReadWhileWriting
+    } else if is_one_process && for_own_lock {
+        Advice::WaitUnlocked
+    } else if is_one_process {
+        Advice::EndTheProcess
     } else {
         Advice::EndOneProcess
     }
@@ -332,6 +364,7 @@ impl Basis for ProcessCycle {
     fn about(&self, all: &mut About<'_>) {
         for wait in &self.waits {
             all.thread(wait.thread, wait.location);
+            wait.lock.into_iter().for_each(|lock| all.lock(lock));
             all.main(wait.location, |words| {
                 words.text(&format!("{} waits here", name_of(&wait.program, wait.pid)))
             });
@@ -370,26 +403,41 @@ pub(super) fn name_of(program: &str, pid: u32) -> String {
 }
 
 /// What one thread waits for, and who can bring it.
-pub(super) fn line(wait: &ProcessWait, programs: &HashMap<u32, &str>, words: &Words<'_>) -> String {
+pub(super) fn line(wait: &ProcessWait, programs: &HashMap<u32, &str>, words: &mut Words<'_>) -> String {
     let link = &wait.link;
     let process = name_of(&link.program, link.pid);
     let who = match words.short_thread(wait.thread) {
-        thread if link.threads == 1 || thread == process => process,
+        _ if link.threads == 1 => process,
+        thread if thread == process => process,
+        // They are all of one process.
+        thread if programs.len() == 1 && programs.contains_key(&link.pid) => thread,
         thread => format!("{thread} in {process}"),
     };
     let place = wait.location.map_or_else(String::new, |at| format!(", at {}", words.location(at)));
     let lasting = lasting(", for at least ", wait.for_ns);
-    let (does, who_can) = what(link, programs, words);
+    let (does, who_can) = what(wait, programs, words);
     let who_can = who_can.map_or_else(String::new, |who_can| format!("; {who_can}"));
     words.text(&format!("{who} {does}{place}{lasting}{who_can}"))
 }
 
 /// What a thread waits for, and who can end the wait.
-fn what(link: &Link, programs: &HashMap<u32, &str>, words: &Words<'_>) -> (String, Option<String>) {
+fn what(
+    wait: &ProcessWait,
+    programs: &HashMap<u32, &str>,
+    words: &mut Words<'_>,
+) -> (String, Option<String>) {
+    let link = &wait.link;
     let Some(need) = &link.need else {
-        return match link.owner {
-            Some(owner) => (format!("waits for what {} has", words.thread(owner)), None),
-            None => ("waits for another thread of its process".to_owned(), None),
+        return match (link.owner, wait.lock) {
+            (Some(owner), Some(lock)) => {
+                let owner = words.thread(owner);
+                (format!("waits for {}, which {owner} has", words.lock(lock)), None)
+            }
+            (Some(owner), None) if wait.is_join => {
+                (format!("waits for the end of {}", words.thread(owner)), None)
+            }
+            (Some(owner), None) => (format!("waits for what {} has", words.thread(owner)), None),
+            (None, _) => ("waits for another thread of its process".to_owned(), None),
         };
     };
     let by = parties(link.pid, programs, &need.by);
@@ -471,7 +519,8 @@ fn parties(own: u32, programs: &HashMap<u32, &str>, by: &[Party]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::testing::Scene;
+    use crate::findings::Evidence;
+    use crate::findings::testing::{Scene, finding_about};
 
     fn found(needs: &[Option<Needed>]) -> Vec<Finding> {
         let mut scene = Scene::new();
@@ -491,6 +540,47 @@ mod tests {
         let links = needs.iter().enumerate().map(link).collect();
         scene.model.knots.push(Knot { links, behind: Vec::new(), others: Others::default() });
         scene.run(&BetweenProcesses)
+    }
+
+    /// A thread waits for room in a pipe under a lock, and the one that would read wants the lock.
+    fn locked(scene: &mut Scene) -> Knot {
+        let (writer, reader, lock) = (scene.thread("writer"), scene.thread("reader"), scene.lock("STDOUT"));
+        scene.holds(writer, lock);
+        scene.waits(reader, lock);
+        let need = |what| Need { what, by: Vec::new(), also: Vec::new(), others: Others::default() };
+        let link = |thread, need, owner| {
+            let program = "work".to_owned();
+            Link { thread, pid: 7, program, threads: 2, need, owner }
+        };
+        let links =
+            vec![link(reader, None, Some(writer)), link(writer, Some(need(Needed::RoomInPipe)), None)];
+        Knot { links, behind: Vec::new(), others: Others::default() }
+    }
+
+    #[test]
+    fn a_lock_within_a_process_is_named_and_no_other_finding_is_about_it() {
+        let mut scene = Scene::new();
+        let knot = locked(&mut scene);
+        scene.model.knots.push(knot);
+        let found = scene.run(&BetweenProcesses);
+        assert_eq!(found[0].mentions.locks, [0]);
+        let Evidence::ProcessCycle(cycle) = &found[0].evidence else { panic!("{found:?}") };
+        assert_eq!((cycle.waits[0].lock, cycle.waits[1].lock), (Some(0), None));
+    }
+
+    #[test]
+    fn a_deadlock_that_is_proven_here_is_not_suspected_as_well() {
+        let mut scene = Scene::new();
+        let knot = locked(&mut scene);
+        scene.model.knots.push(knot);
+        let of_record = |confidence| {
+            let mut known = finding_about(Kind::Deadlock, &[0]);
+            (known.confidence, known.mentions.threads) = (confidence, vec![0, 1]);
+            let mut found = vec![known];
+            scene.with_view(|view| BetweenProcesses.run(view, &mut found));
+            found.len()
+        };
+        assert_eq!((of_record(Confidence::Suspected), of_record(Confidence::Proven)), (1, 2));
     }
 
     #[test]
