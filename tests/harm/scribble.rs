@@ -9,7 +9,7 @@ use librip_test_kit::tool::{librip, tool};
 use librip_test_kit::victim::Plan;
 
 fn debug(status: i32) -> Plan {
-    Plan::new(env!("CARGO_BIN_EXE_scribbled"), &[&status.to_string()])
+    Plan::new(env!("CARGO_BIN_EXE_scribbled"), &[&status.to_string()]).env("RIP_POLLS", "times")
 }
 
 fn release(status: i32) -> Plan {
@@ -22,7 +22,7 @@ fn release(status: i32) -> Plan {
         tool(command.arg(source).args(["-O", "--crate-name", "scribbled", "-o"]).arg(&program));
         program
     });
-    Plan::new(program, &[&status.to_string()])
+    Plan::new(program, &[&status.to_string()]).env("RIP_POLLS", "times")
 }
 
 #[test]
