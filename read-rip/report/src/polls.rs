@@ -73,7 +73,7 @@ pub fn poll_place(place: &PollPlace, names: &LockNames<'_>) -> String {
 /// What the task of a poll is called: `GET /orders/{id}[task 812]`.
 pub fn poll_task(poll: &SlowPoll, names: &LockNames<'_>) -> String {
     let of = if poll.pid == names.model.pid { String::new() } else { format!(" of process {}", poll.pid) };
-    format!("{}[task {}]{of}", printable(&poll.name), poll.task)
+    format!("{}{of}", who(&poll.name, poll.task))
 }
 
 /// Writes the longest polls, at most so many. Returns how many more there are.

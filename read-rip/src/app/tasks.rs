@@ -87,7 +87,9 @@ fn polls(args: &TasksArgs, common: &Common, mut case: Case<'_>) -> Result<u8, Ap
         let at = [poll.made_at, poll.location].into_iter().flatten();
         is_match(&report::poll_task(poll, &names)) || at.into_iter().any(|at| is_match(&names.location(at)))
     };
-    let slow: Vec<&SlowPoll> = polls.longest.iter().filter(is_wanted).collect();
+    // A connection's poll that polled a slow request says nothing more. Programs get both.
+    let is_shown = |poll: &&SlowPoll| common.json || !poll.is_of_inner;
+    let slow: Vec<&SlowPoll> = polls.longest.iter().filter(is_shown).filter(is_wanted).collect();
     let mut remarks = if polls.are_counted { Vec::new() } else { vec![NO_POLLS.to_owned()] };
     let mut out = prose(common);
     if common.json {

@@ -33,10 +33,14 @@ pub(crate) fn polled() -> Ring {
     quick.polls.push(MS);
     let mut slow = kind("GET /slow", [[20; 90], [5 * MS; 90]].concat(), vec![7, MS]);
     slow.longest = vec![longest(812, 10, 5 * MS, 0), longest(813, 77, 6 * MS, MARK)];
+    // Most of this poll of a connection was the poll of a request.
+    let mut connection = kind("", vec![7 * MS], vec![]);
+    connection.longest =
+        vec![LongPoll { name: String::new(), began: 900 + 125 * MS, ..longest(5, 77, 7 * MS, 0) }];
     let others = Polls { pid: 4321, polls: vec![3], ..Polls::default() };
     // Two threads have made the entry of one kind at once.
     let again = kind("GET /quick", vec![100; 100], vec![]);
-    Ring { polls: vec![others, quick, slow, again], ..futurelock() }
+    Ring { polls: vec![others, quick, slow, again, connection], ..futurelock() }
 }
 
 #[track_caller]
@@ -53,6 +57,8 @@ fn polls_are_shown_by_place_in_columns_the_one_with_the_longest_poll_first() {
         lines,
         [
             "                     count        p50        p90        p99        max",
+            "tasks made at main.rs:9",
+            "  polls                  1     7.0 ms     7.0 ms     7.0 ms     7.0 ms",
             "GET /slow, made at main.rs:9",
             "  polls                180     184 ns     5.0 ms     5.0 ms     5.0 ms",
             "  wake to poll           2      56 ns     1.0 ms     1.0 ms     1.0 ms",
@@ -92,7 +98,9 @@ fn the_longest_polls_are_shown_with_their_tasks_and_where_these_were() {
     );
     assert!(lines.iter().all(|line| line.len() <= 80));
     let said = run(&["tasks", "--slow", "--json"], &ring).json();
-    let longest = said.iter().find(|line| line["type"] == "long_poll").unwrap();
+    let polls: Vec<_> = said.iter().filter(|line| line["type"] == "long_poll").collect();
+    assert_eq!((polls.len(), &polls[0]["data"]["polled_another"]), (3, &true.into()), "{polls:#?}");
+    let longest = polls[1];
     assert_eq!((&longest["data"]["took_ns"], &longest["data"]["ended"]), (&6_000_000.into(), &true.into()));
 }
 

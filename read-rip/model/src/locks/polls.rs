@@ -4,7 +4,7 @@
 //! judges nothing: a long poll that has ended is no finding.
 
 use foldhash::HashMap;
-use read_rip_ring::{Clock, Snapshot, TaskKind, task_number};
+use read_rip_ring::{Clock, Snapshot, TaskKind};
 
 use super::{LockModel, Quantiles, ThreadId, task_place};
 use crate::locations::{LocationId, Locations};
@@ -49,10 +49,8 @@ pub struct SlowPoll {
     pub made_at: Option<LocationId>,
     /// The process.
     pub pid: u32,
-    /// The task's number in it.
+    /// The task, as the id of a thread.
     pub task: u32,
-    /// The same as an id of a thread.
-    pub tid_of_task: u32,
     /// The task's name; may be empty.
     pub name: String,
     /// The thread that polled it, by its id; `None` if that is not known.
@@ -67,6 +65,21 @@ pub struct SlowPoll {
     pub has_ended: bool,
     /// Of a poll that has ended: where the task has recorded something last in it. Otherwise: where the task is.
     pub location: Option<LocationId>,
+    /// Whether most of it was the poll of another task that is listed too: a connection polls a request.
+    pub is_of_inner: bool,
+}
+
+impl SlowPoll {
+    /// Whether most of it was the other poll. Polls of a thread nest.
+    fn is_mostly(&self, inner: &SlowPoll) -> bool {
+        let (Some(began), Some(inner_began)) = (self.began_ns, inner.began_ns) else { return false };
+        self.tid.is_some()
+            && (self.pid, self.tid) == (inner.pid, inner.tid)
+            && self.task != inner.task
+            && (began..began.saturating_add(self.took_ns)).contains(&inner_began)
+            && inner.took_ns <= self.took_ns
+            && inner.took_ns >= self.took_ns / 2
+    }
 }
 
 impl Polls {
@@ -90,8 +103,7 @@ impl Polls {
                 polls.longest.push(SlowPoll {
                     made_at,
                     pid: long.pid,
-                    task: task_number(long.task).unwrap_or(long.task),
-                    tid_of_task: long.task,
+                    task: long.task,
                     name: long.name.clone(),
                     tid: long.tid,
                     thread: long.tid.and_then(|tid| by_id.get(&(long.pid, tid)).copied()),
@@ -99,12 +111,16 @@ impl Polls {
                     took_ns: long.took_ns,
                     has_ended: true,
                     location: long.last_pc.map(|pc| locations.find_in(long.pid, pc)),
+                    is_of_inner: false,
                 });
             }
         }
         polls.longest.extend((0..model.threads.len()).filter_map(|id| present(model, id)));
         polls.places.sort_by_key(|of| std::cmp::Reverse(of.polls.map_or(0, |polls| polls.max_ns)));
         polls.longest.sort_by_key(|poll| std::cmp::Reverse(poll.took_ns));
+        let is_mostly = |outer: &SlowPoll| polls.longest.iter().any(|inner| outer.is_mostly(inner));
+        let of_inner: Vec<bool> = polls.longest.iter().map(is_mostly).collect();
+        polls.longest.iter_mut().zip(of_inner).for_each(|(poll, of_inner)| poll.is_of_inner = of_inner);
         polls
     }
 }
@@ -119,8 +135,7 @@ fn present(model: &LockModel, id: ThreadId) -> Option<SlowPoll> {
     Some(SlowPoll {
         made_at: task.made_at,
         pid: thread.pid,
-        task: task.number,
-        tid_of_task: thread.tid,
+        task: thread.tid,
         name: thread.name.clone(),
         tid: task.thread.map(|by| model.threads[by].tid),
         thread: task.thread,
@@ -128,5 +143,6 @@ fn present(model: &LockModel, id: ThreadId) -> Option<SlowPoll> {
         took_ns: model.now_ns?.checked_sub(began_ns)?,
         has_ended: false,
         location: place.location.filter(|_| !place.is_where_made),
+        is_of_inner: false,
     })
 }

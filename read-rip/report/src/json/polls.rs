@@ -51,6 +51,9 @@ pub(super) struct LongPoll<'a> {
     took_ns: u64,
     /// Whether it has ended.
     ended: bool,
+    /// Most of it was the poll of another task, which has a line of its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    polled_another: bool,
     /// Where the task has recorded something last in it; if it has not ended, where the task is.
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<JsonLocation<'a>>,
@@ -80,12 +83,13 @@ impl<W: Write> Json<W> {
     ) -> io::Result<()> {
         let location = |id: LocationId| json_location(names.locations.get(id), names.locations, snapshot);
         self.line(Line::LongPoll(LongPoll {
-            task: JsonThread { name: &poll.name, pid: poll.pid, tid: poll.tid_of_task },
+            task: JsonThread { name: &poll.name, pid: poll.pid, tid: poll.task },
             made_at: poll.made_at.map(location),
             polled_by: poll.tid,
             since_boottime_ns: poll.began_ns.map(Moment),
             took_ns: poll.took_ns,
             ended: poll.has_ended,
+            polled_another: poll.is_of_inner,
             location: poll.location.map(location),
         }))
     }
