@@ -28,7 +28,7 @@ fn main() {
         Some("crowd") => crowd(),
         Some("sluggish") => sluggish(),
         Some("kinds") => kinds(),
-        Some("blocking") => drop(Builder::new().name("call").blocking(compute).run()),
+        Some("blocking") => Builder::new().name("call").blocking(compute).run(),
         Some("for-ever") => for_ever(),
         way => panic!("which way? {way:?}"),
     }
