@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn the_longest_poll_of_threads_that_end_them_at_once_is_kept() {
         const POLLS: u64 = 10_000;
-        for _ in 0..8 {
+        for _ in 0..3 {
             // Ever longer: so each of them replaces one. Fewer threads than places: so there is always one that nobody is writing.
             let threads: Vec<Vec<u64>> =
                 (0..4).map(|thread| (0..POLLS).map(|poll| 1 + poll * 4 + thread).collect()).collect();
