@@ -8,6 +8,7 @@ use read_rip_files::Module;
 
 use super::locate::{Options, Search};
 use super::symbol_table::SymbolTable;
+use super::types::Types;
 
 /// The names of the functions of some modules.
 pub struct FunctionNames {
@@ -45,6 +46,11 @@ impl FunctionNames {
         let actual = |of: u64| address.wrapping_sub(relative).wrapping_add(of);
         let range = actual(range.start)..actual(range.end);
         Some((table.function(relative)?, range)).filter(|(_, range)| !range.is_empty())
+    }
+
+    /// The types of the same modules. Debug information is read once they are asked for.
+    pub fn types(&self) -> Types {
+        Types::new(self.modules.iter().map(|(module, _)| module.clone()).collect(), self.options.clone())
     }
 
     /// The symbols of the module that has an address, and the address in it.

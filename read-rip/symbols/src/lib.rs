@@ -21,6 +21,7 @@
 //! | `direct_call` | which function does a call instruction call? |
 //! | `unwind_index`, `unwind_sections` | which bytes say how a stack is unwound? |
 //! | `function_names` | which function has the address, by symbol tables alone? |
+//! | `types` | which types has a function, and how are their values laid out? |
 //! | `loaded` | all of these for the files of one module |
 //! | `opened` | which files do several resolvers share? |
 //! | `resolver` | all of these for the modules of a ring |
@@ -48,6 +49,7 @@ mod problem;
 mod resolver;
 mod split;
 mod symbol_table;
+mod types;
 mod unwind_index;
 mod unwind_sections;
 mod whose;
@@ -62,6 +64,7 @@ pub use locate::Options;
 pub use opened::OpenedFiles;
 pub use problem::{ModuleProblem, Problem};
 pub use resolver::Resolver;
+pub use types::{KnownTypes, Member, Type, TypeId, Types, Variant, Variants};
 pub use unwind_index::{Placed, UnwindIndex};
 pub use unwind_sections::UnwindSections;
 pub use whose::Whose;
