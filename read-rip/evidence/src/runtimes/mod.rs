@@ -22,7 +22,10 @@ mod tokio;
 
 pub use interior::{InnerDoing, InnerLock, InnerTasks, InnerThread, Interior, SourceFrame};
 pub(crate) use tokio::{APART_MIN_NS as TOKIO_APART_NS, TokioLists};
-pub use tokio::{PolledFunction, TaskStage, TokioTask, TokioTasks};
+pub use tokio::{
+    AwaitChain, AwaitStep, AwaitedLock, HeldLock, PolledFunction, TaskStage, TokioLock, TokioLockKind,
+    TokioTask, TokioTasks,
+};
 
 use std::path::Path;
 

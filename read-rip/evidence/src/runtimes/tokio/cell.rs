@@ -63,6 +63,8 @@ pub(super) struct Member {
     pub(super) id: u64,
     state: u64,
     content: u64,
+    /// Where its trailer begins in the cell.
+    trailer_at: u64,
 }
 
 /// A task that makes sense by itself.
@@ -187,6 +189,7 @@ impl<'a> Program<'a> {
             id: word(cell.table.id)?,
             state,
             content: hasher.finish(),
+            trailer_at: cell.table.trailer,
         };
         Some(Task { member, owner: cell.owner, scheduler: word(cell.table.scheduler)?, trailer })
     }
@@ -230,8 +233,12 @@ impl Member {
             has_handle: has(JOIN_INTEREST),
             wakers: (self.state >> REFERENCES_SHIFT).saturating_sub(of_tokio),
             wakes,
+            chain: None,
+            awaits: None,
+            holds: Vec::new(),
             address: self.address,
             content: self.content,
+            trailer: self.trailer_at,
         }
     }
 }

@@ -16,22 +16,29 @@
 //! | `find` | where lists are: from the stacks of threads |
 //! | `budget` | how long a step may take |
 //! | `names` | the function that a task runs |
+//! | `places` | the values: where tasks are suspended, and which locks they hold and await |
+//! | `futures` | the future of a task in memory: where it is suspended, by the types of its debug information |
 
 mod budget;
 mod cell;
 mod find;
+mod futures;
 mod list;
 mod names;
+mod places;
 mod values;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::{HashMap, HashSet};
-use read_rip_symbols::FunctionNames;
+use read_rip_symbols::{FunctionNames, KnownTypes, TypeId};
 
 use self::budget::Budget;
 use self::cell::{Member, Program};
+use self::futures::{Found, Layouts, Walk};
 use self::list::List;
+pub use places::{AwaitChain, AwaitStep, AwaitedLock, HeldLock, TokioLock, TokioLockKind};
 pub use values::{PolledFunction, TaskStage, TokioTask, TokioTasks};
 
 use super::pages::Pages;
@@ -43,6 +50,8 @@ const TASKS_MAX: usize = 200_000;
 const PATIENCE: Duration = Duration::from_millis(500);
 /// What is the same in two readings that are less than this apart may be so by chance.
 pub(crate) const APART_MIN_NS: u64 = 10_000_000;
+/// The variable of the function that polls a task whose type says what the task is.
+const HARNESS: &str = "harness";
 /// How often a list is read that changes meanwhile.
 const ATTEMPTS: usize = 3;
 
@@ -50,6 +59,16 @@ const ATTEMPTS: usize = 3;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TokioLists {
     lists: Vec<List>,
+    futures: Arc<Futures>,
+}
+
+/// The types of the futures that tasks are.
+#[derive(Debug, Default)]
+struct Futures {
+    /// For each function that polls, by its address: the type of what it polls through.
+    harnesses: HashMap<u64, TypeId>,
+    types: KnownTypes,
+    unwinds: bool,
 }
 
 impl TokioTasks {
@@ -64,9 +83,10 @@ impl TokioTasks {
         // Lists change while they are looked for.
         let found = (0..ATTEMPTS).map(|_| find::lists(target, threads, memory));
         let lists = found.into_iter().find(|lists| !lists.is_empty())?;
-        let lists = TokioLists { lists };
+        let mut lists = TokioLists { lists, futures: Arc::default() };
         let mut tasks = lists.read(target, memory);
         names::name(&mut tasks, target, memory, names);
+        lists.futures = Arc::new(tasks.place(memory, names));
         Some((tasks, lists))
     }
 
@@ -79,25 +99,89 @@ impl TokioTasks {
         memory: &dyn Memory,
         apart_ns: u64,
     ) {
+        // Where tasks are is read before what shows that they did not move.
+        let before = self.tasks.clone();
+        let (chains, locks) = (std::mem::take(&mut self.chains), std::mem::take(&mut self.locks));
+        let futures = &lists.futures;
+        self.walk(&mut &futures.types, &futures.harnesses, futures.unwinds, memory);
+        let is_same_place = |before: &TokioTask, now: &TokioTask| {
+            let of = |locks: &[TokioLock], of: &TokioTask| -> Vec<u64> {
+                let awaited = of.awaits.iter().map(|awaited| awaited.lock);
+                awaited.chain(of.holds.iter().map(|held| held.lock)).map(|lock| locks[lock].address).collect()
+            };
+            let is_same_chain = before.chain.map(|at| &chains[at]) == now.chain.map(|at| &self.chains[at]);
+            is_same_chain && of(&locks, before) == of(&self.locks, now)
+        };
+        let is_same: Vec<bool> =
+            before.iter().zip(&self.tasks).map(|(before, now)| is_same_place(before, now)).collect();
         let later = lists.read(target, memory);
         let by_identity: HashMap<(u64, u64), usize> =
             later.tasks.iter().enumerate().map(|(at, task)| (task.identity(), at)).collect();
         let before = std::mem::take(&mut self.tasks);
         self.apart_ns = Some(apart_ns).filter(|&apart_ns| apart_ns >= APART_MIN_NS);
         let mut kept: HashMap<usize, usize> = HashMap::default();
-        for task in before {
+        for (task, is_same) in before.into_iter().zip(is_same) {
             let Some(&at) = by_identity.get(&task.identity()) else { continue };
             let now = &later.tasks[at];
-            let is_still = now.stage == TaskStage::Suspended && now.is_same_as(&task);
+            let is_suspended = now.stage == TaskStage::Suspended;
+            let is_still = is_suspended && now.is_same_as(&task) && is_same;
             kept.insert(at, self.tasks.len());
             let is_still = self.apart_ns.map(|_| is_still);
-            self.tasks.push(TokioTask { function: task.function, is_still, ..now.clone() });
+            let place = is_suspended.then_some((task.chain, task.awaits, task.holds));
+            let (chain, awaits, holds) = place.unwrap_or_default();
+            let function = task.function;
+            self.tasks.push(TokioTask { function, is_still, chain, awaits, holds, ..now.clone() });
         }
         for task in &mut self.tasks {
             task.wakes = task.wakes.and_then(|at| kept.get(&at).copied());
         }
         self.unread = later.unread + (later.tasks.len() - self.tasks.len());
         self.runtimes = later.runtimes;
+    }
+}
+
+impl TokioTasks {
+    /// Finds where tasks are suspended, and what they hold and await, if there is debug information of types.
+    fn place(&mut self, memory: &dyn Memory, names: &FunctionNames) -> Futures {
+        let mut types = names.types();
+        let polls: Vec<u64> = self.functions.iter().map(|function| function.address).collect();
+        let found = types.of_variable(&polls, HARNESS);
+        let found = polls.iter().copied().zip(found).filter_map(|(poll, of)| Some((poll, of?)));
+        let harnesses: HashMap<u64, TypeId> = found.collect();
+        if harnesses.is_empty() {
+            return Futures::default();
+        }
+        let unwinds = harnesses.keys().any(|&poll| types.unwinds(poll));
+        self.walk(&mut types, &harnesses, unwinds, memory);
+        Futures { harnesses, types: types.known(), unwinds }
+    }
+
+    /// Looks into the suspended tasks.
+    fn walk(
+        &mut self,
+        layouts: &mut dyn Layouts,
+        harnesses: &HashMap<u64, TypeId>,
+        unwinds: bool,
+        memory: &dyn Memory,
+    ) {
+        let (budget, pages) = (Budget::of(PATIENCE), Pages::new(memory));
+        let mut found = Found::default();
+        self.unplaced = 0;
+        for task in &mut self.tasks {
+            (task.chain, task.awaits) = (None, None);
+            task.holds.clear();
+            let harness = harnesses.get(&self.functions[task.function].address);
+            let Some(&harness) = harness.filter(|_| task.stage == TaskStage::Suspended) else { continue };
+            if budget.is_over() {
+                self.unplaced += 1;
+                continue;
+            }
+            let mut walk = Walk { layouts, memory: &pages, found: &mut found, unwinds };
+            if let Some(place) = walk.place(task.address, task.trailer, harness) {
+                (task.chain, task.awaits, task.holds) = (place.chain, place.awaits, place.holds);
+            }
+        }
+        (self.chains, self.locks) = (found.chains, found.locks);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::places::{AwaitChain, AwaitedLock, HeldLock, TokioLock};
+
 /// What the memory of a process says of the tasks of tokio.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokioTasks {
@@ -13,6 +15,15 @@ pub struct TokioTasks {
     pub runtimes: usize,
     /// How many more tasks there are: those that ended or began meanwhile, or too many to look at.
     pub unread: usize,
+    /// Where they are suspended, each once. Empty if no debug information tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chains: Vec<AwaitChain>,
+    /// The locks of tokio that they hold and await.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<TokioLock>,
+    /// How many suspended tasks were not looked into, because that took too long.
+    #[serde(default)]
+    pub unplaced: usize,
     /// The time between the two readings of them, ns; `None` if there was one, or if they were close to one another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart_ns: Option<u64>,
@@ -38,11 +49,22 @@ pub struct TokioTask {
     /// The task that its end wakes: an index of [`TokioTasks::tasks`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wakes: Option<usize>,
+    /// Where it is suspended: an index of [`TokioTasks::chains`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<usize>,
+    /// The lock of tokio that it awaits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<AwaitedLock>,
+    /// The guards of tokio's locks that it has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<HeldLock>,
     /// Where it is in memory, and what is there.
     #[serde(skip)]
     pub(super) address: u64,
     #[serde(skip)]
     pub(super) content: u64,
+    #[serde(skip)]
+    pub(super) trailer: u64,
 }
 
 /// What a task does.
@@ -94,7 +116,7 @@ impl TokioTasks {
         let leads = |task: &TokioTask| {
             task.function < self.functions.len() && task.wakes.is_none_or(|at| at < self.tasks.len())
         };
-        self.tasks.iter().all(leads)
+        self.tasks.iter().all(leads) && self.places_are_consistent()
     }
 
     /// The tasks, each of which only the end of the next one can make go on, and of the last one that of the first:

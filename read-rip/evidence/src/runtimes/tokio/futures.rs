@@ -1,0 +1,472 @@
+//! Where a suspended task is: its future in memory, by the types that the debug information has.
+//!
+//! An async function is compiled to a type with one variant for each await. A number in it says in which it is
+//! suspended, and the debug information says the line of the await and what is kept over it: the future that it awaits
+//! (`__awaitee`), and the variables that live on. Among these may be guards of tokio's locks. The future that awaits a
+//! lock has the address of the semaphore in it, and so has a guard.
+//!
+//! # Which guard lives
+//!
+//! The compiler keeps the place of a variable that was borrowed, even after it has been moved or dropped. Where a
+//! variable is moved on one way and not on another, it keeps a flag, in a variable without a name: each call that may
+//! panic is such a way, in programs whose panics unwind. So if no flag is unset, all guards live. If one is, it is not
+//! known of which variable it is. Programs whose panics abort have too few flags.
+//!
+//! What has another shape ends the chain.
+
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use read_rip_symbols::{KnownTypes, Member, Type, TypeId, Types, Variant};
+
+use super::places::{AwaitChain, AwaitStep, AwaitedLock, HeldLock, TokioLock, TokioLockKind};
+use crate::target::Memory;
+
+/// No chain is followed further.
+const STEPS_MAX: usize = 64;
+/// So many types are in one another around a number or a future, at most.
+const WRAPPERS_MAX: usize = 8;
+/// No more chains and locks are told apart.
+const CHAINS_MAX: usize = 10_000;
+const LOCKS_MAX: usize = 100_000;
+
+const SEMAPHORE: &str = "tokio::sync::batch_semaphore::Semaphore";
+const ACQUIRE: &str = "tokio::sync::batch_semaphore::Acquire";
+
+/// How the types of guards and permits begin, what they are of, and whether nobody else has the lock meanwhile.
+const GUARDS: &[(&str, TokioLockKind, bool)] = &[
+    ("tokio::sync::mutex::MutexGuard<", TokioLockKind::Mutex, true),
+    ("tokio::sync::mutex::OwnedMutexGuard<", TokioLockKind::Mutex, true),
+    ("tokio::sync::mutex::MappedMutexGuard<", TokioLockKind::Mutex, true),
+    ("tokio::sync::mutex::OwnedMappedMutexGuard<", TokioLockKind::Mutex, true),
+    ("tokio::sync::rwlock::read_guard::RwLockReadGuard<", TokioLockKind::RwLock, false),
+    ("tokio::sync::rwlock::owned_read_guard::OwnedRwLockReadGuard<", TokioLockKind::RwLock, false),
+    ("tokio::sync::rwlock::write_guard::RwLockWriteGuard<", TokioLockKind::RwLock, true),
+    ("tokio::sync::rwlock::owned_write_guard::OwnedRwLockWriteGuard<", TokioLockKind::RwLock, true),
+    ("tokio::sync::rwlock::write_guard_mapped::RwLockMappedWriteGuard<", TokioLockKind::RwLock, true),
+    (
+        "tokio::sync::rwlock::owned_write_guard_mapped::OwnedRwLockMappedWriteGuard<",
+        TokioLockKind::RwLock,
+        true,
+    ),
+    ("tokio::sync::semaphore::SemaphorePermit", TokioLockKind::Semaphore, false),
+    ("tokio::sync::semaphore::OwnedSemaphorePermit", TokioLockKind::Semaphore, false),
+];
+
+/// How the async functions of tokio begin that await a lock.
+const LOCKING: &[(&str, TokioLockKind)] = &[
+    ("tokio::sync::mutex::", TokioLockKind::Mutex),
+    ("tokio::sync::rwlock::", TokioLockKind::RwLock),
+    ("tokio::sync::semaphore::", TokioLockKind::Semaphore),
+];
+
+/// Futures that poll one other future, where it is in them, and whether something else may wake them.
+const AROUND: &[(&str, &str, bool)] = &[
+    ("tokio::time::timeout::Timeout<", "value", true),
+    ("tokio::task::coop::unconstrained::Unconstrained<", "inner", false),
+    ("tokio::task::unconstrained::Unconstrained<", "inner", false),
+    ("tracing::instrument::Instrumented<", "inner", false),
+];
+
+/// Types as they are asked for: from files, or those that were read before.
+pub(super) trait Layouts {
+    fn get(&mut self, id: TypeId) -> Option<Arc<Type>>;
+}
+
+impl Layouts for Types {
+    fn get(&mut self, id: TypeId) -> Option<Arc<Type>> {
+        Types::get(self, id)
+    }
+}
+
+impl Layouts for &KnownTypes {
+    fn get(&mut self, id: TypeId) -> Option<Arc<Type>> {
+        KnownTypes::get(self, id)
+    }
+}
+
+/// What is known of where tasks are: chains and locks, each once.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) chains: Vec<AwaitChain>,
+    pub(super) locks: Vec<TokioLock>,
+    by_chain: HashMap<AwaitChain, usize>,
+    by_address: HashMap<u64, usize>,
+}
+
+/// Where a task is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) chain: Option<usize>,
+    pub(super) awaits: Option<AwaitedLock>,
+    pub(super) holds: Vec<HeldLock>,
+}
+
+/// A value in memory.
+#[derive(Clone, Debug)]
+struct Value {
+    address: u64,
+    of: Arc<Type>,
+}
+
+/// A walk along the futures of tasks.
+pub(super) struct Walk<'a> {
+    pub(super) layouts: &'a mut dyn Layouts,
+    pub(super) memory: &'a dyn Memory,
+    pub(super) found: &'a mut Found,
+    /// Whether the program's panics unwind.
+    pub(super) unwinds: bool,
+}
+
+impl Walk<'_> {
+    /// Where the task is whose cell is at an address. `harness`: the type of what tokio polls it through; `trailer`:
+    /// where its table of functions says that the trailer is.
+    pub(super) fn place(&mut self, cell: u64, trailer: u64, harness: TypeId) -> Option<Place> {
+        let future = self.future(cell, trailer, harness)?;
+        let mut chain = AwaitChain::default();
+        let (mut awaits, mut holds) = (None, Vec::new());
+        let (mut value, mut is_alone, mut kind) = (future, true, TokioLockKind::Other);
+        while chain.steps.len() < STEPS_MAX {
+            if let Some(suspended) = self.suspended(&value) {
+                let name = value.of.name.as_str();
+                if let Some(&(_, of)) = LOCKING.iter().find(|(begin, _)| name.starts_with(begin)) {
+                    kind = of;
+                }
+                let step = chain.steps.len();
+                chain.steps.push(AwaitStep {
+                    function: function_of(name),
+                    file: suspended.0.file.as_deref().map(str::to_owned),
+                    line: suspended.0.line,
+                });
+                self.guards(&value, &suspended.1, step, &mut holds);
+                let Some(awaitee) = suspended.1.of.member("__awaitee").cloned() else { break };
+                let Some(next) = self.member(&suspended.1, &awaitee) else { break };
+                value = next;
+                continue;
+            }
+            if let Some(inner) = self.within(&value, &mut is_alone) {
+                value = inner;
+                continue;
+            }
+            chain.awaited.clone_from(&value.of.name);
+            chain.is_open = is_open(&value.of.name);
+            if value.of.name == ACQUIRE {
+                awaits = self.acquires(&value, kind).map(|(lock, permits)| AwaitedLock {
+                    lock,
+                    permits,
+                    is_alone,
+                });
+            }
+            break;
+        }
+        if chain.steps.is_empty() {
+            return None;
+        }
+        Some(Place { chain: self.found.chain(chain), awaits, holds })
+    }
+
+    /// The future in a cell.
+    fn future(&mut self, cell: u64, trailer: u64, harness: TypeId) -> Option<Value> {
+        let harness = self.layouts.get(harness)?;
+        let pointer = self.layouts.get(harness.member("cell")?.of)?;
+        let pointer = self.layouts.get(pointer.member("pointer")?.of)?;
+        let of = self.layouts.get(pointer.pointee?)?;
+        if of.member("trailer")?.offset != trailer {
+            return None;
+        }
+        let mut value = Value { address: cell, of };
+        for name in ["core", "stage"] {
+            let member = value.of.member(name)?.clone();
+            value = self.member(&value, &member)?;
+        }
+        let stage = self.unwrapped(value, |of| of.variants.is_some())?;
+        let (variant, running) = self.variant(&stage)?;
+        (variant.member.name == "Running").then_some(())?;
+        let future = running.of.member("__0")?.clone();
+        self.member(&running, &future)
+    }
+
+    /// If a value is an async function that is suspended at an await: where, and what it keeps there.
+    fn suspended(&mut self, value: &Value) -> Option<(Variant, Value)> {
+        is_async(&value.of.name).then_some(())?;
+        let (variant, kept) = self.variant(value)?;
+        last_part(&kept.of.name).starts_with("Suspend").then_some((variant, kept))
+    }
+
+    /// The variant that a value is of, and the value in it.
+    fn variant(&mut self, value: &Value) -> Option<(Variant, Value)> {
+        let variants = value.of.variants.as_ref()?;
+        let (number, len) = match &variants.discriminant {
+            None => (0, 0),
+            Some(member) => {
+                let of = self.member(value, member)?;
+                (self.number(of.address, of.of.len_bytes)?, of.of.len_bytes)
+            }
+        };
+        let variant = variants.of_value(number, len)?.clone();
+        let inner = self.member(value, &variant.member)?;
+        Some((variant, inner))
+    }
+
+    fn number(&self, address: u64, len_bytes: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        let of = bytes.get_mut(..usize::try_from(len_bytes).ok()?).filter(|of| !of.is_empty())?;
+        self.memory.read(address, of).ok()?;
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    fn member(&mut self, of: &Value, member: &Member) -> Option<Value> {
+        let address = of.address.checked_add(member.offset)?;
+        Some(Value { address, of: self.layouts.get(member.of)? })
+    }
+
+    /// What is inside of types around it that have nothing else.
+    fn unwrapped(&mut self, value: Value, is_wanted: impl Fn(&Type) -> bool) -> Option<Value> {
+        let mut value = value;
+        for _ in 0..WRAPPERS_MAX {
+            if is_wanted(&value.of) {
+                return Some(value);
+            }
+            let only = self.only_member(&value)?;
+            value = self.member(&value, &only)?;
+        }
+        None
+    }
+
+    /// The one member that is not empty.
+    fn only_member(&mut self, value: &Value) -> Option<Member> {
+        let mut only = None;
+        for member in &value.of.members {
+            if self.layouts.get(member.of).is_some_and(|of| of.len_bytes > 0 || of.pointee.is_some()) {
+                if only.is_some() {
+                    return None;
+                }
+                only = Some(member.clone());
+            }
+        }
+        only
+    }
+
+    /// The future that another one polls, and nothing else. `is_alone` becomes false if something else may wake it.
+    fn within(&mut self, value: &Value, is_alone: &mut bool) -> Option<Value> {
+        let name = value.of.name.as_str();
+        if let Some(&(_, member, has_others)) = AROUND.iter().find(|(begin, ..)| name.starts_with(begin)) {
+            let member = value.of.member(member)?.clone();
+            let inner = self.member(value, &member)?;
+            *is_alone &= !has_others;
+            return Some(inner);
+        }
+        let is_pin = name.starts_with("core::pin::Pin<");
+        let is_around = is_pin
+            || name.starts_with("core::mem::manually_drop::ManuallyDrop<")
+            || name.starts_with("core::mem::maybe_dangling::MaybeDangling<");
+        if is_around {
+            let only = self.only_member(value)?;
+            return self.member(value, &only);
+        }
+        // A pointer to a value whose type is known: a wide one has two members.
+        let target = value.of.pointee?;
+        let address = self.number(value.address, 8)?;
+        Some(Value { address, of: self.layouts.get(target)? })
+    }
+
+    /// The lock that this future awaits, and how many permits it needs yet.
+    fn acquires(&mut self, value: &Value, kind: TokioLockKind) -> Option<(usize, u64)> {
+        let queued = value.of.member("queued")?.offset;
+        let is_queued = self.number(value.address.checked_add(queued)?, 1)? == 1;
+        let node = value.of.member("node")?.clone();
+        let node = self.member(value, &node)?;
+        let state = node.of.member("state")?.clone();
+        let permits = self.counter(&node, &state)?;
+        let pointer = value.of.member("semaphore")?.clone();
+        let pointer = self.member(value, &pointer)?;
+        let semaphore = self.semaphore(&pointer)?;
+        let lock = self.lock(&semaphore, kind)?;
+        (is_queued && permits > 0).then_some((lock, permits))
+    }
+
+    /// An atomic number.
+    fn counter(&mut self, of: &Value, member: &Member) -> Option<u64> {
+        let value = self.member(of, member)?;
+        let plain = self.unwrapped(value, |of| of.members.is_empty() && of.variants.is_none())?;
+        (plain.of.len_bytes == 8).then_some(())?;
+        self.number(plain.address, 8)
+    }
+
+    /// The guards among what a function keeps.
+    fn guards(&mut self, function: &Value, kept: &Value, step: usize, holds: &mut Vec<HeldLock>) {
+        let arguments = self.arguments(function);
+        // After the variables come the arguments once more, whether or not they are still there.
+        let members = &kept.of.members;
+        let (variables, rest) = members.split_at(members.len().saturating_sub(arguments.len()));
+        let is_listed = arguments.iter().zip(rest).all(|(argument, again)| argument.name == again.name);
+        let variables = if is_listed { variables.to_vec() } else { Vec::new() };
+        let mut guards = Vec::new();
+        let mut has_unset_flag = false;
+        for variable in &variables {
+            let Some(value) = self.member(kept, variable) else { continue };
+            let name = value.of.name.as_str();
+            if name == "bool" && is_unnamed(&variable.name) {
+                has_unset_flag |= self.number(value.address, 1) != Some(1);
+            }
+            if let Some(&(_, kind, is_exclusive)) = GUARDS.iter().find(|(begin, ..)| name.starts_with(begin))
+            {
+                guards.push((variable.name.clone(), value, kind, is_exclusive));
+            }
+        }
+        let is_certain = self.unwinds && !has_unset_flag;
+        for (name, value, kind, is_exclusive) in guards {
+            let members = value.of.members.clone();
+            let semaphore = members.iter().find_map(|inner| {
+                let inner = self.member(&value, inner)?;
+                self.semaphore(&inner)
+            });
+            let Some(lock) = semaphore.and_then(|semaphore| self.lock(&semaphore, kind)) else { continue };
+            let variable = if is_unnamed(&name) { String::new() } else { name };
+            let held = HeldLock { lock, variable, step, is_exclusive, is_certain };
+            if !holds.contains(&held) {
+                holds.push(held);
+            }
+        }
+    }
+
+    /// The arguments of an async function, or the variables that a block captures: what it has at its beginning.
+    fn arguments(&mut self, function: &Value) -> Vec<Member> {
+        let variants = function.of.variants.as_ref();
+        let first = variants.and_then(|variants| variants.of_value(0, 8)).map(|variant| variant.member.of);
+        first.and_then(|first| self.layouts.get(first)).map(|of| of.members.clone()).unwrap_or_default()
+    }
+
+    /// The semaphore that a pointer leads to, through an `Arc` perhaps, in a lock perhaps.
+    fn semaphore(&mut self, pointer: &Value) -> Option<Value> {
+        let mut value = pointer.clone();
+        for _ in 0..WRAPPERS_MAX {
+            let name = value.of.name.as_str();
+            if let Some(target) = value.of.pointee {
+                let address = self.number(value.address, 8)?;
+                value = Value { address, of: self.layouts.get(target)? };
+                continue;
+            }
+            if name == SEMAPHORE {
+                return Some(value);
+            }
+            let is_lock = LOCKING.iter().any(|(begin, _)| name.starts_with(begin));
+            let wanted = match () {
+                () if is_lock => ["s", "ll_sem"].iter().find_map(|member| value.of.member(member)),
+                () if name.starts_with("alloc::sync::ArcInner<") => value.of.member("data"),
+                () if name.starts_with("alloc::sync::Arc<") => value.of.member("ptr"),
+                () if name.starts_with("core::ptr::non_null::NonNull<") => value.of.member("pointer"),
+                () => None,
+            };
+            let wanted = wanted?.clone();
+            value = self.member(&value, &wanted)?;
+        }
+        None
+    }
+
+    /// The lock with a semaphore.
+    fn lock(&mut self, semaphore: &Value, kind: TokioLockKind) -> Option<usize> {
+        let permits = semaphore.of.member("permits")?.clone();
+        // The lowest bit says whether it is closed.
+        let free = self.counter(semaphore, &permits)? >> 1;
+        self.found.lock(semaphore.address, kind, free)
+    }
+}
+
+impl Found {
+    fn chain(&mut self, chain: AwaitChain) -> Option<usize> {
+        if let Some(&known) = self.by_chain.get(&chain) {
+            return Some(known);
+        }
+        let at = self.chains.len();
+        (at < CHAINS_MAX).then_some(())?;
+        self.by_chain.insert(chain.clone(), at);
+        self.chains.push(chain);
+        Some(at)
+    }
+
+    fn lock(&mut self, address: u64, kind: TokioLockKind, free: u64) -> Option<usize> {
+        if let Some(&known) = self.by_address.get(&address) {
+            let lock = &mut self.locks[known];
+            lock.kind = lock.kind.min(kind);
+            return Some(known);
+        }
+        let at = self.locks.len();
+        (at < LOCKS_MAX).then_some(())?;
+        self.by_address.insert(address, at);
+        self.locks.push(TokioLock { address, kind, free });
+        Some(at)
+    }
+}
+
+/// Whether a type is that of an async function, block or closure.
+fn is_async(name: &str) -> bool {
+    last_part(name).starts_with("{async_")
+}
+
+/// Whether futures may be in what has this type that its members do not show.
+fn is_open(name: &str) -> bool {
+    name.contains("dyn ") || name.contains("::poll_fn::PollFn<") || name.starts_with("futures_util::")
+}
+
+/// Whether the compiler has made up the name of a variable: `__4`.
+fn is_unnamed(name: &str) -> bool {
+    name.strip_prefix("__").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The last part of a path, with its arguments.
+fn last_part(name: &str) -> &str {
+    let mut depth = 0_usize;
+    let bytes = name.as_bytes();
+    for at in (1..bytes.len()).rev() {
+        match bytes[at] {
+            // The end of an arrow is no bracket.
+            b'>' if bytes[at - 1] == b'-' => {}
+            b'>' | b')' | b']' | b'}' => depth += 1,
+            b'<' | b'(' | b'[' | b'{' => depth = depth.saturating_sub(1),
+            b':' if depth == 0 && bytes[at - 1] == b':' => return &name[at + 1..],
+            _ => {}
+        }
+    }
+    name
+}
+
+/// The function of a type of an async function, as symbols call it: `shop::pay` of `shop::pay::{async_fn_env#0}<u8>`,
+/// and `shop::main::{{closure}}` of a block in `main`.
+fn function_of(name: &str) -> String {
+    let last = last_part(name);
+    let around = name.strip_suffix(last).and_then(|around| around.strip_suffix("::")).unwrap_or(name);
+    let mut function = String::new();
+    for (at, part) in around.split("::{").enumerate() {
+        match part.split_once('}') {
+            Some((of, rest)) if at > 0 => {
+                if !of.starts_with("impl#") {
+                    function.push_str("::{{closure}}");
+                }
+                function.push_str(rest);
+            }
+            _ => function.push_str(if at > 0 { "" } else { part }),
+        }
+    }
+    function
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_called_as_by_symbols() {
+        for (name, function) in [
+            ("shop::pay::{async_fn_env#0}", "shop::pay"),
+            ("tokio::sync::mutex::{impl#10}::lock::{async_fn_env#0}<u64>", "tokio::sync::mutex::lock"),
+            ("shop::main::{async_block#0}::{async_block_env#3}", "shop::main::{{closure}}"),
+            ("shop::each::{async_block_env#0}<fn(a::B) -> (u8, c::D<e::F>)>", "shop::each"),
+        ] {
+            assert!(is_async(name), "{name}");
+            assert_eq!(function_of(name), function);
+        }
+        assert!(!is_async("tokio::sync::oneshot::Receiver<shop::pay::{async_fn_env#0}>"));
+        assert!(is_unnamed("__4") && !is_unnamed("__awaitee") && !is_unnamed("guard"));
+    }
+}

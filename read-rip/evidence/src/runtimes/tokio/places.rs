@@ -1,0 +1,165 @@
+//! Where tasks of tokio are suspended, and which of its locks they hold and await: values.
+
+use serde::{Deserialize, Serialize};
+
+use super::values::{TaskStage, TokioTask, TokioTasks};
+
+/// Async functions, each of which awaits the next one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AwaitChain {
+    /// The functions, outermost first.
+    pub steps: Vec<AwaitStep>,
+    /// The type of what the last one awaits; empty if that is not known.
+    pub awaited: String,
+    /// Whether what it awaits may have futures inside that are not known: one behind a `dyn`, or a closure that polls
+    /// several, as `select!` makes.
+    pub is_open: bool,
+}
+
+/// An async function, and where it is suspended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AwaitStep {
+    /// The function, as symbols call it.
+    pub function: String,
+    /// The source file of the await.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line of the await.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// A lock of tokio.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokioLock {
+    /// The address of the semaphore in it.
+    pub address: u64,
+    /// What it is.
+    pub kind: TokioLockKind,
+    /// How many permits are free.
+    pub free: u64,
+}
+
+/// What has a semaphore of tokio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TokioLockKind {
+    /// A `Mutex`.
+    Mutex,
+    /// An `RwLock`.
+    RwLock,
+    /// A `Semaphore`.
+    Semaphore,
+    /// Something else, such as a channel.
+    Other,
+}
+
+/// A lock that a task awaits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwaitedLock {
+    /// The lock: an index of [`TokioTasks::locks`].
+    pub lock: usize,
+    /// How many permits it needs yet.
+    pub permits: u64,
+    /// Whether nothing else makes the task go on: each of its functions awaits the next one alone.
+    pub is_alone: bool,
+}
+
+/// A guard or a permit that a suspended function has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldLock {
+    /// The lock: an index of [`TokioTasks::locks`].
+    pub lock: usize,
+    /// The variable.
+    pub variable: String,
+    /// The function: an index of [`AwaitChain::steps`].
+    pub step: usize,
+    /// Whether nobody else can have the lock meanwhile.
+    pub is_exclusive: bool,
+    /// Whether the guard lives for certain. The compiler leaves the bytes of a guard in place that was moved or dropped
+    /// before.
+    pub is_certain: bool,
+}
+
+impl TokioTasks {
+    /// Where a task is suspended.
+    pub fn chain(&self, task: &TokioTask) -> Option<&AwaitChain> {
+        self.chains.get(task.chain?)
+    }
+
+    /// What a task holds of a lock; the most certain one.
+    pub fn held<'a>(&self, task: &'a TokioTask, lock: usize) -> Option<&'a HeldLock> {
+        task.holds.iter().filter(|held| held.lock == lock).max_by_key(|held| held.is_certain)
+    }
+
+    /// The tasks that hold a lock, as far as is known.
+    pub fn holders(&self, lock: usize) -> impl Iterator<Item = (usize, &HeldLock)> {
+        let tasks = self.tasks.iter().enumerate();
+        tasks.filter_map(move |(at, task)| Some((at, self.held(task, lock)?)))
+    }
+
+    /// Whether all indices of places and locks lead somewhere.
+    pub(super) fn places_are_consistent(&self) -> bool {
+        self.tasks.iter().all(|task| {
+            let steps = self.chain(task).map_or(0, |chain| chain.steps.len());
+            task.chain.is_none_or(|chain| chain < self.chains.len())
+                && task.awaits.iter().all(|awaited| awaited.lock < self.locks.len())
+                && task.holds.iter().all(|held| held.lock < self.locks.len() && held.step < steps)
+        })
+    }
+
+    /// The circles of tasks that stand still, are suspended, await a mutex or a lock for readers and writers and nothing
+    /// else, and cannot get it before the next one gives it back, which holds it for certain. After the last task of a
+    /// circle comes the first.
+    pub fn lock_circles(&self, is_final: bool) -> Vec<Vec<usize>> {
+        let mut holders: Vec<Vec<(usize, &HeldLock)>> = vec![Vec::new(); self.locks.len()];
+        for (at, task) in self.tasks.iter().enumerate() {
+            task.holds
+                .iter()
+                .filter(|held| held.is_certain)
+                .for_each(|held| holders[held.lock].push((at, held)));
+        }
+        let next = |at: usize| -> Option<usize> {
+            let task = &self.tasks[at];
+            let is_still = task.stage == TaskStage::Suspended && task.is_still.unwrap_or(is_final);
+            let awaited = task.awaits.as_ref().filter(|awaited| awaited.is_alone && is_still)?;
+            self.blocker(awaited, &holders[awaited.lock])
+        };
+        // 0: not visited, else the walk that has visited it.
+        let mut visited = vec![0; self.tasks.len()];
+        let mut circles = Vec::new();
+        for begin in 0..self.tasks.len() {
+            let (walk, mut at) = (begin + 1, begin);
+            let mut path = Vec::new();
+            while visited[at] == 0 {
+                visited[at] = walk;
+                path.push(at);
+                let Some(after) = next(at) else { break };
+                at = after;
+            }
+            // This walk has come back to a task of it, unless it ended there.
+            let first = path.iter().position(|&member| member == at);
+            let is_closed = path.last().and_then(|&last| next(last)) == Some(at);
+            circles.extend(first.filter(|_| is_closed).map(|first| path.split_off(first)));
+        }
+        circles
+    }
+
+    /// A holder without which nobody gets what is awaited; among readers, one that awaits a lock itself.
+    fn blocker(&self, awaited: &AwaitedLock, holders: &[(usize, &HeldLock)]) -> Option<usize> {
+        let lock = &self.locks[awaited.lock];
+        // A reader waits for a writer, and a writer for all.
+        let blocks = |held: &HeldLock| match lock.kind {
+            TokioLockKind::Mutex => lock.free == 0,
+            TokioLockKind::RwLock => held.is_exclusive || awaited.permits > 1,
+            TokioLockKind::Semaphore | TokioLockKind::Other => false,
+        };
+        let blocking = || holders.iter().filter(|(_, held)| blocks(held));
+        // Two that hold it alone contradict one another.
+        let first = blocking().find(|(_, held)| held.is_exclusive).map(|of| of.0);
+        if blocking().any(|&(at, held)| held.is_exclusive && Some(at) != first) {
+            return None;
+        }
+        blocking().max_by_key(|of| self.tasks[of.0].awaits.is_some()).map(|of| of.0)
+    }
+}
