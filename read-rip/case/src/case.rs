@@ -1,6 +1,6 @@
 //! A subject that was read, as a model with names: what every command begins with.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use read_rip_evidence::stacks::Stack;
@@ -10,6 +10,8 @@ use read_rip_model::locations::{FileNames, Limits, Location, Locations};
 use read_rip_model::locks::{LockModel, Polls};
 use read_rip_model::log::{self, SlowCycles};
 use read_rip_report::{LocationTexts, LockNames, ObjectName, OneReading, StackFrames, location_texts};
+
+use read_rip_symbols::{Frame, Whose};
 
 use crate::{Options, Reading, Readings};
 
@@ -79,7 +81,9 @@ impl<'a> Case<'a> {
 
     /// Short names for the files of everything that was looked up so far.
     pub fn texts(&self, is_verbose: bool) -> LocationTexts {
-        let files = FileNames::choose_with(self.locations.iter(), self.frames.values().flatten());
+        let awaits = await_frames(self.reading);
+        let frames = self.frames.values().flatten().chain(&awaits);
+        let files = FileNames::choose_with(self.locations.iter(), frames);
         location_texts(&self.locations, files, is_verbose)
     }
 
@@ -151,4 +155,17 @@ pub(crate) fn frames<'s>(
         frames.entry(frame).or_insert_with(|| locations.frames(seen.target.own_pid, frame.lookup()));
     }
     frames
+}
+
+/// The source files of the awaits in which tasks are suspended, as frames.
+fn await_frames(reading: &Reading) -> Vec<Frame> {
+    let tasks = reading.standings().filter_map(|seen| seen.tokio.as_ref());
+    let steps = tasks.flat_map(|tasks| &tasks.chains).flat_map(|chain| &chain.steps);
+    let files: BTreeSet<&str> = steps.filter_map(|step| step.file.as_deref()).collect();
+    let frame = |file: &str| Frame {
+        file: Some(file.into()),
+        whose: Whose::of(None, Some(file), &Whose::User),
+        ..Frame::default()
+    };
+    files.into_iter().map(frame).collect()
 }

@@ -45,6 +45,11 @@ impl LocationTexts {
         self.names.get(file)
     }
 
+    /// A line of a source file.
+    pub fn source_line(&self, file: &str, line: u32) -> String {
+        format!("{}:{line}", printable(self.names.get(file)))
+    }
+
     /// The line of the user, or with `-v` the innermost one.
     fn line(&self, location: &Location) -> Option<String> {
         let users = location.users_line();
@@ -391,6 +396,10 @@ impl Names for LockNames<'_> {
 
     fn text(&self, raw: &str) -> String {
         printable(raw).into_owned()
+    }
+
+    fn source(&self, file: &str, line: u32) -> String {
+        self.texts.source_line(file, line)
     }
 
     fn is_verbose(&self) -> bool {

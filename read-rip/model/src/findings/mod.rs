@@ -26,6 +26,7 @@
 
 mod abandoned_channel;
 mod about;
+mod await_circle;
 mod balance;
 mod between;
 mod busy_wait;
@@ -94,6 +95,7 @@ mod worker_tests;
 
 pub use abandoned_channel::FullChannel;
 pub use about::{Mentions, Role};
+pub use await_circle::TasksAwaitLocks;
 pub use balance::{Balance, EmptyPool, HeldAtEnd, HelperFact, Outcome};
 pub use between::{ProcessCycle, ProcessWait, WaitsFor, tells};
 pub use busy_wait::{BusyWait, BusyWaits};
@@ -256,6 +258,7 @@ analyses! {
     deadlock::Deadlock => [WaitCycle],
     between::BetweenProcesses => [ProcessCycle],
     end_circle::EndCircles => [TasksInCircle],
+    await_circle::AwaitCircles => [TasksAwaitLocks],
     starved_runtime::StarvedRuntime => [BusyRuntime],
     unpolled_task::UnpolledTask => [Unpolled],
     never_woken::NeverWokenTask => [NeverWoken],

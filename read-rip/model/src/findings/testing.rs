@@ -431,6 +431,10 @@ impl Names for NamesOf<'_> {
         raw.to_owned()
     }
 
+    fn source(&self, file: &str, line: u32) -> String {
+        format!("{file}:{line}")
+    }
+
     fn is_verbose(&self) -> bool {
         false
     }

@@ -29,6 +29,9 @@ pub trait Names {
     /// A text of unknown origin, as it may be shown.
     fn text(&self, raw: &str) -> String;
 
+    /// A line of a source file.
+    fn source(&self, file: &str, line: u32) -> String;
+
     /// Whether all is to be said: the address of each lock, and each thread of a long cycle.
     fn is_verbose(&self) -> bool;
 
@@ -87,6 +90,11 @@ impl<'a> Words<'a> {
     /// A text of unknown origin, as it may be shown.
     pub(super) fn text(&self, raw: &str) -> String {
         self.names.text(raw)
+    }
+
+    /// See [`Names::source`].
+    pub(super) fn source(&self, file: &str, line: u32) -> String {
+        self.names.source(file, line)
     }
 
     /// The name and the id of a thread, without its process.

@@ -139,6 +139,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         only_helpers: Vec::new(),
         stopped_partners: Vec::new(),
         end_circles: Vec::new(),
+        await_circles: Vec::new(),
         lost_locks: Vec::new(),
         seen: HashMap::default(),
         runtime: Runtime::of_modules(&snapshot.modules),

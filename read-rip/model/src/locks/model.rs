@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_ring::IncidentKind;
 
-use super::{EndCircle, Halt, Knot, Lock, LostLock, OnlyHelper, StoppedPartners, ThreadLocks};
+use super::{AwaitCircle, EndCircle, Halt, Knot, Lock, LostLock, OnlyHelper, StoppedPartners, ThreadLocks};
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
 
@@ -73,6 +73,8 @@ pub struct LockModel {
     pub stopped_partners: Vec<StoppedPartners>,
     /// Tasks that nobody recorded and that wait for one another's ends.
     pub end_circles: Vec<EndCircle>,
+    /// Tasks that nobody recorded and that await locks which others of them hold.
+    pub await_circles: Vec<AwaitCircle>,
     /// The threads about which the kernel was asked, by their ids.
     pub seen: HashMap<u32, ThreadId>,
     /// The runtime of a language that the program has, if something of it may be stuck that is not in this model.

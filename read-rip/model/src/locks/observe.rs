@@ -23,7 +23,7 @@ use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Need
 use read_rip_evidence::waits::{MutexType, Owner, Preference, Protocol, Role, UnknownOwner, WaitKind};
 use read_rip_ring::LockType;
 
-use super::tokio_tasks::end_circles;
+use super::tokio_tasks::{await_circles, end_circles};
 use super::{
     AbsentOwner, Doing, Halt, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature,
     OwnerInMemory, Ownership, Seen, ThreadId, ThreadLocks, Wait, halts, knots_of, lost_locks, only_helpers,
@@ -60,7 +60,9 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         // The process itself says more than the names of its files.
         model.runtime = seen.unseen();
         // What is recorded of tasks says more.
-        model.end_circles = if model.has_tasks() { Vec::new() } else { end_circles(seen) };
+        if !model.has_tasks() {
+            (model.end_circles, model.await_circles) = (end_circles(seen), await_circles(seen));
+        }
     }
     let mut observer = Observer {
         pid,

@@ -3,16 +3,17 @@
 //!
 //! # Question
 //!
-//! What do all tasks do, in few lines? Which wait for one another's ends?
+//! What do all tasks do, in few lines? Which wait for one another's ends, or locks?
 //!
 //! # Blind spots
 //!
-//! What a suspended task waits for is not known, unless it is the end of another task. Whether a task is polled within
-//! another one is not known.
+//! What a suspended task waits for is not known, unless it is the end of another task, or the program has debug
+//! information of types. Whether a task is polled within another one is not known.
 
 use foldhash::HashMap;
-use read_rip_evidence::runtimes::{TaskStage, TokioTask, TokioTasks};
+use read_rip_evidence::runtimes::{AwaitChain, AwaitStep, TaskStage, TokioLockKind, TokioTask, TokioTasks};
 use read_rip_evidence::standing::Standings;
+use read_rip_symbols::Whose;
 
 /// No more functions are told apart.
 const GROUPS_MAX: usize = 10_000;
@@ -50,6 +51,8 @@ pub struct TokioDoes<'a> {
     pub has_no_waker: bool,
     /// It is suspended, and wakes when a task ends that runs this function; `Some(None)` if its name is not known.
     pub wakes_after: Option<Option<&'a str>>,
+    /// Where it is suspended: an index of [`TokioTasks::chains`].
+    pub chain: Option<usize>,
 }
 
 /// Tasks, each of which goes on only after the end of the next one; after the last one comes the first.
@@ -70,9 +73,58 @@ pub struct EndTask {
     pub function: Option<String>,
 }
 
+/// Tasks, each of which awaits a lock that the next one holds; after the last one comes the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaitCircle {
+    /// The tasks.
+    pub tasks: Vec<AwaitTask>,
+}
+
+/// A task of such a circle.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AwaitTask {
+    /// The task.
+    #[serde(flatten)]
+    pub task: EndTask,
+    /// The address of the lock that it awaits.
+    pub lock: u64,
+    /// The type of that lock.
+    #[serde(rename = "type")]
+    pub lock_type: &'static str,
+    /// The source file of the await.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line of the await.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The variable with the guard of the lock that the task before it awaits. Left out if it has no name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub guard: String,
+}
+
+/// The await of the program's own code that is furthest in, or the outermost one.
+pub fn users_await(chain: &AwaitChain) -> Option<&AwaitStep> {
+    let is_users = |step: &&AwaitStep| {
+        let of_file = step.file.as_deref().map(|file| Whose::of(None, Some(file), &Whose::User));
+        of_file.is_some_and(|of| of.may_be_users())
+    };
+    chain.steps.iter().rev().find(is_users).or(chain.steps.first())
+}
+
+/// What a lock of tokio is called.
+pub fn tokio_lock_type(kind: TokioLockKind) -> &'static str {
+    match kind {
+        TokioLockKind::Mutex => "mutex",
+        TokioLockKind::RwLock => "read-write lock",
+        TokioLockKind::Semaphore => "semaphore",
+        TokioLockKind::Other => "channel or other semaphore",
+    }
+}
+
 /// Tasks by the functions that they run, the most frequent first.
 pub fn tokio_groups(tasks: &TokioTasks) -> Vec<TokioGroup<'_>> {
-    let name = |task: &TokioTask| tasks.name(task);
+    let name = |task: &TokioTask| task_function(tasks, task);
     let mut ends: HashMap<usize, Option<&str>> = HashMap::default();
     for task in &tasks.tasks {
         if let Some(woken) = task.wakes {
@@ -87,6 +139,7 @@ pub fn tokio_groups(tasks: &TokioTasks) -> Vec<TokioGroup<'_>> {
             stage: task.stage,
             has_no_waker: is_suspended && task.wakers == 0,
             wakes_after: ends.get(&at).copied().filter(|_| is_suspended),
+            chain: task.chain,
         };
         let (function, poll) = (name(task), tasks.functions[task.function].address);
         let key = (function, function.is_none().then_some(poll));
@@ -118,10 +171,43 @@ pub fn tokio_groups(tasks: &TokioTasks) -> Vec<TokioGroup<'_>> {
 /// The circles among the tasks of a process.
 pub(super) fn end_circles(seen: &Standings) -> Vec<EndCircle> {
     let Some(tasks) = &seen.tokio else { return Vec::new() };
-    let member = |at: usize| {
-        let task = &tasks.tasks[at];
-        EndTask { id: task.id, function: tasks.name(task).map(str::to_owned) }
-    };
+    let member = |at: usize| end_task(tasks, &tasks.tasks[at]);
     let circles = tasks.circles(seen.is_final).into_iter();
     circles.map(|circle| EndCircle { tasks: circle.into_iter().map(member).collect() }).collect()
+}
+
+fn end_task(tasks: &TokioTasks, task: &TokioTask) -> EndTask {
+    EndTask { id: task.id, function: task_function(tasks, task).map(str::to_owned) }
+}
+
+/// The function that a task runs: by the debug information, or by symbols.
+pub fn task_function<'a>(tasks: &'a TokioTasks, task: &TokioTask) -> Option<&'a str> {
+    let outermost = tasks.chain(task).and_then(|chain| chain.steps.first());
+    outermost.map(|step| &*step.function).or_else(|| tasks.name(task))
+}
+
+/// The circles of tasks that await locks.
+pub(super) fn await_circles(seen: &Standings) -> Vec<AwaitCircle> {
+    let Some(tasks) = &seen.tokio else { return Vec::new() };
+    let circles = tasks.lock_circles(seen.is_final).into_iter().map(|circle| {
+        let count = circle.len();
+        let member = |(at, &of): (usize, &usize)| {
+            let task = &tasks.tasks[of];
+            let before = &tasks.tasks[circle[(at + count - 1) % count]];
+            let held = before.awaits.as_ref().and_then(|awaited| tasks.held(task, awaited.lock));
+            let awaited = &tasks.locks[task.awaits.as_ref()?.lock];
+            let step = tasks.chain(task).and_then(users_await);
+            Some(AwaitTask {
+                task: end_task(tasks, task),
+                lock: awaited.address,
+                lock_type: tokio_lock_type(awaited.kind),
+                file: step.and_then(|step| step.file.clone()),
+                line: step.and_then(|step| step.line),
+                guard: held.map(|held| held.variable.clone()).unwrap_or_default(),
+            })
+        };
+        let members = circle.iter().enumerate().filter_map(member).collect();
+        AwaitCircle { tasks: members }
+    });
+    circles.collect()
 }

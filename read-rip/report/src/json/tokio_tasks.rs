@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use read_rip_evidence::runtimes::TaskStage;
-use read_rip_model::locks::tokio_groups;
+use read_rip_evidence::runtimes::{AwaitStep, TaskStage, TokioTask, TokioTasks};
+use read_rip_model::locks::{task_function, tokio_groups, tokio_lock_type, users_await};
 use serde::Serialize;
 
 use super::values::Address;
@@ -35,6 +35,41 @@ pub(super) struct SeenTasks<'a> {
     /// The function of a task whose end wakes one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     awaited_function: Option<&'a str>,
+    /// The function in whose await they are suspended, by debug information: the one of the program's own code that is
+    /// furthest in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suspended_in: Option<Await<'a>>,
+}
+
+/// An async function, and the line of the await in which it is suspended.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Await<'a> {
+    /// The function.
+    function: &'a str,
+    /// The source file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    /// The line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+/// A lock of tokio, and what a task has to do with it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SeenLock<'a> {
+    /// The address of the semaphore in it.
+    lock: Address,
+    /// What it is: mutex, read-write lock, semaphore, or something else that has a semaphore.
+    #[serde(rename = "type")]
+    lock_type: &'static str,
+    /// The variable with the guard or the permit. Left out of a lock that is awaited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variable: Option<&'a str>,
+    /// Whether the guard lives for certain: it was neither moved nor dropped. Left out of a lock that is awaited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certain: Option<bool>,
 }
 
 /// A task of tokio that nobody recorded, by its memory.
@@ -59,6 +94,18 @@ pub(super) struct SeenTask<'a> {
     /// The number of the task that its end wakes.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_wakes: Option<u64>,
+    /// The async functions that it is suspended in, outermost first: each awaits the next one. By debug information.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    awaits: Vec<Await<'a>>,
+    /// The type of the future that the last of these functions awaits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaited_type: Option<&'a str>,
+    /// The lock that it awaits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaited_lock: Option<SeenLock<'a>>,
+    /// The locks whose guards it has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    held_locks: Vec<SeenLock<'a>>,
 }
 
 impl<W: Write> Json<W> {
@@ -78,6 +125,10 @@ impl<W: Write> Json<W> {
                     no_waker: part.does.has_no_waker,
                     awaits_end: part.does.wakes_after.is_some(),
                     awaited_function: part.does.wakes_after.flatten(),
+                    suspended_in: part
+                        .does
+                        .chain
+                        .and_then(|at| Some(step(users_await(tasks.chains.get(at)?)?))),
                 }))?;
             }
         }
@@ -91,16 +142,43 @@ impl<W: Write> Json<W> {
         for task in &tasks.tasks {
             self.line(Line::SeenTask(SeenTask {
                 number: task.id,
-                function: tasks.name(task),
+                function: task_function(tasks, task),
                 state: stage_name(task.stage),
                 still: task.is_still,
                 join_handle: task.has_handle,
                 wakers: task.wakers,
                 end_wakes: task.wakes.map(|at| tasks.tasks[at].id),
+                awaits: tasks.chain(task).into_iter().flat_map(|chain| &chain.steps).map(step).collect(),
+                awaited_type: tasks.chain(task).map(|chain| &*chain.awaited).filter(|of| !of.is_empty()),
+                awaited_lock: awaited_lock(tasks, task),
+                held_locks: held_locks(tasks, task),
             }))?;
         }
         Ok(())
     }
+}
+
+fn step(of: &AwaitStep) -> Await<'_> {
+    Await { function: &of.function, file: of.file.as_deref(), line: of.line }
+}
+
+fn awaited_lock<'a>(tasks: &'a TokioTasks, task: &'a TokioTask) -> Option<SeenLock<'a>> {
+    let lock = &tasks.locks[task.awaits.as_ref()?.lock];
+    let lock_type = tokio_lock_type(lock.kind);
+    Some(SeenLock { lock: Address(lock.address), lock_type, variable: None, certain: None })
+}
+
+fn held_locks<'a>(tasks: &'a TokioTasks, task: &'a TokioTask) -> Vec<SeenLock<'a>> {
+    let held = task.holds.iter().map(|held| {
+        let lock = &tasks.locks[held.lock];
+        SeenLock {
+            lock: Address(lock.address),
+            lock_type: tokio_lock_type(lock.kind),
+            variable: Some(&*held.variable).filter(|variable| !variable.is_empty()),
+            certain: Some(held.is_certain),
+        }
+    });
+    held.collect()
 }
 
 /// The name of what a task does.
