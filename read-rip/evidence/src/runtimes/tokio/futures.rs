@@ -452,21 +452,4 @@ fn function_of(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_function_is_called_as_by_symbols() {
-        for (name, function) in [
-            ("shop::pay::{async_fn_env#0}", "shop::pay"),
-            ("tokio::sync::mutex::{impl#10}::lock::{async_fn_env#0}<u64>", "tokio::sync::mutex::lock"),
-            ("shop::main::{async_block#0}::{async_block_env#3}", "shop::main::{{closure}}"),
-            ("shop::each::{async_block_env#0}<fn(a::B) -> (u8, c::D<e::F>)>", "shop::each"),
-        ] {
-            assert!(is_async(name), "{name}");
-            assert_eq!(function_of(name), function);
-        }
-        assert!(!is_async("tokio::sync::oneshot::Receiver<shop::pay::{async_fn_env#0}>"));
-        assert!(is_unnamed("__4") && !is_unnamed("__awaitee") && !is_unnamed("guard"));
-    }
-}
+mod tests;

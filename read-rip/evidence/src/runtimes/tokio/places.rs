@@ -163,3 +163,82 @@ impl TokioTasks {
         blocking().max_by_key(|of| self.tasks[of.0].awaits.is_some()).map(|of| of.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tasks, the lock that each awaits, and those that each holds for certain.
+    fn tasks(all: &[(usize, &[usize])], kind: TokioLockKind) -> TokioTasks {
+        let lock = |at: u64| TokioLock { address: 64 * at, kind, free: 0 };
+        let held = |&lock: &usize| HeldLock {
+            lock,
+            variable: String::new(),
+            step: 0,
+            is_exclusive: true,
+            is_certain: true,
+        };
+        let task = |(id, &(awaited, holds)): (usize, &(usize, &[usize]))| TokioTask {
+            id: id as u64,
+            function: 0,
+            stage: TaskStage::Suspended,
+            is_still: Some(true),
+            has_handle: false,
+            wakers: 1,
+            wakes: None,
+            chain: None,
+            awaits: Some(AwaitedLock { lock: awaited, permits: 1, is_alone: true }),
+            holds: holds.iter().map(held).collect(),
+            address: 0,
+            content: 0,
+            trailer: 0,
+        };
+        TokioTasks {
+            tasks: all.iter().enumerate().map(task).collect(),
+            locks: (0..4).map(lock).collect(),
+            ..TokioTasks::default()
+        }
+    }
+
+    #[test]
+    fn tasks_that_hold_what_they_await_are_circles() {
+        let circles = |all: &[(usize, &[usize])]| tasks(all, TokioLockKind::Mutex).lock_circles(false);
+        assert_eq!(circles(&[(1, &[0]), (0, &[1])]), [[0, 1]]);
+        assert_eq!(circles(&[(0, &[0])]), [[0]]);
+        // The first one waits behind the circle.
+        assert_eq!(circles(&[(1, &[]), (2, &[1]), (1, &[2]), (0, &[0])]), [vec![1, 2], vec![3]]);
+        assert_eq!(circles(&[(1, &[0]), (2, &[1])]), [[0; 0]; 0]);
+        // Two hold one mutex: that cannot be.
+        assert_eq!(circles(&[(1, &[0]), (0, &[1]), (2, &[1])]), [[0; 0]; 0]);
+    }
+
+    #[test]
+    fn what_may_go_on_is_in_no_circle() {
+        let changes: [fn(&mut TokioTasks); 7] = [
+            |all| all.tasks[1].is_still = Some(false),
+            |all| all.tasks[1].stage = TaskStage::Ready,
+            |all| all.tasks[0].holds[0].is_certain = false,
+            |all| all.tasks[0].awaits.iter_mut().for_each(|of| of.is_alone = false),
+            |all| all.locks[1].free = 1,
+            |all| all.locks[1].kind = TokioLockKind::Semaphore,
+            |all| all.locks[1].kind = TokioLockKind::Other,
+        ];
+        for (at, change) in changes.into_iter().enumerate() {
+            let mut all = tasks(&[(1, &[0]), (0, &[1])], TokioLockKind::Mutex);
+            change(&mut all);
+            assert_eq!(all.lock_circles(false), [[0; 0]; 0], "{at}");
+        }
+    }
+
+    #[test]
+    fn readers_let_one_another_pass() {
+        let mut all = tasks(&[(1, &[0]), (0, &[1])], TokioLockKind::RwLock);
+        assert_eq!(all.lock_circles(false).len(), 1);
+        all.tasks.iter_mut().for_each(|task| task.holds[0].is_exclusive = false);
+        assert_eq!(all.lock_circles(false), [[0; 0]; 0], "both want to read what is read");
+        let wants_to_write =
+            |task: &mut TokioTask| task.awaits.iter_mut().for_each(|of| of.permits = 1 << 29);
+        all.tasks.iter_mut().for_each(wants_to_write);
+        assert_eq!(all.lock_circles(false).len(), 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! Futures and their types, made by hand.
+
+use read_rip_symbols::Variants;
+
+use super::*;
+
+const CELL: u64 = 0x1000;
+const FUTURE: u64 = CELL + 48;
+const MUTEXES: [u64; 2] = [0x8000, 0x9000];
+
+/// The types of a program with one async function, which holds a mutex and awaits another one.
+#[derive(Default)]
+struct Program(Vec<Type>);
+
+impl Program {
+    fn put(&mut self, name: &str, len_bytes: u64, members: &[(&str, u64, TypeId)]) -> TypeId {
+        let member = |&(name, offset, of): &(&str, u64, TypeId)| Member { name: name.to_owned(), offset, of };
+        let members = members.iter().map(member).collect();
+        self.0.push(Type { name: name.to_owned(), len_bytes, members, ..Type::default() });
+        TypeId::from(self.0.len() as u32 - 1)
+    }
+
+    fn pointer(&mut self, to: TypeId) -> TypeId {
+        self.0.push(Type { len_bytes: 8, pointee: Some(to), ..Type::default() });
+        TypeId::from(self.0.len() as u32 - 1)
+    }
+
+    fn variants(&mut self, name: &str, number: TypeId, variants: &[(u64, &str, TypeId)]) -> TypeId {
+        let member = |name: &str, of| Member { name: name.to_owned(), offset: 0, of };
+        let variants = variants.iter().map(|&(value, name, of)| Variant {
+            value: Some(value),
+            member: member(name, of),
+            file: Some("/src/shop.rs".into()),
+            line: Some(10 + value as u32),
+        });
+        let variants = variants.collect();
+        self.0.push(Type {
+            name: name.to_owned(),
+            len_bytes: 64,
+            variants: Some(Variants { discriminant: Some(member("", number)), variants }),
+            ..Type::default()
+        });
+        TypeId::from(self.0.len() as u32 - 1)
+    }
+
+    /// The types, and the one of the variable `harness`.
+    fn new() -> (KnownTypes, TypeId) {
+        let mut all = Program::default();
+        let (byte, word, flag) = (all.put("u8", 1, &[]), all.put("u64", 8, &[]), all.put("bool", 1, &[]));
+        let semaphore = all.put(SEMAPHORE, 16, &[("permits", 8, word)]);
+        let mutex = all.put("tokio::sync::mutex::Mutex<u64>", 24, &[("s", 8, semaphore)]);
+        let (to_semaphore, to_mutex) = (all.pointer(semaphore), all.pointer(mutex));
+        let guard = all.put("tokio::sync::mutex::MutexGuard<u64>", 8, &[("lock", 0, to_mutex)]);
+        let node = all.put("tokio::sync::batch_semaphore::Waiter", 8, &[("state", 0, word)]);
+        let acquire = [("semaphore", 0, to_semaphore), ("node", 8, node), ("queued", 16, flag)];
+        let acquire = all.put(ACQUIRE, 24, &acquire);
+        let lock = all.put(
+            "tokio::sync::mutex::{impl#1}::lock::{async_fn_env#0}<u64>::Suspend0",
+            24,
+            &[("__awaitee", 8, acquire)],
+        );
+        let first = all.put("tokio::sync::mutex::{impl#1}::lock::{async_fn_env#0}<u64>::Unresumed", 24, &[]);
+        let lock = all.variants(
+            "tokio::sync::mutex::{impl#1}::lock::{async_fn_env#0}<u64>",
+            byte,
+            &[(0, "0", first), (3, "3", lock)],
+        );
+        let begin = all.put("shop::pay::{async_fn_env#0}::Unresumed", 64, &[("bank", 0, word)]);
+        let kept = [("guard", 8, guard), ("__4", 1, flag), ("__awaitee", 16, lock), ("bank", 0, word)];
+        let kept = all.put("shop::pay::{async_fn_env#0}::Suspend0", 64, &kept);
+        let future = all.variants("shop::pay::{async_fn_env#0}", byte, &[(0, "0", begin), (3, "3", kept)]);
+        let running = all.put("Stage::Running", 64, &[("__0", 8, future)]);
+        let stage = all.variants("tokio::runtime::task::core::Stage", word, &[(0, "Running", running)]);
+        let core = all.put("Core", 72, &[("stage", 8, stage)]);
+        let cell = all.put("Cell", 256, &[("core", 32, core), ("trailer", 128, word)]);
+        let to_cell = all.pointer(cell);
+        let pointer = all.put("NonNull", 8, &[("pointer", 0, to_cell)]);
+        let harness = all.put("Harness", 8, &[("cell", 0, pointer)]);
+        (all.0.into_iter().collect(), harness)
+    }
+}
+
+/// Memory with words; zeros elsewhere.
+struct Words(HashMap<u64, u64>);
+
+impl Memory for Words {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), crate::target::Unreadable> {
+        for (at, byte) in (address..).zip(into) {
+            let word = self.0.get(&(at & !7)).copied().unwrap_or(0);
+            *byte = word.to_le_bytes()[(at & 7) as usize];
+        }
+        Ok(())
+    }
+
+    fn read_some(&self, address: u64, into: &mut [u8]) -> usize {
+        self.read(address, into).map_or(0, |()| into.len())
+    }
+}
+
+/// The function holds the first mutex, and awaits the second one. `flag`: whether the guard was not moved.
+fn words(flag: bool) -> Words {
+    let words = [
+        (FUTURE, 3 | u64::from(flag) << 8),
+        (FUTURE + 8, MUTEXES[0]),
+        (FUTURE + 16, 3),
+        (FUTURE + 24, MUTEXES[1] + 8),
+        (FUTURE + 32, 1),
+        (FUTURE + 40, 1),
+    ];
+    Words(words.into_iter().collect())
+}
+
+fn walked(memory: &dyn Memory, unwinds: bool) -> (Option<Place>, Found) {
+    let (types, harness) = Program::new();
+    let (mut layouts, mut found) = (&types, Found::default());
+    let mut walk = Walk { layouts: &mut layouts, memory, found: &mut found, unwinds };
+    (walk.place(CELL, 128, harness), found)
+}
+
+#[test]
+fn the_awaits_lead_to_the_lock() {
+    let (place, found) = walked(&words(true), true);
+    let place = place.expect("a place");
+    let chain = &found.chains[place.chain.unwrap()];
+    let steps: Vec<_> = chain.steps.iter().map(|step| (&*step.function, step.line)).collect();
+    assert_eq!(steps, [("shop::pay", Some(13)), ("tokio::sync::mutex::lock", Some(13))]);
+    assert_eq!((&*chain.awaited, chain.is_open), (ACQUIRE, false));
+    let awaited = place.awaits.expect("it awaits a lock");
+    let lock = &found.locks[awaited.lock];
+    assert_eq!((lock.address, lock.kind, awaited.is_alone), (MUTEXES[1] + 8, TokioLockKind::Mutex, true));
+    let [held] = &place.holds[..] else { panic!("{:?}", place.holds) };
+    assert_eq!((found.locks[held.lock].address, &*held.variable), (MUTEXES[0] + 8, "guard"));
+    assert!(held.is_certain && held.is_exclusive);
+}
+
+#[test]
+fn a_guard_whose_flag_is_unset_is_not_certain() {
+    for (flag, unwinds) in [(false, true), (true, false)] {
+        let held = walked(&words(flag), unwinds).0.unwrap().holds;
+        assert!(!held[0].is_certain, "{flag} {unwinds}");
+    }
+}
+
+#[test]
+fn a_lock_that_was_given_is_not_awaited() {
+    for (address, word) in [(FUTURE + 32, 0), (FUTURE + 40, 0)] {
+        let mut memory = words(true);
+        memory.0.insert(address, word);
+        assert_eq!(walked(&memory, true).0.unwrap().awaits, None);
+    }
+}
+
+#[test]
+fn a_function_that_is_at_no_await_has_no_place() {
+    for state in [0, 1, 2, 4, 255] {
+        let mut memory = words(true);
+        memory.0.insert(FUTURE, state);
+        assert_eq!(walked(&memory, true).0, None, "{state}");
+    }
+    let hostile: [fn(u64) -> u64; 3] = [|_| u64::MAX, |address| address, |_| CELL];
+    for word in hostile {
+        walked(&crate::waits::testing::Hostile(word), true);
+    }
+    let (types, harness) = Program::new();
+    let (mut layouts, mut found) = (&types, Found::default());
+    let memory = words(true);
+    let mut walk = Walk { layouts: &mut layouts, memory: &memory, found: &mut found, unwinds: true };
+    assert_eq!(walk.place(CELL, 136, harness), None, "another cell");
+}
+
+#[test]
+fn a_function_is_called_as_by_symbols() {
+    for (name, function) in [
+        ("shop::pay::{async_fn_env#0}", "shop::pay"),
+        ("tokio::sync::mutex::{impl#10}::lock::{async_fn_env#0}<u64>", "tokio::sync::mutex::lock"),
+        ("shop::main::{async_block#0}::{async_block_env#3}", "shop::main::{{closure}}"),
+        ("shop::each::{async_block_env#0}<fn(a::B) -> (u8, c::D<e::F>)>", "shop::each"),
+    ] {
+        assert!(is_async(name), "{name}");
+        assert_eq!(function_of(name), function);
+    }
+    assert!(!is_async("tokio::sync::oneshot::Receiver<shop::pay::{async_fn_env#0}>"));
+    assert!(is_unnamed("__4") && !is_unnamed("__awaitee") && !is_unnamed("guard"));
+}
