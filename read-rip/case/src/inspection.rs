@@ -230,7 +230,7 @@ pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings, memory: &LiveMem
     for task in asleep {
         seen.threads[task].asleep_ns = live.not_run_for(&seen.target.tasks[task]);
     }
-    if seen.has_executor() && seen.target.hidden.is_none() {
+    if seen.executor().is_some() && seen.target.hidden.is_none() {
         seen.connections = live.descriptors().connections();
     }
     seen.kernel = kernel_waits(live, seen, memory);

@@ -3,7 +3,7 @@
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
     Balance, EmptyPool, Finding, Framework, HeldAtEnd, Outcome, RunningOn, UnrecordedFutures, Unseen,
-    executor,
+    executors,
 };
 use read_rip_model::locks::Seen;
 
@@ -41,7 +41,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             None => reason("not judged: the locks of a runtime are not seen", ""),
         },
         Outcome::UnseenTasks => {
-            let executor = model.present().find_map(|(_, thread)| executor(thread)).unwrap_or("an executor");
+            let executor = executors(model).next().unwrap_or("an executor");
             reason(&unseen(Unseen::Tasks(executor)), "")
         }
         Outcome::UnrecordedFutures => reason(

@@ -253,9 +253,20 @@ pub fn of_executor(model: &LockModel, has_stacks: bool) -> Option<String> {
     if model.has_tasks() {
         return None;
     }
-    let mut workers = model.present().filter_map(|(_, thread)| findings::executor(thread));
-    let name = workers.next()?;
-    let workers = agreeing(1 + workers.count() as u64, "thread", "runs", "run");
+    let name = findings::executors(model).next()?;
+    let runs = match model.hidden_executor {
+        None => {
+            let workers = findings::executors(model).count();
+            let workers = agreeing(workers as u64, "thread", "runs", "run");
+            format!(
+                "{workers} async tasks ({name}), and nothing has recorded which: what they wait for is not seen."
+            )
+        }
+        Some(_) => format!(
+            "The program has {name}, and its functions have no names, so it is not known which threads run async \
+             tasks, and what these wait for."
+        ),
+    };
     let pid = model.pid;
     let now = match has_stacks && !model.is_final {
         false => String::new(),
@@ -271,10 +282,7 @@ pub fn of_executor(model: &LockModel, has_stacks: bool) -> Option<String> {
         }
         _ => "librip::task::traced records the futures that it wraps",
     };
-    Some(format!(
-        "{workers} async tasks ({name}), and nothing has recorded which: what they wait for is not seen.{now} For the \
-         next time: call librip::init at the start of the program; {record}."
-    ))
+    Some(format!("{runs}{now} For the next time: call librip::init at the start of the program; {record}."))
 }
 
 /// Why no event may be recorded of a program that uses `tracing-subscriber`.

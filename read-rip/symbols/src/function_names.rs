@@ -2,11 +2,13 @@
 //!
 //! It is for those who need names and no lines: debug information, which takes long to read, is not read.
 
+use std::cell::LazyCell;
 use std::ops::Range;
 
 use read_rip_files::Module;
 
 use super::locate::{Options, Search};
+use super::packages;
 use super::symbol_table::SymbolTable;
 use super::types::Types;
 
@@ -46,6 +48,19 @@ impl FunctionNames {
         let actual = |of: u64| address.wrapping_sub(relative).wrapping_add(of);
         let range = actual(range.start)..actual(range.end);
         Some((table.function(relative)?, range)).filter(|(_, range)| !range.is_empty())
+    }
+
+    /// Whether the program has a package whose functions have no names: its constants have paths of the package, and
+    /// none of its symbols is in it.
+    pub fn hides(&mut self, package: &str) -> bool {
+        let Some((module, table)) = self.modules.iter_mut().find(|(module, _)| module.is_executable) else {
+            return false;
+        };
+        let files = LazyCell::new(|| Search { module, options: &self.options }.files());
+        let table = table.get_or_insert_with(|| SymbolTable::of(&files));
+        let has_package =
+            |own| packages::of(own).binary_search_by(|known| known.as_str().cmp(package)).is_ok();
+        !table.has_path(package) && files.own.as_ref().is_some_and(has_package)
     }
 
     /// The types of the same modules. Debug information is read once they are asked for.

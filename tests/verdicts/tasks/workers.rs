@@ -1,9 +1,10 @@
 //! Workers that are blocked or busy, tasks that none of them polls, and executors that nothing prepared.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
-use librip_test_kit::victim::{DEADLINE, Plan, Victim};
+use librip_test_kit::victim::{DEADLINE, Plan, Victim, tempdir};
 
 use super::{finds, plan, started};
 use crate::ask::{check, printed, read_rip};
@@ -162,4 +163,24 @@ fn an_unprepared_executor_is_known_by_its_stacks_where_its_threads_have_other_na
             }
         }
     }
+}
+
+#[test]
+fn a_stripped_program_of_tokio_whose_threads_have_other_names_is_not_judged() {
+    let directory = tempdir();
+    let stripped = directory.path().join("server");
+    let strip = Command::new("strip").arg("-o").arg(&stripped).arg(env!("CARGO_BIN_EXE_executor")).status();
+    if !strip.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: there is no `strip`");
+        return;
+    }
+    let mut victim = Plan::new(&stripped, &["current-thread"]).start();
+    victim.until("ready");
+    let pid = victim.pid().to_string();
+    let output = read_rip(&["check"], Path::new(&pid));
+    let [text, remarks] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert_eq!(output.status.code(), Some(3), "{text}{remarks}");
+    assert!(text.contains("not judged: what the async tasks of tokio wait for is not seen"), "{text}");
+    let why = "The program has tokio, and its functions have no names";
+    assert!(remarks.contains(why), "{remarks}");
 }

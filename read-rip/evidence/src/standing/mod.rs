@@ -39,6 +39,9 @@ use crate::target::{
 };
 use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, WaitKind, Waits, Worker, executor_of};
 
+/// The package of tokio.
+const TOKIO: &str = "tokio";
+
 /// How many functions of a stack may say something about a wait.
 const NAMES_MAX: usize = 32;
 /// How many of the outermost functions of a stack may say whose worker the thread is.
@@ -87,6 +90,10 @@ pub struct Standings {
     /// The tasks of tokio by its own memory; `None` if it has none, or none whose structures are understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokio: Option<TokioTasks>,
+    /// Whether the program has tokio, and its functions have no names, so that stacks do not tell which threads poll
+    /// tasks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hides_tokio: bool,
     /// The connections of a living process that polls tasks of an executor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<Connections>,
@@ -190,6 +197,7 @@ impl Standings {
             runtime,
             interior,
             tokio: None,
+            hides_tokio: false,
             connections: Vec::new(),
             tokio_lists: TokioLists::default(),
             clues,
@@ -202,11 +210,12 @@ impl Standings {
     }
 
     /// Reads the tasks of tokio, if threads poll such tasks. In a core file, threads have no names, and their stacks
-    /// may be cut: then all are looked at. `is_core`: it is one.
+    /// may be cut, and functions may have no names: then all are looked at. `is_core`: it is one.
     pub fn read_tasks(&mut self, memory: &dyn Memory, names: &mut FunctionNames, is_core: bool) {
         let polls = |&at: &usize| self.is_of_tokio(at);
         let mut threads: Vec<usize> = (0..self.threads.len()).filter(polls).collect();
-        if threads.is_empty() && is_core {
+        self.hides_tokio = threads.is_empty() && self.target.hidden.is_none() && names.hides(TOKIO);
+        if threads.is_empty() && (is_core || self.hides_tokio) {
             threads = (0..self.threads.len()).collect();
         }
         if threads.is_empty() {
@@ -230,10 +239,20 @@ impl Standings {
         }
     }
 
-    /// Whether threads poll tasks of an executor.
-    pub fn has_executor(&self) -> bool {
-        let threads = self.target.tasks.iter().zip(&self.threads);
-        threads.into_iter().any(|(task, thread)| executor_of(&task.name, thread.worker).is_some())
+    /// The executor whose tasks the process has: by the names and the stacks of its threads, or because the program has
+    /// it.
+    pub fn executor(&self) -> Option<&'static str> {
+        self.known_executor().or_else(|| self.hidden_executor())
+    }
+
+    /// The executor that the program has, if no thread is known that polls its tasks.
+    pub fn hidden_executor(&self) -> Option<&'static str> {
+        (self.hides_tokio && self.known_executor().is_none()).then_some(TOKIO)
+    }
+
+    fn known_executor(&self) -> Option<&'static str> {
+        let mut threads = self.target.tasks.iter().zip(&self.threads);
+        threads.find_map(|(task, thread)| executor_of(&task.name, thread.worker))
     }
 
     /// Whether a thread polls tasks of tokio. The workers of actix do.
@@ -246,7 +265,7 @@ impl Standings {
     pub fn has_strange_tokio(&self) -> bool {
         self.tokio.is_none()
             && self.target.hidden.is_none()
-            && (0..self.threads.len()).any(|thread| self.is_of_tokio(thread))
+            && (self.hides_tokio || (0..self.threads.len()).any(|thread| self.is_of_tokio(thread)))
     }
 
     /// The target is a core file: nothing moves any more. But it is one moment: a thread that runs in it would have

@@ -15,7 +15,7 @@ use super::left_waiting::LeftWaiting;
 use super::named::named;
 use super::nobody_left::asleep;
 use super::running_on::RunningOn;
-use super::runtimes::executor;
+use super::runtimes::executors;
 use super::task_balance::TaskBalance;
 use super::unrecorded_futures::UnrecordedFutures;
 use super::{Asleep, Finding, HoldFact, Kind, LATELY_NS, View};
@@ -317,9 +317,7 @@ impl Balance {
             () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
             () if !tasks.waiting_within.is_empty() => Outcome::WaitsWithinPoll,
             () if unrecorded_futures.is_some() => Outcome::UnrecordedFutures,
-            () if !model.has_tasks() && present().any(|thread| executor(thread).is_some()) => {
-                Outcome::UnseenTasks
-            }
+            () if !model.has_tasks() && executors(model).next().is_some() => Outcome::UnseenTasks,
             () if running_on.is_some() => Outcome::RunningOn,
             () => Outcome::NothingFound,
         };

@@ -127,7 +127,7 @@ pub use pasts::{HeldSince, Pasts};
 pub use remarks::{Advice, Doubt, Premise};
 pub use restless_task::Restless;
 pub use running_on::{RunningOn, run_on};
-pub use runtimes::{Unseen, executor};
+pub use runtimes::{Unseen, executor, executors};
 pub use stall::{LATELY_NS, Stall, StandingFact};
 pub use starvation::{Overtaken, OvertakenWait};
 pub use starved_runtime::{BusyRuntime, PollFact, ReadyTask, ReadyTasks};

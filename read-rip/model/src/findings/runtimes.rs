@@ -5,7 +5,7 @@ use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::standing::Standings;
 use read_rip_evidence::waits::executor_of;
 
-use crate::locks::ThreadLocks;
+use crate::locks::{LockModel, ThreadLocks};
 
 /// What a process has that this reader does not see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +19,7 @@ pub enum Unseen {
 impl Unseen {
     /// What a process has that nobody recorded, by its modules and threads.
     pub fn of(seen: &Standings) -> Option<Unseen> {
-        let threads = seen.target.tasks.iter().zip(&seen.threads);
-        let tasks = || threads.filter_map(|(task, standing)| executor_of(&task.name, standing.worker)).next();
-        seen.unseen().map(Unseen::Locks).or_else(|| tasks().map(Unseen::Tasks))
+        seen.unseen().map(Unseen::Locks).or_else(|| seen.executor().map(Unseen::Tasks))
     }
 }
 
@@ -29,4 +27,10 @@ impl Unseen {
 /// the executor has for other things.
 pub fn executor(thread: &ThreadLocks) -> Option<&'static str> {
     executor_of(&thread.name, thread.seen.and_then(|seen| seen.worker))
+}
+
+/// The executors of the threads that poll tasks, one for each thread, or the one that the program has if no such thread
+/// is known.
+pub fn executors(model: &LockModel) -> impl Iterator<Item = &'static str> {
+    model.present().filter_map(|(_, thread)| executor(thread)).chain(model.hidden_executor)
 }

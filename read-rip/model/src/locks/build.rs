@@ -140,6 +140,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         stopped_partners: Vec::new(),
         end_circles: Vec::new(),
         await_circles: Vec::new(),
+        hidden_executor: None,
         lost_locks: Vec::new(),
         seen: HashMap::default(),
         runtime: Runtime::of_modules(&snapshot.modules),

@@ -75,6 +75,8 @@ pub struct LockModel {
     pub end_circles: Vec<EndCircle>,
     /// Tasks that nobody recorded and that await locks which others of them hold.
     pub await_circles: Vec<AwaitCircle>,
+    /// The executor that the program has if no thread is known that polls its tasks, because functions have no names.
+    pub hidden_executor: Option<&'static str>,
     /// The threads about which the kernel was asked, by their ids.
     pub seen: HashMap<u32, ThreadId>,
     /// The runtime of a language that the program has, if something of it may be stuck that is not in this model.

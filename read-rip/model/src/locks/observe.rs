@@ -59,6 +59,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
     if pid == model.pid {
         // The process itself says more than the names of its files.
         model.runtime = seen.unseen();
+        model.hidden_executor = seen.hidden_executor();
         // What is recorded of tasks says more.
         if !model.has_tasks() {
             (model.end_circles, model.await_circles) = (end_circles(seen), await_circles(seen));
