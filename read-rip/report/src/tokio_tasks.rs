@@ -118,7 +118,7 @@ fn group_lines(group: &TokioGroup<'_>, tasks: &TokioTasks, names: &LockNames<'_>
     };
     let all = counted(group.count as u64, "task");
     let words = |part: &TokioPart<'_>| part_words(part, group, tasks, names);
-    let lines = match &group.parts[..] {
+    match &group.parts[..] {
         [part] => vec![format!("{function} : {all} {}", words(part))],
         parts if parts.iter().all(|part| part.does.chain.is_none()) => {
             let parts = parts.iter().map(|part| format!("{} {}", part.count, words(part)));
@@ -130,8 +130,7 @@ fn group_lines(group: &TokioGroup<'_>, tasks: &TokioTasks, names: &LockNames<'_>
             let more = (more > 0).then(|| format!("  and in {}", counted(more as u64, "more place")));
             [format!("{function} : {all}:")].into_iter().chain(shown).chain(more).collect()
         }
-    };
-    lines
+    }
 }
 
 /// Where tasks are suspended, by the await of the program's own code.

@@ -44,7 +44,7 @@ impl Program {
     }
 
     /// The types, and the one of the variable `harness`.
-    fn new() -> (KnownTypes, TypeId) {
+    fn types() -> (KnownTypes, TypeId) {
         let mut all = Program::default();
         let (byte, word, flag) = (all.put("u8", 1, &[]), all.put("u64", 8, &[]), all.put("bool", 1, &[]));
         let semaphore = all.put(SEMAPHORE, 16, &[("permits", 8, word)]);
@@ -111,7 +111,7 @@ fn words(flag: bool) -> Words {
 }
 
 fn walked(memory: &dyn Memory, unwinds: bool) -> (Option<Place>, Found) {
-    let (types, harness) = Program::new();
+    let (types, harness) = Program::types();
     let (mut layouts, mut found) = (&types, Found::default());
     let mut walk = Walk { layouts: &mut layouts, memory, found: &mut found, unwinds };
     (walk.place(CELL, 128, harness), found)
@@ -161,7 +161,7 @@ fn a_function_that_is_at_no_await_has_no_place() {
     for word in hostile {
         walked(&crate::waits::testing::Hostile(word), true);
     }
-    let (types, harness) = Program::new();
+    let (types, harness) = Program::types();
     let (mut layouts, mut found) = (&types, Found::default());
     let memory = words(true);
     let mut walk = Walk { layouts: &mut layouts, memory: &memory, found: &mut found, unwinds: true };
