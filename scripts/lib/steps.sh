@@ -71,7 +71,7 @@ formatting_steps() {
         step 'formatting' cargo fmt --all --check -- --color never
         # Workspaces of their own.
         for workspace in tests/fuzz examples/patched tests/build/patched/one librip/parking_lot_0_13 \
-            librip/tokio/benches/http librip/tokio/servers librip/tokio/watched; do
+            librip/tokio/benches/http librip/tokio/servers librip/tokio/watched tests/build/awaits; do
             step "formatting of $(basename "$workspace")" \
                 cargo fmt --manifest-path "$workspace/Cargo.toml" --check -- --color never
         done

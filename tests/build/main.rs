@@ -6,6 +6,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod assembly;
+mod awaits;
 mod callers;
 mod copies;
 mod locks;

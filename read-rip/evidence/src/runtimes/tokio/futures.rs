@@ -309,6 +309,8 @@ impl Walk<'_> {
             if name == "bool" && is_unnamed(&variable.name) {
                 has_unset_flag |= self.number(value.address, 1) != Some(1);
             }
+            let Some(value) = self.present(value) else { continue };
+            let name = value.of.name.as_str();
             if let Some(&(_, kind, is_exclusive)) = GUARDS.iter().find(|(begin, ..)| name.starts_with(begin))
             {
                 guards.push((variable.name.clone(), value, kind, is_exclusive));
@@ -328,6 +330,17 @@ impl Walk<'_> {
                 holds.push(held);
             }
         }
+    }
+
+    /// The value itself, or what is in an `Option` or a `Result`: nothing, perhaps.
+    fn present(&mut self, value: Value) -> Option<Value> {
+        let name = value.of.name.as_str();
+        if !name.starts_with("core::option::Option<") && !name.starts_with("core::result::Result<") {
+            return Some(value);
+        }
+        let (_, inner) = self.variant(&value)?;
+        let member = inner.of.member("__0")?.clone();
+        self.member(&inner, &member)
     }
 
     /// The arguments of an async function, or the variables that a block captures: what it has at its beginning.
