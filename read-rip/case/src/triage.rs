@@ -10,6 +10,7 @@
 use std::time::Instant;
 
 use read_rip_evidence::process::live::{self, LiveTarget};
+use read_rip_evidence::runtimes::TokioTasks;
 use read_rip_evidence::stacks::Unwinder;
 use read_rip_evidence::standing::{Standings, sleeps_at_same_place, stood_still};
 use read_rip_evidence::target::{CallKind, Hidden, RunState, Sleep, Target, Task};
@@ -138,6 +139,9 @@ impl Triage {
         let mut seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
         let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_of(&tids), &memory, window_ns);
+        if !is_recorded {
+            seen.read_tasks_late(&memory, &mut names);
+        }
         // How long threads have slept takes some time to find out.
         let may_count = is_recorded || is_any_halted || may_be_stuck(&seen) || !halts(&seen).is_empty();
         let is_any_running = seen.threads.iter().any(|thread| thread.scheduled.is_some_and(|of| of.runs_on));
@@ -159,6 +163,11 @@ fn may_be_stuck(seen: &Standings) -> bool {
     let is_owned = |owner| matches!(owner, Owner::Tid(_));
     let waits = seen.threads.iter().filter_map(|thread| thread.wait.as_ref());
     if waits.into_iter().any(|wait| is_owned(wait.owner)) {
+        return true;
+    }
+    let has_circle =
+        |tasks: &TokioTasks| !tasks.circles(false).is_empty() || !tasks.lock_circles(false).is_empty();
+    if seen.tokio.as_ref().is_some_and(has_circle) {
         return true;
     }
     // A thread that waits for a pool, or ends a runtime, is stuck whether or not others move.

@@ -2,8 +2,11 @@
 
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Command;
 
 use librip_test_kit::core;
+use librip_test_kit::reader;
+use librip_test_kit::run::{clean, finish};
 use librip_test_kit::victim::{Plan, Victim, tempdir};
 use serde_json::Value;
 
@@ -109,4 +112,15 @@ fn tasks_that_wait_for_one_another_and_for_a_time_are_not_accused() {
     assert_eq!((answer.status, answer.findings.len()), (3, 0), "{answer:#?}");
     // Each has a waker more than the one of its partner.
     says(&victim, &["executor::outlive : 2 tasks suspended until a task of executor::outlive ends"]);
+}
+
+#[test]
+fn one_look_at_all_processes_finds_tasks_that_wait_for_one_another() {
+    let victim = executor("circle");
+    let mut reader = clean(Command::new(reader::program()));
+    reader.args(["check", "--all"]);
+    let all = finish(reader).stdout;
+    let next = format!("; next: read-rip check {}", victim.pid());
+    let line = all.lines().find(|line| line.ends_with(&next)).unwrap_or_else(|| panic!("{all}"));
+    assert!(line.starts_with("proven deadlock: ") && line.contains("2 tasks of tokio wait"), "{line}");
 }
