@@ -87,7 +87,11 @@ fn each_task_has_its_await() {
     let nested = format!(
         "awaits::outermost : 1 task suspended in awaits::innermost at main.rs:{at}, awaits tokio::sync::oneshot::Receiver"
     );
-    wanted("nested", &[&nested]);
+    let [middle, outermost] = ["the middle", "the outermost"].map(line_of);
+    let around = format!(
+        "awaited by awaits::middle at main.rs:{middle}, by awaits::outermost at main.rs:{outermost}\n"
+    );
+    wanted("nested", &[&nested, &around]);
     wanted(
         "permits",
         &["semaphore of tokio (", "): held by task 3 (awaits::keeps); awaited by task 4 (awaits::wants), "],

@@ -10,6 +10,8 @@ use read_rip_model::locks::{
     TokioDoes, TokioGroup, TokioPart, task_function, tokio_groups, tokio_lock_type, users_await,
 };
 
+use read_rip_symbols::Whose;
+
 use super::names::{LockNames, SeenNames};
 use super::units::{agree, counted, duration};
 use crate::printable;
@@ -36,21 +38,21 @@ pub(super) fn seen_tasks<'a>(names: &LockNames<'a>) -> Option<&'a Standings> {
 ///
 /// Those of `out`.
 pub fn tokio_tasks(out: &mut dyn Write, names: &LockNames<'_>, wants_all: bool) -> io::Result<()> {
-    lines(names, if wants_all { usize::MAX } else { GROUPS_MAX })
+    lines(names, if wants_all { usize::MAX } else { GROUPS_MAX }, wants_all)
         .iter()
         .try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// The same as lines for the end of another result.
 pub(super) fn tokio_lines(names: &LockNames<'_>) -> Vec<String> {
-    lines(names, GROUPS_MAX)
+    lines(names, GROUPS_MAX, false)
 }
 
 /// What is said of tasks that are not found.
 const STRANGE: &str = "the tasks of tokio are not found: read-rip does not understand its version, or no stack leads to \
                        its runtime";
 
-fn lines(names: &LockNames<'_>, at_most: usize) -> Vec<String> {
+fn lines(names: &LockNames<'_>, at_most: usize, wants_all: bool) -> Vec<String> {
     let is_strange = |seen: &SeenNames<'_>| seen.standings.has_strange_tokio();
     if !names.model.has_tasks() && names.seen.as_ref().is_some_and(is_strange) {
         return vec![STRANGE.to_owned()];
@@ -61,7 +63,9 @@ fn lines(names: &LockNames<'_>, at_most: usize) -> Vec<String> {
     let mut lines = vec![heading(tasks, &groups)];
     let indent = if groups.is_empty() { "" } else { "  " };
     for group in groups.iter().take(at_most) {
-        lines.extend(group_lines(group, tasks, names).into_iter().map(|line| format!("{indent}{line}")));
+        let callers = group.parts.iter().filter(|_| wants_all).filter_map(|part| callers(part, tasks, names));
+        let of_group = group_lines(group, tasks, names).into_iter().chain(callers);
+        lines.extend(of_group.map(|line| format!("{indent}{line}")));
     }
     let more = groups.len().saturating_sub(at_most);
     if more > 0 {
@@ -69,7 +73,7 @@ fn lines(names: &LockNames<'_>, at_most: usize) -> Vec<String> {
         let (tasks, more) = (counted(tasks as u64, "task"), counted(more as u64, "more function"));
         lines.push(format!("{indent}and {tasks} of {more}"));
     }
-    lines.extend(lock_lines(tasks, names, at_most));
+    lines.extend(lock_lines(tasks, names, if wants_all { usize::MAX } else { LOCKS_MAX }));
     if tasks.unplaced > 0 {
         let unplaced = counted(tasks.unplaced as u64, "more suspended task");
         lines.push(format!(
@@ -144,6 +148,24 @@ fn place(chain: &AwaitChain, group: &TokioGroup<'_>, names: &LockNames<'_>) -> S
     format!("{within}{at}{}", awaited(chain, step, names))
 }
 
+/// The functions that await the one in which tasks are suspended, from the inside out.
+fn callers(part: &TokioPart<'_>, tasks: &TokioTasks, names: &LockNames<'_>) -> Option<String> {
+    let chain = tasks.chains.get(part.does.chain?)?;
+    let innermost = users_await(chain)?;
+    let around: Vec<String> = chain
+        .steps
+        .iter()
+        .rev()
+        .skip_while(|step| *step != innermost)
+        .skip(1)
+        .map(|step| {
+            let at = source(step, names).map(|source| format!(" at {source}")).unwrap_or_default();
+            format!("by {}{at}", function_name(&step.function, names))
+        })
+        .collect();
+    (!around.is_empty()).then(|| format!("    awaited {}", around.join(", ")))
+}
+
 /// What the program's own code awaits: a function of a library, or a future without an await.
 fn awaited(chain: &AwaitChain, users: &AwaitStep, names: &LockNames<'_>) -> String {
     let after = chain.steps.iter().skip_while(|step| *step != users).nth(1);
@@ -166,8 +188,14 @@ fn awaited_type(chain: &AwaitChain, names: &LockNames<'_>) -> String {
     }
 }
 
+/// The line of an await, after the package of a library.
 fn source(step: &AwaitStep, names: &LockNames<'_>) -> Option<String> {
-    Some(names.texts.source_line(step.file.as_deref()?, step.line?))
+    let (file, line) = (step.file.as_deref()?, step.line?);
+    let line = names.texts.source_line(file, line);
+    Some(match Whose::of(None, Some(file), &Whose::User).package_or_language() {
+        Some(package) => format!("{} {line}", printable(package)),
+        None => line,
+    })
 }
 
 /// The locks of tokio that tasks await, a line each: who awaits them, and who holds them.
@@ -177,7 +205,6 @@ fn lock_lines(tasks: &TokioTasks, names: &LockNames<'_>, at_most: usize) -> Vec<
         task.awaits.iter().for_each(|awaited| awaiting[awaited.lock].push(task));
     }
     let awaited: Vec<usize> = (0..tasks.locks.len()).filter(|&at| !awaiting[at].is_empty()).collect();
-    let at_most = if at_most == usize::MAX { at_most } else { LOCKS_MAX };
     let lines = awaited.iter().take(at_most).map(|&at| {
         let lock = &tasks.locks[at];
         let holders: Vec<(&TokioTask, bool)> =

@@ -127,11 +127,11 @@ async fn innermost(answer: oneshot::Receiver<u64>) -> u64 {
 }
 
 async fn middle(answer: oneshot::Receiver<u64>) -> u64 {
-    innermost(answer).await + 1
+    innermost(answer).await + 1 // the middle
 }
 
 async fn outermost(answer: oneshot::Receiver<u64>) -> u64 {
-    middle(answer).await + 1
+    middle(answer).await + 1 // the outermost
 }
 
 async fn keeps(permits: Arc<Semaphore>) {
