@@ -154,7 +154,7 @@ pub fn helpers(of: &Balance, names: &LockNames<'_>) -> Vec<String> {
             threads => format!("the waits of {}", counted(*threads as u64, "thread")),
         };
         let does = if *does == "stopped" { "is stopped" } else { does };
-        format!("only {}[{pid}] can end {whose}, and it {does}", printable(name))
+        format!("only {}[{pid}] can end {whose}, and it {does}; next: read-rip check {pid}", printable(name))
     };
     let more = of.helpers.len().saturating_sub(HELPERS_MAX);
     let more = (more > 0).then(|| format!("{more} more processes can end waits of one thread or more alone"));

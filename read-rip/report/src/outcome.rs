@@ -88,7 +88,11 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             "",
         ),
         Outcome::AllWait => {
-            reason("not judged: all threads wait, and read-rip does not know who could wake them", "")
+            let more = match model.is_final {
+                true => String::new(),
+                false => format!("; next: read-rip stacks {}", model.pid),
+            };
+            reason("not judged: all threads wait, and read-rip does not know who could wake them", &more)
         }
     })
 }

@@ -397,7 +397,9 @@ fn the_only_process_that_can_end_a_wait_is_named() {
     let says = |mode: &str, calls: [&[&str]; 2], waits: usize, does: &str| {
         let processes = Processes::start(mode, &calls);
         let [waiting, helper] = [processes.pids[waits], processes.pids[1 - waits]];
-        let line = format!("only between[{helper}] can end the wait of between[{waiting}], and it {does}");
+        let line = format!(
+            "only between[{helper}] can end the wait of between[{waiting}], and it {does}; next: read-rip check {helper}"
+        );
         let outcome = processes.check(waits);
         assert!(outcome.status == 0 && outcome.stdout.contains(&line), "{outcome:#?}");
         contains(&read_rip([&waiting.to_string()]).stdout, &[&line]);

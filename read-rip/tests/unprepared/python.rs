@@ -79,7 +79,7 @@ fn threads_that_take_turns_with_the_interpreter_are_not_accused() {
     for python in pythons() {
         let mut busy = Stuck(Plan::new(&python, &[&program("busy.py")]).start());
         busy.0.until("ready");
-        for _ in 0..5 {
+        for _ in 0..3 {
             let checked = busy.read(&["check"]);
             assert_eq!(checked.status, 0, "{python}: {checked:#?}");
         }
