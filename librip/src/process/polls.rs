@@ -86,8 +86,8 @@ pub(super) fn woken(slot: &TaskSlot, ticks: u64) {
     }
 }
 
-/// The executor says that it has woken the task so long ago, and that a poll is about to begin. It knows that better than
-/// [`woken`], which nobody calls for such tasks.
+/// The executor says that it has woken the task so long ago, and that a poll is about to begin. It knows that better
+/// than [`woken`], which nobody calls for such tasks.
 pub(crate) fn woken_ago(slot: &TaskSlot, ago_ns: u64) {
     if let Some((_, _, cell)) = of(slot) {
         let woken = clock::of_event().wrapping_sub(clock::ticks_of(ago_ns)) & PAYLOAD_MASK;

@@ -7,16 +7,17 @@
 //! * The control block decides where a place is, and which of its longest polls is replaced. The file has copies for
 //!   the reader, and counters, which are added to and not looked at.
 //! * The memory of an entry is reserved before its index is handed out.
-//! * One thread at a time writes a [`LongPoll`]: the one that has set [`IS_WRITTEN`] in its length in the control block.
+//! * One thread at a time writes a [`LongPoll`]: the one that has set [`IS_WRITTEN`] in its length in the control
+//!   block.
 //!
 //! # Why the longest polls are kept, however many threads end polls at once
 //!
 //! A thread replaces the shortest poll that nobody is writing, by an exchange from the length that it has seen. Each
 //! success makes that length greater. So no length comes back, and whoever was overtaken fails and looks again: at most
 //! until all lengths are greater than its own. Nobody waits: a poll that another thread writes at that moment is passed
-//! over. A poll gives way to longer ones only. So the longest of all is kept, unless [`LONG_POLLS`] others are written at
-//! that moment. Then [`PollLengths::greatest`] still has its length. Of the others, one may give way to a longer poll
-//! while a shorter one is written.
+//! over. A poll gives way to longer ones only. So the longest of all is kept, unless [`LONG_POLLS`] others are written
+//! at that moment. Then [`PollLengths::greatest`] still has its length. Of the others, one may give way to a longer
+//! poll while a shorter one is written.
 //!
 //! A process that is killed while it writes leaves an entry without its checksum, and, if it was a forked child, one
 //! that nobody writes again.
@@ -240,7 +241,8 @@ mod tests {
     fn the_longest_poll_of_threads_that_end_them_at_once_is_kept() {
         const POLLS: u64 = 10_000;
         for _ in 0..3 {
-            // Ever longer: so each of them replaces one. Fewer threads than places: so there is always one that nobody is writing.
+            // Ever longer: so each of them replaces one. Fewer threads than places: so there is always one that nobody
+            // is writing.
             let threads: Vec<Vec<u64>> =
                 (0..4).map(|thread| (0..POLLS).map(|poll| 1 + poll * 4 + thread).collect()).collect();
             let mut all = threads.concat();

@@ -68,8 +68,8 @@ impl<'a> Builder<'a> {
         Builder { name, ..self }
     }
 
-    /// A name that says of which kind the task is, as `GET /orders/{id}` does. Polls are counted for each of these names
-    /// and not only for each place: see [`Polls`](crate::Polls). Use it for few names.
+    /// A name that says of which kind the task is, as `GET /orders/{id}` does. Polls are counted for each of these
+    /// names and not only for each place: see [`Polls`](crate::Polls). Use it for few names.
     pub fn kind_name(self, name: &'a str) -> Builder<'a> {
         Builder { name, flags: self.flags | TASK_NAME_IS_KIND, ..self }
     }

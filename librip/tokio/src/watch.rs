@@ -48,7 +48,8 @@ pub const SEES_ALL_TASKS: bool = cfg!(tokio_unstable);
 /// * Tasks that were spawned before librip was started.
 /// * Names, wakes, and who can wake a task. A task that was woken and is not polled looks like one that waits. With the
 ///   feature `schedule-latency`, and a ring with `RIP_POLLS=times` that is made before the runtime, tokio says how long
-///   each task waited for its poll. Spawn what matters with [`spawn`](crate::spawn()) or [`Task`](crate::Task): it has one slot, with all of these.
+///   each task waited for its poll. Spawn what matters with [`spawn`](crate::spawn()) or [`Task`](crate::Task): it has
+///   one slot, with all of these.
 ///
 /// # Examples
 ///

@@ -202,8 +202,8 @@ fn a_lock_whose_owner_has_ended_is_proven_unreleased() {
     }
 }
 
-/// The C++ library of gcc waits so for barriers, latches, semaphores and atomics. Nothing was known of such threads, and
-/// the process had no finding.
+/// The C++ library of gcc waits so for barriers, latches, semaphores and atomics. Nothing was known of such threads,
+/// and the process had no finding.
 #[test]
 fn a_wait_for_a_word_of_own_memory_is_one_within_the_process_whatever_its_flag_says() {
     let stuck = Stuck::start(deadlocks(), &["word"], 2);

@@ -1,7 +1,7 @@
 //! Tasks whose polls it counts itself, by no executor. `tests/log/polls.rs` compares that with what is in the ring.
 //!
-//! It prints `ready` when all is done that it was told to do, and judges nothing. Threads go on to poll tasks of a place
-//! of their own until the program is killed.
+//! It prints `ready` when all is done that it was told to do, and judges nothing. Threads go on to poll tasks of a
+//! place of their own until the program is killed.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};

@@ -5,9 +5,9 @@
 //! A call leaves its return address on the stack. So words of the stack are tried from its far end on, and the first
 //! one counts that a call returns to, and from which the stack can be unwound to the thread's beginning. Each function
 //! there was called by the next one, and that was the last call of that next one: a later call would have left its own
-//! return address in the same place. Older calls have left words too, and must not be taken for the last ones: each call
-//! must say that it calls the function in question. Where a register says what is called, all words must lead to the same
-//! function.
+//! return address in the same place. Older calls have left words too, and must not be taken for the last ones: each
+//! call must say that it calls the function in question. Where a register says what is called, all words must lead to
+//! the same function.
 //!
 //! # Blind spots
 //!
@@ -44,8 +44,8 @@ pub struct LastCall {
 }
 
 impl Unwinder<'_> {
-    /// The last calls of a thread, the innermost first. Empty if nothing fits. The stack ends where the C library has its
-    /// structure of the thread, or where it ends.
+    /// The last calls of a thread, the innermost first. Empty if nothing fits. The stack ends where the C library has
+    /// its structure of the thread, or where it ends.
     pub fn last_calls(&mut self, stack: Range<u64>) -> Vec<LastCall> {
         if self.architecture != Architecture::X86_64 {
             return Vec::new();
@@ -99,8 +99,8 @@ impl Unwinder<'_> {
     }
 }
 
-/// The calls from the thread's beginning on, as long as each function is the one that was called. Others are older: what
-/// has called them has called another function since.
+/// The calls from the thread's beginning on, as long as each function is the one that was called. Others are older:
+/// what has called them has called another function since.
 fn until_other(mut calls: Vec<LastCall>) -> Vec<LastCall> {
     let is_older = |pair: &[LastCall]| pair[1].called.is_some_and(|called| called != pair[0].function);
     let older = calls.windows(2).rposition(is_older).map_or(0, |at| at + 1);

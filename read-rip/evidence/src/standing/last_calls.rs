@@ -21,8 +21,8 @@ pub struct LastCalls {
     /// The functions that were on its stack whenever it was looked at, from the innermost on. It is in one of them,
     /// or in what the first one has called.
     pub stack: Stack,
-    /// What it tried, if that was its last call whenever it was looked at, in one and the same function. A try counts if
-    /// the code after it leads back to it.
+    /// What it tried, if that was its last call whenever it was looked at, in one and the same function. A try counts
+    /// if the code after it leads back to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trying: Option<Trying>,
 }

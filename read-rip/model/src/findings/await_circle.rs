@@ -17,10 +17,10 @@
 //! # Blind spots
 //!
 //! A task that awaits the lock within a `select!`, a `join!`, a `FuturesUnordered`, a `Box` of a `dyn Future` or with a
-//! time limit is left out. So are guards within other values than an `Option`, those of a function that has moved something else before
-//! that await, those of the future of `block_on`, which is no task, and all of a program whose panics abort: it has too
-//! few flags.
-//! Semaphores are left out: anybody may add permits. Somebody may abort a task through its `JoinHandle`.
+//! time limit is left out. So are guards within other values than an `Option`, those of a function that has moved
+//! something else before that await, those of the future of `block_on`, which is no task, and all of a program whose
+//! panics abort: it has too few flags. Semaphores are left out: anybody may add permits. Somebody may abort a task
+//! through its `JoinHandle`.
 //!
 //! # Example output
 //!

@@ -174,8 +174,8 @@ impl Analysis for BetweenProcesses {
     }
 }
 
-/// Whether an earlier finding is a deadlock of some of the same threads, and less certain: the record of the locks alone
-/// says less than the record with what the kernel and the memory say.
+/// Whether an earlier finding is a deadlock of some of the same threads, and less certain: the record of the locks
+/// alone says less than the record with what the kernel and the memory say.
 fn says_less(known: &Finding, finding: &Finding) -> bool {
     let is_among = |thread| finding.mentions.threads.contains(thread);
     known.kind == Kind::Deadlock

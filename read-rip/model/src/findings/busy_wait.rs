@@ -13,10 +13,10 @@
 //!
 //! # Blind spots
 //!
-//! A thread that computes for long in a loop with a try, and has called nothing since that, looks the same. So one thread
-//! alone is not suspected. Nor are threads in a call that waits for a spin lock: the owner, which may compute for long
-//! under that lock, made the same call last. A loop into which the compiler has put the try itself calls nothing. Which
-//! locks they are is not known.
+//! A thread that computes for long in a loop with a try, and has called nothing since that, looks the same. So one
+//! thread alone is not suspected. Nor are threads in a call that waits for a spin lock: the owner, which may compute
+//! for long under that lock, made the same call last. A loop into which the compiler has put the try itself calls
+//! nothing. Which locks they are is not known.
 //!
 //! # Example output
 //!

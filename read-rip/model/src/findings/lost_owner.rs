@@ -18,8 +18,8 @@
 //! A lock that a thread of the child held exclusively was free after the fork: that is no finding.
 //!
 //! A process that recorded nothing is known to be a fork by the kernel, and the memory of the lock names the owner: a
-//! thread that the process does not have. Only the thread that forked may have had the lock at the fork, and may release
-//! it. So that is proven if this thread, the first one of the process, waits for the lock, or has ended.
+//! thread that the process does not have. Only the thread that forked may have had the lock at the fork, and may
+//! release it. So that is proven if this thread, the first one of the process, waits for the lock, or has ended.
 //!
 //! # Blind spots
 //!

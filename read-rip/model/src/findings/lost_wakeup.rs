@@ -24,8 +24,8 @@
 //!
 //! A signal handler, a timer that starts a thread, or another process may still wake a thread. So the finding is only
 //! suspected. Signals of the condition variables of parking_lot are not recorded. Signals that were overwritten are not
-//! known. A dead process may have had a thread that recorded nothing and could signal: such a process is not judged, and
-//! `left_waiting` says who waited, and who had signalled.
+//! known. A dead process may have had a thread that recorded nothing and could signal: such a process is not judged,
+//! and `left_waiting` says who waited, and who had signalled.
 //!
 //! # Example output
 //!

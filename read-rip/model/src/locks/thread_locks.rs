@@ -34,10 +34,11 @@ pub struct Seen {
     pub worker: Option<Worker>,
     /// What it does within the runtime of its language, if only that could judge it.
     pub inward: Option<Inward>,
-    /// Whether it ran all the time between two readings, and did nothing that the kernel counts: it computes, or waits in
-    /// a loop.
+    /// Whether it ran all the time between two readings, and did nothing that the kernel counts: it computes, or waits
+    /// in a loop.
     pub runs_on: bool,
-    /// Where it made its last call, as its stack shows, if it runs without pause. It may have returned from there since.
+    /// Where it made its last call, as its stack shows, if it runs without pause. It may have returned from there
+    /// since.
     pub last_call: Option<LocationId>,
     /// What it tried, if that was all that it called there.
     pub trying: Option<Trying>,

@@ -6,8 +6,8 @@
 //!
 //! Two tasks each take a mutex, in one of several ways, and await the other's. If they have kept theirs, they wait for
 //! one another. If they have given it back, which each way does in its own words, the future of `main` holds both.
-//! `nested` has three functions that await one another, and a message that nobody sends; `permits` a task that keeps the
-//! permit that three others await; `boxed` one that awaits a `dyn Future`.
+//! `nested` has three functions that await one another, and a message that nobody sends; `permits` a task that keeps
+//! the permit that three others await; `boxed` one that awaits a `dyn Future`.
 
 use std::future::Future;
 use std::pin::Pin;

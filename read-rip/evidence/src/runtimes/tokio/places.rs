@@ -108,9 +108,9 @@ impl TokioTasks {
         })
     }
 
-    /// The circles of tasks that stand still, are suspended, await a mutex or a lock for readers and writers and nothing
-    /// else, and cannot get it before the next one gives it back, which holds it for certain. After the last task of a
-    /// circle comes the first.
+    /// The circles of tasks that stand still, are suspended, await a mutex or a lock for readers and writers and
+    /// nothing else, and cannot get it before the next one gives it back, which holds it for certain. After the last
+    /// task of a circle comes the first.
     pub fn lock_circles(&self, is_final: bool) -> Vec<Vec<usize>> {
         let mut holders: Vec<Vec<(usize, &HeldLock)>> = vec![Vec::new(); self.locks.len()];
         for (at, task) in self.tasks.iter().enumerate() {
