@@ -35,7 +35,7 @@ use super::running_on::RunningOn;
 use super::words::lasting;
 use super::{About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words};
 use crate::locations::LocationId;
-use crate::locks::{Seen, ThreadId};
+use crate::locks::{LockModel, ThreadId};
 
 /// See the file's description.
 pub(super) struct BusyWaiting;
@@ -71,8 +71,9 @@ pub struct BusyWait {
 }
 
 impl BusyWait {
-    fn of(thread: ThreadId, seen: Seen) -> Option<BusyWait> {
-        (seen.trying? == Trying::TryLock).then_some(BusyWait { thread, location: seen.last_call })
+    fn of(thread: ThreadId, model: &LockModel) -> Option<BusyWait> {
+        let last = model.last_calls.get(&thread)?;
+        (last.trying? == Trying::TryLock).then_some(BusyWait { thread, location: last.location })
     }
 }
 
@@ -82,7 +83,7 @@ impl Analysis for BusyWaiting {
             return;
         }
         let Some(running) = RunningOn::of(view) else { return };
-        let waits = view.now.present().filter_map(|(id, thread)| BusyWait::of(id, thread.seen?));
+        let waits = view.now.present().filter_map(|(id, _)| BusyWait::of(id, view.now));
         let mut waits: Vec<BusyWait> = waits.collect();
         if waits.len() < 2 {
             return;
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
     use crate::findings::Evidence;
     use crate::findings::testing::{SECOND, Scene, seen};
-    use crate::locks::Doing;
+    use crate::locks::{Doing, LastCall, Seen};
 
     /// A thread that waits for the end of another one, and threads that run without pause and called this last.
     fn scene(calls: &[Option<Trying>]) -> Scene {
@@ -153,8 +154,8 @@ mod tests {
         for &trying in calls {
             let (id, place) = (scene.thread("spins"), scene.location("bank.c", 40));
             let runs = seen(Doing::Runs, false);
-            scene.model.threads[id].seen =
-                Some(Seen { runs_on: true, trying, last_call: Some(place), ..runs });
+            scene.model.threads[id].seen = Some(Seen { runs_on: true, ..runs });
+            scene.model.last_calls.insert(id, LastCall { location: Some(place), trying });
         }
         scene
     }

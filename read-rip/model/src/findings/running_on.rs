@@ -53,14 +53,15 @@ impl RunningOn {
             }
         }
         let &(first, seen) = running.first()?;
+        let last = view.now.last_calls.get(&first).copied().unwrap_or_default();
         let waiting: Vec<Doing> = others.iter().map(|&(doing, _)| doing).collect();
         let for_ns = others.iter().filter_map(|&(_, for_ns)| for_ns).min().or(view.now.window_ns)?;
         is_suspicious(running.len(), &waiting).then_some(RunningOn {
             threads: running.len(),
             first,
             location: seen.place,
-            last_call: seen.last_call,
-            is_at_spin_lock: seen.trying == Some(Trying::SpinLock),
+            last_call: last.location,
+            is_at_spin_lock: last.trying == Some(Trying::SpinLock),
             others: others.len(),
             for_ns,
         })

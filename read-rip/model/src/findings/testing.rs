@@ -37,8 +37,6 @@ pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
         worker: None,
         inward: None,
         runs_on: false,
-        last_call: None,
-        trying: None,
     }
 }
 

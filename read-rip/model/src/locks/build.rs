@@ -141,6 +141,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         end_circles: Vec::new(),
         await_circles: Vec::new(),
         hidden_executor: None,
+        last_calls: HashMap::default(),
         lost_locks: Vec::new(),
         seen: HashMap::default(),
         runtime: Runtime::of_modules(&snapshot.modules),

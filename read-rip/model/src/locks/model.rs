@@ -9,7 +9,9 @@ use foldhash::HashMap;
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_ring::IncidentKind;
 
-use super::{AwaitCircle, EndCircle, Halt, Knot, Lock, LostLock, OnlyHelper, StoppedPartners, ThreadLocks};
+use super::{
+    AwaitCircle, EndCircle, Halt, Knot, LastCall, Lock, LostLock, OnlyHelper, StoppedPartners, ThreadLocks,
+};
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
 
@@ -77,6 +79,8 @@ pub struct LockModel {
     pub await_circles: Vec<AwaitCircle>,
     /// The executor that the program has if no thread is known that polls its tasks, because functions have no names.
     pub hidden_executor: Option<&'static str>,
+    /// The last calls of threads that run without pause.
+    pub last_calls: HashMap<ThreadId, LastCall>,
     /// The threads about which the kernel was asked, by their ids.
     pub seen: HashMap<u32, ThreadId>,
     /// The runtime of a language that the program has, if something of it may be stuck that is not in this model.

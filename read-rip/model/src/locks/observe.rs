@@ -25,7 +25,7 @@ use read_rip_ring::LockType;
 
 use super::tokio_tasks::{await_circles, end_circles};
 use super::{
-    AbsentOwner, Doing, Halt, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature,
+    AbsentOwner, Doing, Halt, Hold, HoldState, Join, LastCall, Lock, LockId, LockModel, LockName, Nature,
     OwnerInMemory, Ownership, Seen, ThreadId, ThreadLocks, Wait, halts, knots_of, lost_locks, only_helpers,
 };
 use crate::locations::{LocationId, Locations};
@@ -95,8 +95,10 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             Some(inner) => locations.of_interior(native, &inner.frames).or(native),
             None => native,
         };
-        let last_calls = standing.last_calls.as_ref();
-        let last_call = last_calls.and_then(|last| locations.place(pid, &last.stack));
+        if let Some(last) = &standing.last_calls {
+            let last_call = LastCall { location: locations.place(pid, &last.stack), trying: last.trying };
+            observer.model.last_calls.insert(id, last_call);
+        }
         let own = &mut observer.model.threads[id];
         own.seen = Some(Seen {
             process: process as u32,
@@ -109,8 +111,6 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             worker: standing.worker,
             inward: seen.inward(at),
-            last_call,
-            trying: standing.last_calls.as_ref().and_then(|last| last.trying),
             runs_on: standing.scheduled.is_some_and(|scheduled| scheduled.runs_on),
         });
     }

@@ -37,12 +37,17 @@ pub struct Seen {
     /// Whether it ran all the time between two readings, and did nothing that the kernel counts: it computes, or waits
     /// in a loop.
     pub runs_on: bool,
-    /// Where it made its last call, as its stack shows, if it runs without pause. It may have returned from there
-    /// since.
-    pub last_call: Option<LocationId>,
+}
+
+/// What a thread that runs without pause called last, as its stack shows. It may have returned from there since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LastCall {
+    /// Where it made the call.
+    pub location: Option<LocationId>,
     /// What it tried, if that was all that it called there.
     pub trying: Option<Trying>,
 }
+
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
