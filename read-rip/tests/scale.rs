@@ -17,6 +17,8 @@ use support::synth::{Held, Ring, SLOTS, Site, Slot};
 
 #[test]
 fn forty_thousand_threads_are_read_and_checked_in_memory_of_few_rings() {
+    // Large pages make each piece of memory up to 2 MiB larger, if the kernel has some to give. Children inherit this.
+    rustix::thread::disable_transparent_huge_pages(true).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ring");
     // What a process needs for any ring: code, tables, buffers.

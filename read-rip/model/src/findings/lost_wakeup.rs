@@ -152,7 +152,7 @@ fn unheard(view: &View<'_>, waiting: Waiting<'_>, all: usize, found: &mut Vec<Fi
 /// Who signalled a condition variable last, and where, if nobody waited whenever threads signalled it last.
 pub(super) fn last_unheard(model: &LockModel, condition: u64) -> Option<(ThreadId, LocationId)> {
     let own = model.threads.iter().enumerate().filter(|(_, thread)| thread.pid == model.pid);
-    let signals = own.flat_map(|(id, thread)| thread.signals.iter().map(move |signal| (id, signal)));
+    let signals = own.flat_map(|(id, thread)| thread.signals().iter().map(move |signal| (id, signal)));
     let signals: Vec<(ThreadId, &Signal)> =
         signals.filter(|(_, signal)| signal.condition == condition).collect();
     let is_any_heard = signals.iter().any(|(_, signal)| signal.is_heard);
@@ -242,7 +242,11 @@ mod tests {
 
     fn signals(scene: &mut Scene, thread: ThreadId, is_heard: bool) {
         let location = scene.location("signal.c", 50);
-        scene.model.threads[thread].signals.push(Signal { condition: READY, is_heard, location });
+        scene.model.threads[thread].condition_calls.get_or_insert_default().signals.push(Signal {
+            condition: READY,
+            is_heard,
+            location,
+        });
     }
 
     /// The main thread has signalled when nobody waited, and waits for the end of a thread that waits for the signal.
@@ -277,7 +281,11 @@ mod tests {
         scene.model.threads[task].peer = None;
         scene.model.locks[event].nature.lock_type = LockType::Notification;
         let (condition, location) = (scene.model.locks[event].address, scene.location("notify.rs", 7));
-        scene.model.threads[main].signals.push(Signal { condition, is_heard: false, location });
+        scene.model.threads[main].condition_calls.get_or_insert_default().signals.push(Signal {
+            condition,
+            is_heard: false,
+            location,
+        });
         sees(&mut scene, main, Doing::WaitsOutside);
         (scene, task)
     }
@@ -295,9 +303,15 @@ mod tests {
         assert_eq!((unheard.signaller, unheard.first.thread), (0, task));
         type Change = fn(&mut Scene, ThreadId);
         let changes: [(&str, Change); 6] = [
-            ("somebody waited", |scene, _| scene.model.threads[0].signals[0].is_heard = true),
-            ("it was another one", |scene, _| scene.model.threads[0].signals[0].condition = READY),
-            ("nobody has notified", |scene, _| scene.model.threads[0].signals.clear()),
+            ("somebody waited", |scene, _| {
+                scene.model.threads[0].condition_calls.get_or_insert_default().signals[0].is_heard = true
+            }),
+            ("it was another one", |scene, _| {
+                scene.model.threads[0].condition_calls.get_or_insert_default().signals[0].condition = READY
+            }),
+            ("nobody has notified", |scene, _| {
+                scene.model.threads[0].condition_calls.get_or_insert_default().signals.clear()
+            }),
             ("something else may wake the task", |scene, task| scene.facts(task).wakers = Some(2)),
             ("another task goes on", |scene, _| {
                 let other = scene.task("other");
@@ -317,7 +331,7 @@ mod tests {
         let mut scene = scene();
         let ended = scene.thread("ended");
         scene.model.threads[ended].state = ThreadState::Exited;
-        scene.model.threads[0].signals.clear();
+        scene.model.threads[0].condition_calls.get_or_insert_default().signals.clear();
         signals(&mut scene, ended, false);
         assert_eq!(scene.run(&LostWakeup).len(), 1);
     }
@@ -326,9 +340,12 @@ mod tests {
     fn whoever_may_signal_and_whatever_may_have_been_heard_is_enough() {
         type Change = fn(&mut Scene);
         let changes: [Change; 13] = [
-            |scene| scene.model.threads[0].signals[0].is_heard = true,
-            |scene| scene.model.threads[0].signals[0].condition = READY + 64,
-            |scene| scene.model.threads[0].signals.clear(),
+            |scene| scene.model.threads[0].condition_calls.get_or_insert_default().signals[0].is_heard = true,
+            |scene| {
+                scene.model.threads[0].condition_calls.get_or_insert_default().signals[0].condition =
+                    READY + 64
+            },
+            |scene| scene.model.threads[0].condition_calls.get_or_insert_default().signals.clear(),
             |scene| signals(scene, 1, true),
             |scene| sees(scene, 0, Doing::WaitsOutside),
             |scene| sees(scene, 1, Doing::Runs),

@@ -191,7 +191,7 @@ fn initialised_in_use(view: &View<'_>, found: &mut Vec<Finding>) {
 /// Finds condition variables that were destroyed while a thread waited on them.
 fn destroyed_in_use(view: &View<'_>, found: &mut Vec<Finding>) {
     for (id, thread) in view.now.threads.iter().enumerate() {
-        for end in &thread.ended_conditions {
+        for end in thread.ended_conditions() {
             let waiting = left_waiting(view, thread.pid, end);
             let Some(&(lock, _)) = waiting.first() else { continue };
             let (confidence, doubt) = match waiting.iter().any(|&(_, is_certain)| is_certain) {
@@ -221,7 +221,7 @@ fn left_waiting(view: &View<'_>, pid: u32, end: &EndOfCondition) -> Vec<(LockId,
     let Some(at_ns) = end.at_ns else { return Vec::new() };
     let own = || view.now.threads.iter().filter(|thread| thread.pid == pid);
     let is_heard = |signal: &Signal| signal.condition == end.condition && signal.is_heard;
-    let may_be_woken = own().any(|thread| thread.signals.iter().any(is_heard));
+    let may_be_woken = own().any(|thread| thread.signals().iter().any(is_heard));
     let waiting = |thread: &ThreadLocks| {
         let sleep = thread
             .sleep
@@ -354,19 +354,20 @@ mod tests {
         scene.model.threads[1].condition = Some(READY);
         let location = scene.location("queue.c", 80);
         let end = EndOfCondition { condition: READY, at_ns: Some(NOW - 2 * SECOND), location };
-        scene.model.threads[0].ended_conditions = vec![end];
+        scene.model.threads[0].condition_calls.get_or_insert_default().ended = vec![end];
         let found = scene.run(&Misuse);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Potential));
         let seen = Seen { index: 1, ..seen(Doing::WaitsInside, true) };
         scene.model.threads[1].seen = Some(seen);
         assert_eq!(scene.run(&Misuse)[0].confidence, Confidence::Proven);
         let signal = Signal { condition: READY, is_heard: true, location };
-        scene.model.threads[0].signals.push(signal);
+        scene.model.threads[0].condition_calls.get_or_insert_default().signals.push(signal);
         assert_eq!(scene.run(&Misuse)[0].confidence, Confidence::Proven, "it sleeps all the same");
         scene.model.threads[1].seen = Some(Seen { doing: Doing::WaitsForLock, ..seen });
         assert!(scene.run(&Misuse).is_empty(), "it was woken, and waits for the lock");
-        scene.model.threads[0].signals.clear();
-        scene.model.threads[0].ended_conditions[0].at_ns = Some(NOW - 20 * SECOND);
+        scene.model.threads[0].condition_calls.get_or_insert_default().signals.clear();
+        scene.model.threads[0].condition_calls.get_or_insert_default().ended[0].at_ns =
+            Some(NOW - 20 * SECOND);
         assert!(scene.run(&Misuse).is_empty(), "before the wait");
     }
 }

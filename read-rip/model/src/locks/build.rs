@@ -23,8 +23,8 @@ use super::peer::find_peers;
 use super::replay::{Scratch, replay};
 use super::task_facts::{find_pollers, main_wait, main_wait_for, task_facts};
 use super::{
-    Hold, HoldState, Join, Lock, LockIncident, LockModel, Peer, StepKind, TaskFacts, ThreadId, ThreadLocks,
-    Wait,
+    ConditionCalls, Hold, HoldState, Join, Lock, LockIncident, LockModel, Peer, StepKind, TaskFacts,
+    ThreadId, ThreadLocks, Wait,
 };
 use crate::locations::{Horizon, Limits, LocationId, Locations};
 use crate::threads::{self, Thread, ThreadState};
@@ -277,8 +277,10 @@ fn one_thread<'a>(
     let of_entries = slot.held.iter().filter(|held| is_unrecorded(slot, held)).count() as u64;
     own.of_futures = history.of_futures.max(of_entries);
     own.condition = history.condition.filter(|_| own.condition_wait.is_some());
-    own.signals = history.signals;
-    own.ended_conditions = history.ended;
+    if !history.signals.is_empty() || !history.ended.is_empty() {
+        let calls = ConditionCalls { signals: history.signals, ended: history.ended };
+        own.condition_calls = Some(Box::new(calls));
+    }
     own.peer = history.peer.and_then(|(sequence, peer)| {
         let is_of_wait = |entry: &&Entry<'_>| entry.held.sequence == SequenceBits::of(sequence);
         let wait = entries.iter().find(is_of_wait)?;

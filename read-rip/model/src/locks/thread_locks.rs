@@ -39,6 +39,15 @@ pub struct Seen {
     pub runs_on: bool,
 }
 
+/// What a thread did to condition variables, besides waiting.
+#[derive(Clone, Debug, Default)]
+pub struct ConditionCalls {
+    /// The last signal of each condition variable that it signalled, as far as known.
+    pub signals: Vec<Signal>,
+    /// The condition variables that it destroyed while a thread waited on them, or was just being woken.
+    pub ended: Vec<EndOfCondition>,
+}
+
 /// What a thread that runs without pause called last, as its stack shows. It may have returned from there since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LastCall {
@@ -176,10 +185,8 @@ pub struct ThreadLocks {
     pub condition_wait: Option<LockId>,
     /// The address of that condition variable; `None` if it is not known.
     pub condition: Option<u64>,
-    /// The last signal of each condition variable that the thread signalled, as far as known.
-    pub signals: Vec<Signal>,
-    /// The condition variables that it destroyed while a thread waited on them, or was just being woken.
-    pub ended_conditions: Vec<EndOfCondition>,
+    /// What it did to condition variables. Most threads do nothing to them.
+    pub condition_calls: Option<Box<ConditionCalls>>,
     /// The same as a wait for that lock: signalled or not, the thread returns with the lock, or not at all.
     pub relock: Option<Box<Wait>>,
     /// The semaphore, barrier or channel, if the thread waits for a unit or a message, or for others at a barrier.
@@ -231,8 +238,7 @@ impl ThreadLocks {
             wait: None,
             condition_wait: None,
             condition: None,
-            signals: Vec::new(),
-            ended_conditions: Vec::new(),
+            condition_calls: None,
             relock: None,
             semaphore_wait: None,
             sleep: None,
@@ -248,6 +254,16 @@ impl ThreadLocks {
             seen: None,
             task: None,
         }
+    }
+
+    /// The last signal of each condition variable that the thread signalled, as far as known.
+    pub fn signals(&self) -> &[Signal] {
+        self.condition_calls.as_ref().map_or(&[], |calls| &calls.signals)
+    }
+
+    /// The condition variables that it destroyed while a thread waited on them, or was just being woken.
+    pub fn ended_conditions(&self) -> &[EndOfCondition] {
+        self.condition_calls.as_ref().map_or(&[], |calls| &calls.ended)
     }
 
     /// Whether only the memory of a lock names the thread: nobody saw or recorded it.
