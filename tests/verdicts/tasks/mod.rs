@@ -26,7 +26,11 @@ fn started(plan: Plan) -> Victim {
 #[track_caller]
 fn finds(scenario: &str, found: &str, judge: impl Fn(&Answer)) {
     let mut victim = started(plan(scenario));
-    let answer = check(&victim.ring_path(), &[]);
+    let mut answer = check(&victim.ring_path(), &[]);
+    if answer.findings.is_empty() {
+        // A task says that it waits in its last poll. On a busy machine, that poll ended during the first check.
+        answer = check(&victim.ring_path(), &[]);
+    }
     assert_eq!(answer.findings.first().map_or("", String::as_str), found, "{answer:#?}");
     judge(&answer);
     victim.kill();
