@@ -31,7 +31,8 @@ fn sum((counts, _): &(Vec<u64>, u64)) -> u64 {
     counts.iter().sum()
 }
 
-/// The entries of the only place. Threads that make its entry at the same moment make one each. The reader adds them up.
+/// The entries of the only place. Threads that make its entry at the same moment make one each, and the reader adds
+/// them up.
 fn entries(ring: &Ring) -> &[Polls] {
     let [first, others @ ..] = ring.polls.as_slice() else { panic!("no place") };
     assert!(
