@@ -10,7 +10,6 @@ use read_rip_model::locations::{FileNames, Limits, Location, Locations};
 use read_rip_model::locks::{LockModel, Polls};
 use read_rip_model::log::{self, SlowCycles};
 use read_rip_report::{LocationTexts, LockNames, ObjectName, OneReading, StackFrames, location_texts};
-
 use read_rip_symbols::{Frame, Whose};
 
 use crate::{Options, Reading, Readings};

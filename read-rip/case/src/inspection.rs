@@ -12,7 +12,7 @@ use read_rip_evidence::process::live::{self, LiveMemory, LiveTarget, Machine};
 use read_rip_evidence::process::{Liveness, RunControl, children_in, ready_threads, thread_name};
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::stacks::{self, Unwinder};
-use read_rip_evidence::standing::{Activity, Load, Standings, WINDOW_MIN_NS};
+use read_rip_evidence::standing::{Activity, Load, Standing, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{CallKind, DescriptorKind, Hidden, KernelWait, Need, RunState, Sleep, Task};
 use read_rip_evidence::waits::{Owner, WaitKind};
 use read_rip_files::Module;
@@ -140,12 +140,12 @@ impl Inspection {
             let mut unwinder = Unwinder::new(&seen.target, &memory, of_files.clone());
             seen.catch_up(|registers| unwinder.stack(Some(registers)));
         }
+        let mut names = FunctionNames::new(&seen.target.modules, of_files.clone());
         if seen.has_strange_tokio() {
-            let mut names = FunctionNames::new(&seen.target.modules, of_files.clone());
             seen.read_tasks_late(&memory, &mut names);
         }
         describe(&live, &mut seen, &memory);
-        read_last_calls(&mut seen, &memory, &of_files);
+        read_last_calls(&mut seen, &memory, &of_files, &mut names);
         Inspection { live, of_files, memory, seen, taken, settles }
     }
 }
@@ -175,8 +175,7 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
         let threads = (0..seen.threads.len()).filter(|&at| is_wanted(at));
         threads.filter_map(|at| seen.threads[at].asleep_ns).min().map(Duration::from_nanos)
     };
-    let runs_on = |at: usize| seen.threads[at].scheduled.is_some_and(|scheduled| scheduled.runs_on);
-    let is_any_running = (0..seen.threads.len()).any(runs_on);
+    let is_any_running = seen.threads.iter().any(Standing::runs_on);
     // Nobody but threads that run without pause can end these waits.
     let may_end = |at: usize| may_end(at) || is_any_running && doing(seen, at) == Doing::WaitsForThread;
     let counts = |at: usize| may_end(at) || counts(at);
@@ -244,11 +243,11 @@ pub(crate) fn read_last_calls(
     seen: &mut Standings,
     memory: &LiveMemory,
     of_files: &symbols::Options,
+    names: &mut FunctionNames,
 ) -> bool {
     let is_running = run_on(seen).is_some();
     if is_running && seen.target.hidden.is_none() {
         let mut unwinder = Unwinder::new(&seen.target, memory, of_files.clone());
-        let mut names = FunctionNames::new(&seen.target.modules, of_files.clone());
         seen.read_last_calls(memory, &mut unwinder, |address| names.at(address));
     }
     is_running

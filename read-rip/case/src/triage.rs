@@ -12,7 +12,7 @@ use std::time::Instant;
 use read_rip_evidence::process::live::{self, LiveTarget};
 use read_rip_evidence::runtimes::TokioTasks;
 use read_rip_evidence::stacks::Unwinder;
-use read_rip_evidence::standing::{Standings, sleeps_at_same_place, stood_still};
+use read_rip_evidence::standing::{Standing, Standings, sleeps_at_same_place, stood_still};
 use read_rip_evidence::target::{CallKind, Hidden, RunState, Sleep, Target, Task};
 use read_rip_evidence::waits::Owner;
 use read_rip_model::findings::Unseen;
@@ -144,11 +144,11 @@ impl Triage {
         }
         // How long threads have slept takes some time to find out.
         let may_count = is_recorded || is_any_halted || may_be_stuck(&seen) || !halts(&seen).is_empty();
-        let is_any_running = seen.threads.iter().any(|thread| thread.scheduled.is_some_and(|of| of.runs_on));
+        let is_any_running = seen.threads.iter().any(Standing::runs_on);
         if may_count || is_any_running {
             describe(&live, &mut seen, &memory);
         }
-        let is_running = read_last_calls(&mut seen, &memory, options);
+        let is_running = read_last_calls(&mut seen, &memory, options, &mut names);
         if !is_recorded && !is_running && !may_be_stuck(&seen) && halts(&seen).is_empty() {
             let Target { name, pid, own_pid, .. } = &seen.target;
             return Unseen::of(&seen).map(|what| Second::Unseen(name.clone(), *pid, *own_pid, what));

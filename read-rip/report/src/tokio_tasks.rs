@@ -9,7 +9,6 @@ use read_rip_evidence::standing::Standings;
 use read_rip_model::locks::{
     TokioDoes, TokioGroup, TokioPart, task_function, tokio_groups, tokio_lock_type, users_await,
 };
-
 use read_rip_symbols::Whose;
 
 use super::names::{LockNames, SeenNames};

@@ -36,10 +36,7 @@ impl Standings {
         unwinder: &mut Unwinder<'_>,
         mut name: impl FnMut(u64) -> Option<String>,
     ) {
-        let runs_on = |&at: &usize| {
-            self.threads[at].scheduled.is_some_and(|scheduled| scheduled.runs_on)
-                && self.stack(at).frames.is_empty()
-        };
+        let runs_on = |&at: &usize| self.threads[at].runs_on() && self.stack(at).frames.is_empty();
         let running: Vec<usize> = (0..self.threads.len()).filter(runs_on).take(THREADS_MAX).collect();
         let tids: Vec<u32> = running.iter().map(|&at| self.target.tasks[at].own_tid).collect();
         let stacks = stacks_of(&self.target, memory, &tids);

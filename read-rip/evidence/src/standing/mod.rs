@@ -134,6 +134,13 @@ pub struct Standing {
     pub last_calls: Option<LastCalls>,
 }
 
+impl Standing {
+    /// Whether it ran all the time between the two readings, and did nothing that the kernel counts.
+    pub fn runs_on(&self) -> bool {
+        self.scheduled.is_some_and(|scheduled| scheduled.runs_on)
+    }
+}
+
 impl Standings {
     /// Unwinds the stacks of a target's threads, and examines what they wait for. `name` gives the name of the function
     /// at an address, demangled.

@@ -25,13 +25,14 @@
 //! # Example output
 //!
 //! ```text
-//! proven deadlock: 2 tasks of tokio wait for locks that they hold
+//! proven deadlock: 2 tasks of tokio await locks that they hold
 //!     task 61 (shop::reserve) awaits a mutex at shop.rs:12 that task 62 (shop::pay) holds in `stock`
 //!     task 62 (shop::pay) awaits a mutex at shop.rs:23 that task 61 (shop::reserve) holds in `account`
 //! ```
 
 use serde::Serialize;
 
+use super::end_circle::task_name;
 use super::words::and_more;
 use super::{About, Advice, Analysis, Basis, Confidence, Finding, Kind, Paragraph, Premise, View, Words};
 use crate::locks::AwaitTask;
@@ -75,10 +76,7 @@ impl Basis for TasksAwaitLocks {
             1 => "a task of tokio awaits a lock that it holds itself".to_owned(),
             count => format!("{} of tokio await locks that they hold", counted(count as u64, "task")),
         };
-        let name = |of: &AwaitTask| match &of.task.function {
-            Some(function) => format!("task {} ({})", of.task.id, words.text(function)),
-            None => format!("task {}", of.task.id),
-        };
+        let name = |of: &AwaitTask| task_name(&of.task, words);
         let next = self.tasks.iter().cycle().skip(1);
         let shown = if self.count > self.tasks.len() { self.tasks.len() - 1 } else { self.tasks.len() };
         let lines = self.tasks.iter().zip(next).take(shown).map(|(of, next)| {

@@ -71,10 +71,7 @@ impl Basis for TasksInCircle {
             1 => "a task of tokio waits for its own end".to_owned(),
             count => format!("{} of tokio wait for the ends of one another", counted(count as u64, "task")),
         };
-        let name = |task: &EndTask| match &task.function {
-            Some(function) => format!("task {} ({})", task.id, words.text(function)),
-            None => format!("task {}", task.id),
-        };
+        let name = |task: &EndTask| task_name(task, words);
         let next = self.tasks.iter().cycle().skip(1);
         let shown = if self.count > self.tasks.len() { self.tasks.len() - 1 } else { self.tasks.len() };
         let lines = self.tasks.iter().zip(next).take(shown).map(|(task, next)| {
@@ -84,6 +81,14 @@ impl Basis for TasksInCircle {
         let mut evidence: Vec<String> = lines.collect();
         evidence.extend(and_more(self.count, shown, "more task"));
         Paragraph { summary, evidence }
+    }
+}
+
+/// A task, by its id and its function.
+pub(super) fn task_name(task: &EndTask, words: &Words<'_>) -> String {
+    match &task.function {
+        Some(function) => format!("task {} ({})", task.id, words.text(function)),
+        None => format!("task {}", task.id),
     }
 }
 

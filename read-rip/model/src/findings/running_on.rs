@@ -74,8 +74,7 @@ pub fn run_on(seen: &Standings) -> Option<usize> {
     let mut waiting = Vec::new();
     for (at, thread) in seen.threads.iter().enumerate() {
         let (doing, asleep_ns) = (doing(seen, at), thread.asleep_ns.and_then(NonZeroU64::new));
-        let runs_on = thread.scheduled.is_some_and(|scheduled| scheduled.runs_on);
-        match does(doing, runs_on, thread.is_still, asleep_ns)? {
+        match does(doing, thread.runs_on(), thread.is_still, asleep_ns)? {
             Does::RunsOn => running += 1,
             Does::Waits(_) => waiting.push(doing),
         }

@@ -111,7 +111,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             worker: standing.worker,
             inward: seen.inward(at),
-            runs_on: standing.scheduled.is_some_and(|scheduled| scheduled.runs_on),
+            runs_on: standing.runs_on(),
         });
     }
     observer.waiters_at();

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashMapExt};
-
 use read_rip_ring::{Snapshot, Value};
 
 use super::{Entry, EntryKind};
