@@ -28,7 +28,7 @@ use crate::THREAD_NAME_LEN_BYTES;
 
 /// A ring has this many places of polls, the one for the others included.
 pub const POLL_PLACES_MAX: usize = 256;
-/// So many of the longest polls of a place are kept.
+/// A place keeps so many of its longest polls.
 pub const LONG_POLLS: usize = 8;
 /// How many lanes a place has.
 pub const POLL_LANES: usize = 8;
@@ -85,9 +85,9 @@ pub struct LongPoll {
 #[repr(C)]
 #[derive(Debug)]
 pub struct PollLane {
-    /// Of the lengths of polls.
+    /// The lengths of polls.
     pub polls: PollLengths,
-    /// Of the times from a wake to the poll that answers it. That a task is made counts as a wake.
+    /// The times from a wake to the poll that answers it. Making a task counts as a wake.
     pub delays: PollLengths,
 }
 

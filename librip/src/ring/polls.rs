@@ -16,8 +16,8 @@
 //! success makes that length greater. So no length comes back, and whoever was overtaken fails and looks again: at most
 //! until all lengths are greater than its own. Nobody waits: a poll that another thread writes at that moment is passed
 //! over. A poll gives way to longer ones only. So the longest of all is kept, unless [`LONG_POLLS`] others are written
-//! at that moment. Then [`PollLengths::greatest`] still has its length. Of the others, one may give way to a longer
-//! poll while a shorter one is written.
+//! at that moment. Then [`PollLengths::greatest`] still has its length. Another poll may give way to a longer
+//! one while a shorter one is written.
 //!
 //! A process that is killed while it writes leaves an entry without its checksum, and, if it was a forked child, one
 //! that nobody writes again.
@@ -152,7 +152,7 @@ pub(crate) struct Ended {
 /// Whether a poll of this length is longer than one of those that are kept.
 #[inline]
 pub(crate) fn is_long(key: &PollKey, took: u64) -> bool {
-    // ORDERING: relaxed: a number that only grows. A thread that sees a former one looks at the lengths in vain.
+    // ORDERING: relaxed: a number that only grows. A thread that sees an older one compares lengths for nothing.
     took > key.floor.load(Relaxed)
 }
 

@@ -205,7 +205,7 @@ impl Watch {
     }
 }
 
-/// For how long the task has been ready that is about to be polled, if tokio says so.
+/// How long ago the task became ready, if tokio says so. It is about to be polled.
 #[cfg(tokio_unstable)]
 fn ready_for(_task: &TaskMeta<'_>) -> Option<std::time::Duration> {
     #[cfg(feature = "schedule-latency")]

@@ -13,7 +13,7 @@ const CALL_MAX_BYTES: u64 = 7;
 
 /// The shortest one, bytes.
 const CALL_MIN_BYTES: u64 = 2;
-/// A loop that only tries something again jumps back so far behind the call, bytes.
+/// In a loop that only tries something again, the jump back is at most so many bytes after the call.
 const LOOP_MAX_BYTES: usize = 48;
 
 /// A call instruction.
@@ -134,7 +134,7 @@ impl<'m> Code<'m> {
         self.contains(word).then_some(word)
     }
 
-    /// Whether a jump shortly behind the call that returns to this address leads back to the call, or before it, in its
+    /// Whether a jump shortly after the call that returns to this address leads back to the call, or before it, in its
     /// function. On x86-64 the bytes are not decoded from the beginning, so something else may look like a jump.
     pub(super) fn leads_back(&self, return_address: u64, function: u64) -> bool {
         if self.architecture != Architecture::X86_64 {

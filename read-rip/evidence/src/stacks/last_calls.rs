@@ -39,7 +39,7 @@ pub struct LastCall {
     pub function: u64,
     /// The function that it has called; `None`: a register said it.
     pub called: Option<u64>,
-    /// Whether a jump behind the call leads back to it.
+    /// Whether a jump after the call leads back to it.
     pub is_in_loop: bool,
 }
 

@@ -8,7 +8,7 @@
 //!
 //! Threads run without pause, and all others wait for one another (`running_on`). The stack of a thread that runs says
 //! what it called last. If that was a try to acquire a lock, in the same function whenever its stack was
-//! looked at, and the code behind that call leads back to it, then the thread has called the same again and again, or
+//! looked at, and the code after that call leads back to it, then the thread has called the same again and again, or
 //! nothing since. If that holds of two threads or more, they are suspected.
 //!
 //! # Blind spots

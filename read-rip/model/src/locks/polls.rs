@@ -63,7 +63,7 @@ pub struct SlowPoll {
     pub took_ns: u64,
     /// Whether it has ended.
     pub has_ended: bool,
-    /// Of a poll that has ended: where the task has recorded something last in it. Otherwise: where the task is.
+    /// Where the task recorded something last in the poll, if that has ended. Otherwise, where the task is now.
     pub location: Option<LocationId>,
     /// Whether most of it was the poll of another task that is listed too: a connection polls a request.
     pub is_of_inner: bool,

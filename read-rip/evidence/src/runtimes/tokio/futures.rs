@@ -26,7 +26,7 @@ use crate::target::Memory;
 const STEPS_MAX: usize = 64;
 /// So many types are in one another around a number or a future, at most.
 const WRAPPERS_MAX: usize = 8;
-/// No more chains and locks are told apart.
+/// At most so many chains and locks are kept apart.
 const CHAINS_MAX: usize = 10_000;
 const LOCKS_MAX: usize = 100_000;
 

@@ -92,7 +92,7 @@ impl TokioTasks {
         task.holds.iter().filter(|held| held.lock == lock).max_by_key(|held| held.is_certain)
     }
 
-    /// The tasks that hold a lock, as far as is known.
+    /// The tasks that are known to hold a lock.
     pub fn holders(&self, lock: usize) -> impl Iterator<Item = (usize, &HeldLock)> {
         let tasks = self.tasks.iter().enumerate();
         tasks.filter_map(move |(at, task)| Some((at, self.held(task, lock)?)))
@@ -205,7 +205,7 @@ mod tests {
         let circles = |all: &[(usize, &[usize])]| tasks(all, TokioLockKind::Mutex).lock_circles(false);
         assert_eq!(circles(&[(1, &[0]), (0, &[1])]), [[0, 1]]);
         assert_eq!(circles(&[(0, &[0])]), [[0]]);
-        // The first one waits behind the circle.
+        // The first task leads into the circle, and is not part of it.
         assert_eq!(circles(&[(1, &[]), (2, &[1]), (1, &[2]), (0, &[0])]), [vec![1, 2], vec![3]]);
         assert_eq!(circles(&[(1, &[0]), (2, &[1])]), [[0; 0]; 0]);
         // Two hold one mutex: that cannot be.
