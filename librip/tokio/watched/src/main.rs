@@ -99,11 +99,15 @@ async fn same_order() {
         let (savings, current, rounds) = (Arc::clone(&savings), Arc::clone(&current), Arc::clone(&rounds));
         tokio::spawn(async move {
             loop {
-                let _first = savings.lock().await;
-                yield_now().await;
-                let _second = current.lock().await;
-                yield_now().await;
-                rounds.fetch_add(1, SeqCst);
+                for _ in 0..20 {
+                    let _first = savings.lock().await;
+                    yield_now().await;
+                    let _second = current.lock().await;
+                    yield_now().await;
+                    rounds.fetch_add(1, SeqCst);
+                }
+                // On a busy machine, a program that never pauses is kept from running for long, and its locks are held.
+                tokio::time::sleep(Duration::from_millis(1)).await;
             }
         });
     }
