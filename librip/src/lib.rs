@@ -108,7 +108,8 @@ pub mod __private {
 
 /// Starts recording, with the defaults of [`Builder::new`] and the `RIP_*` variables of the environment.
 ///
-/// A process has one ring. It is not an error to call this again, or in a library after the program has called it.
+/// A process has one ring. It is not an error to call this again, or in a library after the program has called it. If
+/// another thread is making the ring, the call waits for it, at most one second.
 ///
 /// # Errors
 ///

@@ -31,6 +31,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use crate::arch::{self, ModuleState, Settings, ThreadBlock};
 use crate::lock::stack;
@@ -90,6 +91,11 @@ core::arch::global_asm!(
 /// Whether a thread of this process is starting to record.
 static IS_STARTING: AtomicBool = AtomicBool::new(false);
 
+/// How long a thread waits for another one to make the ring. That takes about a millisecond.
+const START_PATIENCE: Duration = Duration::from_secs(1);
+/// How long it sleeps before it looks again.
+const START_POLL: Duration = Duration::from_micros(100);
+
 /// The plan of the ring.
 static PLAN: Written<Plan> = Written::new();
 
@@ -117,10 +123,7 @@ pub(crate) enum When {
 /// See [`Builder::create`].
 pub(crate) fn start(wish: Builder, when: When) -> Result<(), InitError> {
     sys::with_errno_kept(|| {
-        // Another thread does not wait, because it might wait for ever: the one that starts acquires the loader's lock,
-        // and a caller in a library's constructor holds that.
-        // ORDERING: acquire, pairs with the release below.
-        if IS_STARTING.swap(true, Acquire) {
+        if !begin_start() {
             return Err(InitError::AlreadyRecording(None));
         }
         let result = start_alone(wish, when);
@@ -128,6 +131,23 @@ pub(crate) fn start(wish: Builder, when: When) -> Result<(), InitError> {
         IS_STARTING.store(false, Release);
         result
     })
+}
+
+/// Whether this thread is the one that starts now.
+///
+/// If another thread is starting, it waits until that one has made the ring: what the caller does next is recorded then.
+/// It does not wait for ever, because the other one acquires the loader's lock, and a caller in a library's constructor
+/// holds that.
+fn begin_start() -> bool {
+    let begun = Instant::now();
+    // ORDERING: acquire, pairs with the release in `start`.
+    while IS_STARTING.swap(true, Acquire) {
+        if begun.elapsed() > START_PATIENCE {
+            return false;
+        }
+        std::thread::sleep(START_POLL);
+    }
+    true
 }
 
 /// One thread at a time calls it.

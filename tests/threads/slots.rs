@@ -20,6 +20,17 @@ fn the_first_mark_claims_a_slot_with_name_and_tid_and_the_exit_is_recorded() {
 }
 
 #[test]
+fn a_thread_records_as_soon_as_its_call_of_init_has_returned() {
+    for _ in 0..8 * torture() {
+        let ring = run(&["begin_together"]).ring();
+        assert_eq!(ring.slots.len(), 16);
+        for slot in &ring.slots {
+            assert_eq!(ring.labels(slot), ["began"], "{}", slot.name);
+        }
+    }
+}
+
+#[test]
 fn exited_slots_are_reused_oldest_first_and_their_old_words_are_not_the_new_owners() {
     let mut victim = plan(&["reuse"]).env("RIP_SLOTS", "4").start();
     victim.until("paused");

@@ -9,7 +9,6 @@ use std::convert::Infallible;
 use std::future::{pending, poll_fn};
 use std::panic::Location;
 use std::pin::pin;
-use std::sync::Once;
 use std::task::{Context, Poll};
 
 use http::Request;
@@ -19,12 +18,6 @@ use ring::{Ring, task};
 use tokio::task::yield_now;
 use tower_layer::Layer;
 use tower_service::Service;
-
-/// As the macros do. A second call returns while the first one has not made the ring yet.
-fn start() {
-    static STARTED: Once = Once::new();
-    STARTED.call_once(|| librip::init().unwrap());
-}
 
 #[track_caller]
 fn line() -> u32 {
@@ -51,7 +44,7 @@ impl Service<Request<()>> for Silent {
 
 #[tokio::test]
 async fn a_request_is_a_task_from_its_call_until_it_is_dropped() {
-    start();
+    librip::init().unwrap();
     let made = line() + 1;
     let layer = librip_tokio::layer();
     let mut service = layer.layer(Silent);
@@ -66,7 +59,7 @@ async fn a_request_is_a_task_from_its_call_until_it_is_dropped() {
 
 #[tokio::test]
 async fn any_number_of_paths_needs_a_slot_for_each_request_alone() {
-    start();
+    librip::init().unwrap();
     let mut service = librip_tokio::layer().layer(Silent);
     for number in 0..2_000_u32 {
         let letters: String = number.to_string().bytes().map(|digit| char::from(digit + 49)).collect();
@@ -78,7 +71,7 @@ async fn any_number_of_paths_needs_a_slot_for_each_request_alone() {
 
 #[tokio::test]
 async fn what_hyper_spawns_is_a_task_with_the_place_of_the_executor() {
-    start();
+    librip::init().unwrap();
     let made = line() + 1;
     let executor = HyperExecutor::new();
     executor.execute(pending::<()>());

@@ -19,8 +19,11 @@ pub(crate) fn main(arguments: &[&str]) {
     if arguments[0] == "atfork" {
         forks::prepare();
     }
-    common::init();
+    if arguments[0] != "begin_together" {
+        common::init();
+    }
     match arguments[0] {
+        "begin_together" => slots::begin_together(),
         "first" => slots::first(),
         "reuse" => slots::reuse(),
         "fresh" => slots::fresh(),

@@ -18,6 +18,23 @@ pub(crate) fn first() {
     });
 }
 
+/// Threads that start recording at the same time. Each makes a mark as soon as its call has returned.
+pub(crate) fn begin_together() {
+    let barrier = Arc::new(Barrier::new(16));
+    let threads: Vec<_> = (0..16)
+        .map(|index| {
+            let barrier = barrier.clone();
+            let thread = named(&format!("t{index}")).spawn(move || {
+                barrier.wait();
+                librip::init().unwrap();
+                rip_snap!("began");
+            });
+            thread.unwrap()
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
 /// A thread that marks and exits on request.
 struct Puppet {
     sender: mpsc::Sender<u64>,
