@@ -4,14 +4,15 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::Arc;
 
 use addr2line::{Context, LookupContinuation, LookupResult};
 
-use super::bounds::check;
 use super::debug_sections::{Bytes, empty, section};
 use super::demangle::demangle;
 use super::elf::Image;
 use super::frame::Frame;
+use super::nesting::Nesting;
 use super::problem::Problem;
 use super::split::Split;
 use super::whose::Whose;
@@ -19,6 +20,7 @@ use super::whose::Whose;
 /// The DWARF of one module.
 pub(super) struct Dwarf {
     context: Context<Bytes>,
+    nesting: Nesting,
     pub(super) split: Split,
 }
 
@@ -35,8 +37,10 @@ impl Dwarf {
         }
         dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
         split.budget.grant(image.len_bytes);
-        check(&dwarf, &split.budget)?;
-        Ok(Self { context: Context::from_dwarf(dwarf)?, split })
+        split.budget.spend(&dwarf)?;
+        let dwarf = Arc::new(dwarf);
+        let context = Context::from_arc_dwarf(dwarf.clone())?;
+        Ok(Self { context, nesting: Nesting::new(dwarf), split })
     }
 
     /// The frames of a module-relative address, innermost first. If an error occurs, the frames found before it are
@@ -48,7 +52,8 @@ impl Dwarf {
     /// code.
     pub(super) fn frames(&self, address: u64) -> (Vec<Frame>, Option<Problem>) {
         let mut frames = Vec::new();
-        let problem = self.collect(address, &mut frames).err().map(Problem::from);
+        let problem =
+            self.nesting.check(address).and_then(|()| Ok(self.collect(address, &mut frames)?)).err();
         if frames.is_empty() && problem.is_some() {
             // The tree of functions is damaged. The line table is in another section, and may not be.
             if let Ok(Some(location)) = self.context.find_location(address) {
@@ -64,6 +69,7 @@ impl Dwarf {
     /// The MD5 of a source file as the compiler read it, if the line table of the code at an address has it (DWARF 5,
     /// clang). `file` is a path of that line table, or its end.
     pub(super) fn md5(&self, address: u64, file: &str) -> Option<[u8; 16]> {
+        self.nesting.check(address).ok()?;
         let mut lookup = self.context.find_dwarf_and_unit(address);
         let unit = loop {
             lookup = match lookup {

@@ -13,7 +13,7 @@
 //! | `locate` | which file is the recorded one, and which is its debug file? |
 //! | `frame`, `debug_sections`, `split`, `dwarf` | which frames has the address? |
 //! | `whose`, `c_library`, `packages` | whose code is it: the user's, or a library's? |
-//! | `bounds` | can the debug information be read safely? |
+//! | `nesting` | are functions nested too deeply to be read safely? |
 //! | `line_budget` | do the line tables take too much memory or time? |
 //! | `demangle`, `symbol_table` | which function or static covers the address, and what is its name in the source? |
 //! | `answers` | what was found, to be kept with a saved ring |
@@ -27,7 +27,6 @@
 //! | `resolver` | all of these for the modules of a ring |
 
 mod answers;
-mod bounds;
 mod c_library;
 mod caller;
 mod compressed;
@@ -41,6 +40,7 @@ mod function_names;
 mod line_budget;
 mod loaded;
 mod locate;
+mod nesting;
 
 mod opened;
 mod packages;

@@ -14,11 +14,11 @@ use addr2line::SplitDwarfLoad;
 use gimli::Reader;
 use object::Endianness;
 
-use super::bounds::check;
 use super::debug_sections::{Bytes, empty, section};
 use super::elf::Image;
 use super::line_budget::LineBudget;
 use super::locate::Files;
+use super::nesting::check_all;
 use super::path::{find, with_suffix};
 use super::problem::Problem;
 
@@ -75,7 +75,7 @@ impl Split {
     fn packed(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<gimli::Dwarf<Bytes>> {
         let package = self.package.get_or_init(|| self.open_package()).as_ref()?;
         let found = package.find_cu(wanted.dwo_id, &wanted.parent).ok()??;
-        check(&found, &self.budget).ok()?;
+        self.check(&found).ok()?;
         Some(found)
     }
 
@@ -125,13 +125,19 @@ impl Split {
         };
         let mut dwarf = gimli::Dwarf::load(load).map_err(|_: Problem| ()).ok()?;
         self.budget.grant(image.len_bytes);
-        check(&dwarf, &self.budget).ok()?;
+        self.check(&dwarf).ok()?;
         let unit = dwarf.unit(dwarf.units().next().ok()??).ok()?;
         if unit.dwo_id != Some(wanted.dwo_id) {
             return None;
         }
         dwarf.make_dwo(&wanted.parent);
         Some(dwarf)
+    }
+
+    /// Refuses what would take too much stack, memory or time. All units of these files are read.
+    fn check(&self, dwarf: &gimli::Dwarf<Bytes>) -> Result<(), Problem> {
+        check_all(dwarf)?;
+        self.budget.spend(dwarf)
     }
 
     fn has_same_byte_order(&self, image: &Image) -> bool {

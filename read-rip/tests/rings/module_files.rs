@@ -137,18 +137,19 @@ deep_mark: nop
     .globl main
 main: ret
     .section .debug_abbrev, "", @progbits
-    .byte 1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0   # compile unit: low_pc, high_pc
+    .byte 1, 0x11, 1, UNIT_ATTRIBUTES, 0, 0
     .byte 2, 0x2e, 1, 0x11, 1, 0x12, 7, 0, 0   # subprogram: low_pc, high_pc
     .byte 3, 0x1d, 1, 0, 0                     # inlined subroutine
     .byte 0
     .section .debug_info, "", @progbits
+.Linfo:
     .long .Linfo_end - .Linfo_start
 .Linfo_start:
     .short 4
     .long 0
     .byte 8
     .byte 1
-    .quad deep_mark, 1
+    UNIT_VALUES
     .byte 2
     .quad deep_mark, 1
     .fill DEPTH, 1, 3
@@ -157,21 +158,63 @@ main: ret
 .Linfo_end:
 "#;
 
+/// A unit's attributes, what they say, and the sections that say where its code is.
+const PLACES: [(&str, &str, &str); 4] = [
+    ("0x11, 1, 0x12, 7", ".quad deep_mark, 1", ""), // low_pc, high_pc
+    ("0x55, 0x17", ".long .Lranges", ".section .debug_ranges\n.Lranges: .quad deep_mark, .Lend, 0, 0"),
+    (
+        "0x13, 0x0b", // language
+        ".byte 2",
+        ".section .debug_aranges\n.long 44; .short 2; .long .Linfo; .byte 8, 0; .long 0; .quad deep_mark, 1, 0, 0",
+    ),
+    (
+        "0x10, 0x17", // stmt_list
+        ".long .Llines",
+        ".section .debug_line
+    .Llines: .long .Llines_end - .Llines_start
+    .Llines_start: .short 4; .long .Lprogram - .Lheader
+    .Lheader: .byte 1, 1, 1, -5, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0
+    .asciz \"deep.c\"
+    .byte 0, 0, 0, 0
+    .Lprogram: .byte 0, 9, 2; .quad deep_mark; .byte 1, 2, 1, 0, 1, 1
+    .Llines_end:",
+    ),
+];
+
 #[test]
 fn a_tree_of_calls_that_would_overflow_the_stack_is_refused() {
-    for (depth, is_refused) in [("10", false), ("5000000", true)] {
-        let fixture = Fixture::new("fixture.s", &DEEP_SOURCE.replace("DEPTH", depth));
-        fixture.run("gcc fixture.s -o prog");
-        let mut resolver = fixture.resolver("prog");
-        let frames = resolver.resolve(0, address(&fixture.path("prog"), "deep_mark"));
-        assert_eq!(frames.last().unwrap().function.as_deref(), Some("deep_mark"));
-        let found = problems(&resolver);
-        assert_eq!(
-            found.iter().any(|problem| matches!(problem, Problem::Damaged(_))),
-            is_refused,
-            "{found:?}"
-        );
+    for (attributes, values, sections) in PLACES {
+        for (depth, is_refused) in [("10", false), ("5000000", true)] {
+            let source = DEEP_SOURCE.replace("UNIT_ATTRIBUTES", attributes).replace("UNIT_VALUES", values);
+            let source = source.replace("DEPTH", depth) + sections + "\n";
+            let fixture = Fixture::new("fixture.s", &source);
+            fixture.run("gcc fixture.s -o prog");
+            let mut resolver = fixture.resolver("prog");
+            let frames = resolver.resolve(0, address(&fixture.path("prog"), "deep_mark"));
+            assert_eq!(frames.last().unwrap().function.as_deref(), Some("deep_mark"), "{attributes}");
+            let found = problems(&resolver);
+            let is_damaged = found.iter().any(|problem| matches!(problem, Problem::Damaged(_)));
+            assert_eq!(is_damaged, is_refused, "{attributes}: {found:?}");
+        }
     }
+}
+
+#[test]
+fn a_tree_in_another_unit_refuses_nothing() {
+    let (attributes, values, _) = PLACES[0];
+    let source = DEEP_SOURCE.replace("UNIT_ATTRIBUTES", attributes).replace("DEPTH", "5000000");
+    let source = source.replace("main", "deep_main").replace("UNIT_VALUES", values);
+    let fixture = Fixture::new("fixture.s", &source);
+    fs::write(
+        fixture.path("main.c"),
+        "int other(int n) { return n; }\nint main(void) { return other(0); }\n",
+    )
+    .unwrap();
+    fixture.run("gcc -g fixture.s main.c -o prog");
+    let mut resolver = fixture.resolver("prog");
+    let frames = resolver.resolve(0, address(&fixture.path("prog"), "other"));
+    assert_eq!(frames.last().and_then(|frame| frame.line), Some(1), "{frames:?}");
+    assert_eq!(problems(&resolver), []);
 }
 
 /// Deterministic noise: Marsaglia's xorshift64.
