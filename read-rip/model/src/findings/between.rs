@@ -169,7 +169,9 @@ impl Analysis for BetweenProcesses {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         for finding in view.now.knots.iter().filter(|knot| !may_idle(knot)).map(|knot| finding(view, knot)) {
             found.retain(|known| !says_less(known, &finding));
-            found.push(finding);
+            if !found.iter().any(|known| says_all(known, &finding)) {
+                found.push(finding);
+            }
         }
     }
 }
@@ -181,6 +183,15 @@ fn says_less(known: &Finding, finding: &Finding) -> bool {
     known.kind == Kind::Deadlock
         && known.confidence < finding.confidence
         && known.mentions.threads.iter().all(is_among)
+}
+
+/// Whether an earlier finding is a deadlock of the same threads, and as certain: the record has the cycle too, with the
+/// places at which the locks were acquired.
+fn says_all(known: &Finding, finding: &Finding) -> bool {
+    let is_among = |thread| known.mentions.threads.contains(thread);
+    known.kind == Kind::Deadlock
+        && known.confidence >= finding.confidence
+        && finding.mentions.threads.iter().all(is_among)
 }
 
 /// Whether a thread waits for somebody unknown of its process.
@@ -569,18 +580,24 @@ mod tests {
     }
 
     #[test]
-    fn a_deadlock_that_is_proven_here_is_not_suspected_as_well() {
+    fn a_deadlock_is_told_once_by_whichever_is_more_certain() {
         let mut scene = Scene::new();
         let knot = locked(&mut scene);
         scene.model.knots.push(knot);
-        let of_record = |confidence| {
+        let of_record = |confidence, threads: &[ThreadId]| {
             let mut known = finding_about(Kind::Deadlock, &[0]);
-            (known.confidence, known.mentions.threads) = (confidence, vec![0, 1]);
+            (known.confidence, known.mentions.threads) = (confidence, threads.to_vec());
             let mut found = vec![known];
             scene.with_view(|view| BetweenProcesses.run(view, &mut found));
             found.len()
         };
-        assert_eq!((of_record(Confidence::Suspected), of_record(Confidence::Proven)), (1, 2));
+        assert_eq!(of_record(Confidence::Suspected, &[0, 1]), 1);
+        assert_eq!(
+            of_record(Confidence::Proven, &[0, 1]),
+            1,
+            "the record has the places of the acquisitions too"
+        );
+        assert_eq!(of_record(Confidence::Proven, &[0, 7]), 2, "another deadlock");
     }
 
     #[test]
