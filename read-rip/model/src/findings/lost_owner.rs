@@ -41,7 +41,8 @@ use super::{
     About, Advice, Analysis, Basis, Confidence, Doubt, Finding, HoldFact, Kind, Paragraph, View, Waiters,
     Words,
 };
-use crate::locks::{Lock, LockId, LockModel, Step, StepKind};
+use crate::locks::{Lock, LockId, LockModel, Step, StepKind, ThreadLocks};
+use crate::threads::ThreadState;
 use crate::units::agree;
 
 /// See the file's description.
@@ -127,8 +128,14 @@ fn doubt_of_memory(view: &View<'_>, lock: LockId) -> Option<Doubt> {
     let model = view.now;
     let pid = model.locks[lock].pid;
     // The one that forked has the id of its process.
-    let forked = model.present().find(|(_, thread)| thread.pid == pid && thread.tid == pid);
-    let is_stuck = |(thread, _)| view.wait(thread).is_some_and(|wait| wait.lock == lock && wait.is_steady);
+    let is_forked = |thread: &ThreadLocks| {
+        thread.pid == pid
+            && thread.tid == pid
+            && thread.state == ThreadState::Present
+            && thread.task.is_none()
+    };
+    let forked = model.threads.iter().position(is_forked);
+    let is_stuck = |thread| view.wait(thread).is_some_and(|wait| wait.lock == lock && wait.is_steady);
     (!forked.is_none_or(is_stuck)).then_some(Doubt::MaybeForked)
 }
 
@@ -293,8 +300,14 @@ mod tests {
             (found[0].confidence, &found[0].doubts[..]),
             (Confidence::Suspected, &[Doubt::MaybeForked][..])
         );
+        // So it is if the process is a child of the one that was asked for.
+        scene.model.threads[worker].pid += 1;
+        scene.model.locks[0].pid += 1;
+        (scene.model.threads[forked].pid, scene.model.threads[forked].tid) =
+            (scene.model.pid + 1, scene.model.pid + 1);
+        assert_eq!(scene.run(&LostOwner)[0].doubts, [Doubt::MaybeForked]);
         // It has ended, or waits too.
-        scene.model.threads[forked].state = crate::threads::ThreadState::Exited;
+        scene.model.threads[forked].state = ThreadState::Exited;
         assert_eq!(scene.run(&LostOwner)[0].confidence, Confidence::Proven);
     }
 
