@@ -21,6 +21,21 @@ fn accuses_no_tasks_that_go_on() {
 }
 
 #[test]
+fn accuses_no_tasks_that_use_locks_in_several_futures_at_once() {
+    let wrong = ["deadlock", "futurelock", "double-lock", "nested-read", "lock-order", "starvation"];
+    for round in 0..3 * librip_test_kit::victim::torture() {
+        let mut victim = started(plan("healthy-branches"));
+        for _ in 0..3 {
+            let answer = check(&victim.ring_path(), &[]);
+            assert!(!answer.accuses(&wrong), "{answer:#?}");
+        }
+        victim.kill_after(u64::from(round * 617 % 5000));
+        let answer = check(&victim.wait().ring_path(), &[]);
+        assert!(!answer.accuses(&wrong), "{answer:#?}");
+    }
+}
+
+#[test]
 fn a_kill_at_any_moment_leaves_sound_tasks_and_no_proof_of_trouble() {
     for round in 0..10 * librip_test_kit::victim::torture() {
         let mut victim = started(plan("healthy").env("RIP_SLOTS", "256"));

@@ -14,7 +14,8 @@
 //! # Blind spots
 //!
 //! A lock that another thread releases looks as if it was not released. Locks for which that was seen are left out, and
-//! those whose guard can be sent to another thread, or that have several permits.
+//! those whose guard can be sent to another thread, or that have several permits. Locks of futures are left out too: a
+//! task waits in one future for what another one of its futures holds, and the record tells only tasks apart.
 //!
 //! # Example output
 //!
@@ -59,7 +60,11 @@ impl Analysis for Double {
             let nature = &model.locks[lock].nature;
             // A guard that was sent away is no hold of this thread any more. Semaphores have several permits.
             let is_sent = nature.is_wrapped && nature.ownership == Ownership::Anyone;
-            nature.is_reentrant || is_sent || handed_over.contains(lock) || deadlocked.contains(&lock)
+            nature.is_reentrant
+                || nature.is_of_futures
+                || is_sent
+                || handed_over.contains(lock)
+                || deadlocked.contains(&lock)
         };
         let mut seen: HashSet<(ThreadId, LockId)> = HashSet::default();
         let mut add = |of: SecondAcquisition| {
@@ -163,6 +168,14 @@ mod tests {
         readers.steps(0).iter_mut().for_each(|step| step.is_shared = true);
         readers.holds_with(0, 0, |hold| (hold.recursion, hold.is_shared) = (1, true));
         assert!(readers.run(&Double).is_empty());
+    }
+
+    #[test]
+    fn a_future_that_waits_for_another_one_of_its_task_is_no_finding() {
+        let mut scene = Scene::of_two_threads_and_a_lock();
+        scene.nests(0, &[0, 0]);
+        scene.model.locks[0].nature.is_of_futures = true;
+        assert!(scene.run(&Double).is_empty());
     }
 
     #[test]

@@ -19,7 +19,8 @@
 //! `history`. Threads whose table was incomplete add no edges: a gate lock may be missing.
 //!
 //! Semaphores of one unit and locks that are handed over are gates too: see `gates`. A lock at whose address another
-//! one was initialised or destroyed adds no edges.
+//! one was initialised or destroyed adds no edges. Where a task may have acquired the two locks in two of its futures,
+//! there is no edge: see `branches`.
 //!
 //! # Blind spots
 //!
@@ -46,6 +47,7 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
+use super::branches::Branches;
 use super::finding::locks_of;
 use super::gates::{self, Gates};
 use super::graph::{Edge, Graph};
@@ -223,11 +225,11 @@ impl Orders {
         let steps = view.now.threads.iter().map(|thread| thread.steps.len()).sum::<usize>();
         let mut nesting = Nesting::new(NODES_SPARE + steps);
         let mut is_cut = false;
-        let (replaced, gates) = (replaced(view), Gates::new(view));
+        let (replaced, gates, branches) = (replaced(view), Gates::new(view), Branches::of(view));
         let mut nested = Vec::new();
         for id in (0..view.now.threads.len()).filter(|&id| view.is_nesting(id)) {
             let mut is_nested = false;
-            acquisitions(view, &gates, id, |acquired, held, passed, _| {
+            acquisitions(view, (&gates, &branches), id, |acquired, held, passed, _| {
                 match nesting.node(modes(held, passed)) {
                     Some(node) => {
                         is_nested |= node != NOTHING;
@@ -244,7 +246,7 @@ impl Orders {
         }
         let mut edges = CyclicEdges::of(&nesting.cyclic_locks(view.now.locks.len()), kin);
         for id in nested {
-            acquisitions(view, &gates, id, |acquired, held, passed, sequence| {
+            acquisitions(view, (&gates, &branches), id, |acquired, held, passed, sequence| {
                 if let Some(node) = nesting.node(modes(held, passed)) {
                     edges.add(id, (acquired, sequence), held, node);
                 }
@@ -264,7 +266,7 @@ fn modes(held: &[Held], passed: &[Mode]) -> impl Iterator<Item = Mode> {
 /// passed.
 fn acquisitions(
     view: &View<'_>,
-    gates: &Gates<'_>,
+    (gates, branches): (&Gates<'_>, &Branches),
     id: ThreadId,
     mut visit: impl FnMut(Acquisition, &[Held], &[Mode], u64),
 ) {
@@ -279,8 +281,11 @@ fn acquisitions(
             return;
         }
         let mut passed: Vec<Mode> = gates::passed(&passages, sequence).collect();
-        let (handed_over, own): (Vec<Held>, Vec<Held>) =
-            held.iter().partition(|held| gates.is_handed_over(held.lock));
+        // What another branch of the task may hold gives no order, as what somebody else may release.
+        let is_loose = |held: &&Held| {
+            gates.is_handed_over(held.lock) || branches.may_have(held.location, acquired.location)
+        };
+        let (handed_over, own): (Vec<Held>, Vec<Held>) = held.iter().partition(is_loose);
         if handed_over.is_empty() {
             visit(acquired, held, &passed, sequence);
         } else {

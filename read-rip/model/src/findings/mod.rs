@@ -15,6 +15,7 @@
 //! | `about` | what findings mention, and what happens at their source lines |
 //! | `words` | the words that sentences share |
 //! | `history`, `gates`, `kin`, `nesting`, `graph`, `passages`, `pasts`, `per_lock`, `replaced` | tools of several analyses |
+//! | `branches` | which places futures of one task may have reached in turns |
 //! | `waits_for`, `task_waits` | the graph of waits, and what differs for tasks in it |
 //! | `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
 //! | `going_on` | which waits may end in a moment |
@@ -29,6 +30,7 @@ mod about;
 mod await_circle;
 mod balance;
 mod between;
+mod branches;
 mod busy_wait;
 mod contention;
 mod convoy;

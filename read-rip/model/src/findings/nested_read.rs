@@ -14,7 +14,8 @@
 //! # Blind spots
 //!
 //! A cycle that has happened is a deadlock. Tries, locks whose readers pass waiting writers, and acquisitions that say
-//! that they do so are left out. So are locks whose writer was overwritten in all histories.
+//! that they do so are left out. So are locks whose writer was overwritten in all histories, and locks of futures that
+//! a task acquires: two of its futures may read at once, as in a `join!` or a stream, and neither waits for the other.
 //!
 //! # Example output
 //!
@@ -68,9 +69,11 @@ impl Analysis for NestedRead {
         // Once for each pair of locations.
         let mut seen: HashSet<(LocationId, LocationId)> = HashSet::default();
         for (id, thread) in model.threads.iter().enumerate().filter(|&(id, _)| view.is_nesting(id)) {
+            let has_branches = |lock: LockId| thread.task.is_some() && model.locks[lock].nature.is_of_futures;
             history::replay(thread, |step, held| {
                 let reads = is_acquisition(step) && step.is_shared && !step.is_try && !step.is_readers_first;
-                let Some(lock) = step.lock.filter(|lock| reads && !deadlocked.contains(lock)) else { return };
+                let is_wanted = |&lock: &LockId| reads && !deadlocked.contains(&lock) && !has_branches(lock);
+                let Some(lock) = step.lock.filter(is_wanted) else { return };
                 let Some(writers) = writers.get(&lock) else { return };
                 let Some(first) = held.iter().find(|held| held.lock == lock && held.is_shared) else {
                     return;
@@ -180,6 +183,16 @@ mod tests {
         let found = scene(Some(false)).run(&NestedRead);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
         assert_eq!(found[0].mentions.threads, [0, 1]);
+    }
+
+    #[test]
+    fn two_futures_of_a_task_may_read_at_once() {
+        let mut scene = scene(Some(false));
+        scene.model.locks[0].nature.is_of_futures = true;
+        assert_eq!(scene.run(&NestedRead).len(), 1, "a thread reads twice, and blocks");
+        let task = scene.task("request");
+        scene.model.threads[0].task = scene.model.threads[task].task.take();
+        assert!(scene.run(&NestedRead).is_empty());
     }
 
     #[test]

@@ -89,6 +89,7 @@ impl<'s> Ledger<'s> {
             notes.class_at.get_or_insert(mark.location);
         }
         nature.is_reentrant |= mark.flags.is_reentrant();
+        nature.is_of_futures |= mark.flags.is_of_future();
         // The mark of a beginning or an end is the same for many locks, and says nothing of this one.
         let is_limit = matches!(mark.kind, SiteKind::LockDestroyed | SiteKind::LockInitialised);
         if !is_limit {
@@ -178,6 +179,9 @@ impl<'s> Ledger<'s> {
             lock.record.waits_ns.shrink_to_fit();
             lock.record.holds_ns.shrink_to_fit();
             lock.nature.is_wrapped = !notes.is_by_hand;
+            // The event of a call does not say it, and the lock may not have been released yet.
+            lock.nature.is_of_futures |= lock.holders.iter().any(|hold| hold.is_of_future);
+            lock.nature.is_of_futures |= lock.waiters.iter().any(|wait| wait.is_of_future);
             let known = notes.ownership_when_acquired.or(notes.ownership_otherwise);
             lock.nature.ownership = known.filter(|_| !notes.is_by_hand).unwrap_or_default();
             // Readers without the flag may queue.

@@ -171,6 +171,8 @@ pub struct Nature {
     pub is_wrapped: bool,
     /// Who can release the lock.
     pub ownership: Ownership,
+    /// Whether futures acquire it: several of one task may, and wait for one another without blocking it.
+    pub is_of_futures: bool,
     /// Whether it stands for a lock that the kernel has refused to the thread that waits, and holds it in this model:
     /// nobody can wake it.
     pub is_refused: bool,

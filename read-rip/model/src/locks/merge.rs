@@ -62,6 +62,7 @@ fn join(known: &mut Lock, other: Lock) {
     known.is_handed_over |= other.is_handed_over;
     known.threads_of_round = known.threads_of_round.or(other.threads_of_round);
     let (nature, more) = (&mut known.nature, other.nature);
+    nature.is_of_futures |= more.is_of_futures;
     nature.is_process_shared |= more.is_process_shared;
     nature.is_reentrant |= more.is_reentrant;
     nature.is_wrapped &= more.is_wrapped;

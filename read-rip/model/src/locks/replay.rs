@@ -313,7 +313,10 @@ impl Replay<'_, '_> {
     }
 
     fn release(&mut self, lock: LockId, time_ns: Option<u64>, since_ns: Option<u64>) {
-        let open = self.last_open(lock, |_| true).map(|at| self.open.remove(at));
+        // Another future of a task may wait for it.
+        let at =
+            self.last_open(lock, |open| !self.waits_now(open)).or_else(|| self.last_open(lock, |_| true));
+        let open = at.map(|at| self.open.remove(at));
         let since = since_ns.or(open.and_then(|open| open.acquired_ns));
         if let (Some(from), Some(to)) = (since, time_ns) {
             self.ledger.held(lock, from, to);

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use librip::sync::Arc;
 use librip_tokio::Task;
-use librip_tokio::sync::Mutex;
+use librip_tokio::sync::{Mutex, RwLock};
 
 use crate::arrivals::{Arrivals, noting};
 use crate::locks::lock_briefly;
@@ -80,6 +80,57 @@ pub(crate) async fn healthy() {
     while *locks[1].lock().await < 100 {
         tokio::task::yield_now().await;
     }
+}
+
+/// How often each request of `healthy_branches` has used the locks when it is ready.
+const ROUNDS: usize = 300;
+
+/// Requests each of which uses locks in several futures at once: those of a stream and of a `join!`. One more task
+/// writes to both locks, one inside the other. Nobody can get stuck, and all go on for ever.
+pub(crate) async fn healthy_branches() {
+    let (stock, cache) = (Arc::new(Mutex::new(0)), Arc::new(RwLock::new(0)));
+    stock.set_name("stock");
+    cache.set_name("cache");
+    let arrivals = Arc::new(Arrivals::default());
+    for _ in 0..REQUESTS {
+        let (stock, cache, arrivals) = (stock.clone(), cache.clone(), arrivals.clone());
+        Task::new().name("request").spawn(async move {
+            for round in 0.. {
+                let mut several: FuturesUnordered<_> = (0..4).map(|_| reads(&cache)).collect();
+                while several.next().await.is_some() {}
+                let mut several: FuturesUnordered<_> = (0..4).map(|_| counts(&stock)).collect();
+                while several.next().await.is_some() {}
+                tokio::join!(counts(&stock), reads(&cache));
+                if round == ROUNDS {
+                    arrivals.arrive();
+                }
+            }
+        });
+    }
+    Task::new().name("sweep").spawn(async move {
+        loop {
+            let mut cached = cache.write().await;
+            *cached = *stock.lock().await;
+            drop(cached);
+            tokio::task::yield_now().await;
+        }
+    });
+    arrivals.wait_beside_others(REQUESTS).await;
+}
+
+/// The requests of `healthy_branches`.
+const REQUESTS: usize = 6;
+
+async fn reads(cache: &RwLock<u64>) -> u64 {
+    let cached = cache.read().await;
+    tokio::task::yield_now().await;
+    *cached
+}
+
+async fn counts(stock: &Mutex<u64>) {
+    let mut stock = stock.lock().await;
+    tokio::task::yield_now().await;
+    *stock += 1;
 }
 
 /// Three tasks that live, one of which holds a lock, and many that have ended since they began.

@@ -77,6 +77,7 @@ const SCENARIOS: &[Scenario] = &[
     ("healthy-requests", || Box::pin(channels::healthy_requests())),
     ("healthy-channels", || Box::pin(channels::healthy_channels())),
     ("healthy", || Box::pin(crowds::healthy())),
+    ("healthy-branches", || Box::pin(crowds::healthy_branches())),
     ("many-awaits", || Box::pin(crowds::many_awaits())),
     ("many-short", || Box::pin(crowds::many_short())),
     ("moved", || Box::pin(misuse::moves_between_runtimes())),
