@@ -295,8 +295,10 @@ impl WaitsFor<'_> {
             }
             let channel = self.channel_wait(thread).filter(|(channel, _)| channel.peer == next);
             if let Some((channel, grade)) = channel {
-                since.push(self.view.now.threads[thread].sleep.as_ref().and_then(|wait| wait.since_ns));
+                let wait = self.view.now.threads[thread].sleep.as_deref();
+                since.push(wait.and_then(|wait| wait.since_ns));
                 doubts.extend(grade.1);
+                doubts.extend(wait.and_then(|wait| self.grade_wakers(thread, wait.is_of_future).1));
                 edges.push(WaitEdge::Channel { channel });
                 continue;
             }

@@ -219,7 +219,9 @@ impl<'a> WaitsFor<'a> {
             is_for_answer: side.is_presumed,
         };
         // A receiver is used through a unique reference, a sender through a shared one.
-        let confidence = if side.receives { Confidence::Potential } else { Confidence::Suspected };
+        let is_alone = self.grade_wakers(thread, wait.is_of_future) == CERTAIN;
+        let is_likely = side.receives && is_alone;
+        let confidence = if is_likely { Confidence::Potential } else { Confidence::Suspected };
         let doubt = if side.is_presumed { Doubt::AnswererPresumed } else { Doubt::EndMayMove };
         Some((channel, (confidence, Some(doubt))))
     }
@@ -261,7 +263,7 @@ impl<'a> WaitsFor<'a> {
     }
 
     /// Whether nothing but the end of its wait can let a thread or task go on.
-    fn grade_wakers(&self, thread: ThreadId, is_of_future: bool) -> Grade {
+    pub(super) fn grade_wakers(&self, thread: ThreadId, is_of_future: bool) -> Grade {
         match task_waits::has_other_wakers(&self.view.now.threads[thread], is_of_future) {
             false => CERTAIN,
             true => (Confidence::Potential, Some(Doubt::OtherBranch)),

@@ -170,9 +170,15 @@ impl TaskFacts {
 
     /// Whether nothing but the end of this wait at an object that nobody holds can let the task go on.
     pub(crate) fn waits_only_at(&self, wait: &Wait) -> bool {
+        self.waits_at(wait) && self.has_no_other_wakers()
+    }
+
+    /// Whether the task is suspended, and this wait at an object that nobody holds is the only one that is known. A
+    /// time limit may wake it too.
+    pub(crate) fn waits_at(&self, wait: &Wait) -> bool {
         let mut polled = self.waits.iter().filter(|own| own.is_polled != Some(false));
         let is_this = polled.next().is_some_and(|own| own.wait.lock == wait.lock && !own.is_for_lock);
-        is_this && self.polled_waits() == 1 && self.has_no_other_wakers()
+        is_this && self.polled_waits() == 1 && self.is_asleep()
     }
 
     /// Whether it is suspended, and nobody had a waker of it when its last poll ended. What polls it may be another

@@ -281,11 +281,17 @@ impl ThreadLocks {
     /// alone has used it, if all of that is known and lasts.
     pub fn waits_for_peer(&self) -> Option<(&Wait, &Peer, ThreadId)> {
         let wait = self.sleep.as_deref().filter(|wait| wait.is_steady && !wait.is_timed)?;
+        let peer = self.peer.as_deref()?;
         let is_only_wait = match self.task.as_deref() {
+            // Whoever waits for room has something to send, and a time limit gives that up. Whoever waits for messages
+            // may well wait for other things too.
+            Some(task) if peer.receives => task.waits_at(wait),
             Some(task) => task.waits_only_at(wait),
             None => !wait.is_of_future,
         };
-        let peer = self.peer.as_deref().filter(|_| is_only_wait)?;
+        if !is_only_wait {
+            return None;
+        }
         Some((wait, peer, peer.present?))
     }
 
