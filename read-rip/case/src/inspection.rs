@@ -14,7 +14,7 @@ use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::stacks::{self, Unwinder};
 use read_rip_evidence::standing::{Activity, Load, Standing, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{CallKind, DescriptorKind, Hidden, KernelWait, Need, RunState, Sleep, Task};
-use read_rip_evidence::waits::{Owner, WaitKind};
+use read_rip_evidence::waits::{LockManager, Owner, WaitKind};
 use read_rip_files::Module;
 use read_rip_model::findings::{LATELY_NS, Outcome, run_on};
 use read_rip_model::locations::Locations;
@@ -119,6 +119,11 @@ impl Inspection {
         inspections.into_iter().filter_map(Inspection::again).map(|second| second.seen).collect()
     }
 
+    /// Whether a thread waits for a lock of a database.
+    pub(crate) fn waits_for_manager(&self) -> bool {
+        self.seen.threads.iter().any(|thread| thread.manager.is_some())
+    }
+
     /// What its threads need from other processes now.
     pub(crate) fn needs(&self, machine: &Machine) -> BTreeMap<usize, Need> {
         machine.needs_of(&self.live, &self.seen)
@@ -164,6 +169,7 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
         .filter(|&at| waits_for_lock(at))
         .map(|at| seen.target.tasks[at].own_tid)
         .collect();
+    let polls = |at: usize| seen.threads[at].manager.is_some_and(LockManager::polls);
     // Its owner is not about to release the lock: it waits for one itself.
     let waits_for_waiter = |at: usize| match seen.threads[at].wait.as_ref().map(|wait| wait.owner) {
         Some(Owner::Tid(owner)) => waiting.contains(&owner),
@@ -176,8 +182,11 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
         threads.filter_map(|at| seen.threads[at].asleep_ns).min().map(Duration::from_nanos)
     };
     let is_any_running = seen.threads.iter().any(Standing::runs_on);
+    let waits_for_database = |at: usize| doing(seen, at) == Doing::WaitsForManagedLock && !polls(at);
     // Nobody but threads that run without pause can end these waits.
-    let may_end = |at: usize| may_end(at) || is_any_running && doing(seen, at) == Doing::WaitsForThread;
+    let may_end = |at: usize| {
+        may_end(at) || waits_for_database(at) || is_any_running && doing(seen, at) == Doing::WaitsForThread
+    };
     let counts = |at: usize| may_end(at) || counts(at);
     asleep(&may_end).filter(|&asleep| asleep < SETTLED)?;
     Some(SETTLED.saturating_sub(asleep(&counts)?) + MARGIN)
@@ -372,7 +381,7 @@ impl Reading {
     /// found nothing means nothing. So it is if what a thread waits for cannot be read.
     pub fn outcome(&self, of_analysis: Outcome, runtime: Option<Runtime>) -> Outcome {
         match of_analysis {
-            Outcome::Findings => Outcome::Findings,
+            Outcome::Findings | Outcome::ManagedLock => of_analysis,
             _ if self.unrecorded().is_some_and(|seen| seen.target.hidden.is_some()) => Outcome::Hidden,
             _ if runtime.is_some() => Outcome::OtherLocks,
             _ if self.seen.as_ref().is_some_and(|seen| seen.unreadable() > 0) => Outcome::Unreadable,

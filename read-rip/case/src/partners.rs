@@ -4,13 +4,14 @@
 //! and nothing more is read. If not, all of them are inspected as the process itself is, and who can help is read again
 //! between the two readings.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use read_rip_evidence::process::live::{LiveTarget, Machine};
-use read_rip_evidence::standing::Standings;
+use read_rip_evidence::standing::{ServerWaits, Standings};
 use read_rip_evidence::target::{Helper, Need, RunState, Sleep, Task};
-use read_rip_model::findings::tells;
+use read_rip_evidence::waits::LockManager;
+use read_rip_model::findings::{server_waits, tells};
 use read_rip_model::locks::{Graph, Stand, Who, graph_of, knots_of, waits_between};
 
 use crate::{Inspection, Options, Reading, Readings, Triage};
@@ -29,10 +30,15 @@ impl Reading {
     pub(crate) fn add_partners(&mut self, options: &Options) {
         let Some(seen) = self.seen.as_ref().filter(|_| self.process().is_some()) else { return };
         // A process whose threads all wait for nobody costs a look at its calls, and no more.
-        let Some(look) = FirstLook::of(seen) else { return };
-        let (group, helpers) = (look.group(seen), look.helpers(seen));
+        let (group, mut helpers) = match FirstLook::of(seen) {
+            Some(look) => (look.group(seen), look.helpers(seen)),
+            None => (None, BTreeMap::new()),
+        };
+        helpers.extend(owners_of_files(seen));
+        let pids: BTreeSet<u32> = helpers.values().map(|helper| helper.party.pid).collect();
+        let servers = pids.into_iter().filter_map(|pid| Some((pid, server(pid, options)?))).collect();
         if let Some(seen) = &mut self.seen {
-            seen.helpers = helpers;
+            (seen.helpers, seen.servers) = (helpers, servers);
         }
         let Some(group) = group else { return };
         let seen = inspect(&group[..group.len().min(GROUP_MAX)], options);
@@ -156,6 +162,30 @@ impl FirstLook {
         helpers.retain(|&at, _| seen.threads.get(at).is_some_and(|thread| thread.is_still == Some(true)));
         helpers
     }
+}
+
+/// Who has the files of a process, by its threads that look from time to time whether a lock on a file is free.
+fn owners_of_files(seen: &Standings) -> BTreeMap<usize, Helper> {
+    let looks = |at: &usize| seen.threads[*at].manager.is_some_and(LockManager::polls);
+    let looking: Vec<usize> = (0..seen.threads.len()).filter(looks).collect();
+    if looking.is_empty() {
+        return BTreeMap::new();
+    }
+    let owner =
+        LiveTarget::open_here(seen.target.pid).ok().and_then(|live| Machine::new().owner_of_files(&live));
+    looking.into_iter().filter_map(|at| Some((at, owner.clone()?))).collect()
+}
+
+/// What threads of a process wait for, if it is a server with locks of its own.
+fn server(pid: u32, options: &Options) -> Option<ServerWaits> {
+    let live = LiveTarget::open_here(pid).ok()?;
+    if !live.is_server() {
+        return None;
+    }
+    let options = Options { stops_threads: false, settles: true, ..options.clone() };
+    let begun = Inspection::begin(pid, &options).ok().filter(Inspection::waits_for_manager)?;
+    std::thread::sleep(options.window);
+    server_waits(&begun.end()?)
 }
 
 /// Which of these processes may be stuck together, with others that they wait for: groups of pids. The threads of each

@@ -40,6 +40,8 @@ pub struct Triage {
     pub hidden: Option<Hidden>,
     tasks: Vec<Task>,
     is_frozen: bool,
+    /// Whether the program has locks that stacks alone show, and waits for them in any call.
+    is_server: bool,
     /// The moment, ns since boot.
     taken_ns: Option<u64>,
     taken: Instant,
@@ -51,7 +53,8 @@ impl Triage {
         let (taken_ns, taken) = (live::boottime_ns(), Instant::now());
         let hidden = live.hidden().cloned();
         let is_frozen = live.freezer().is_some_and(|freezer| freezer.thaw().is_some());
-        Ok(Triage { pid: live.pid(), hidden, tasks: live.tasks()?, is_frozen, taken_ns, taken })
+        let is_server = live.is_server();
+        Ok(Triage { pid: live.pid(), hidden, tasks: live.tasks()?, is_frozen, is_server, taken_ns, taken })
     }
 
     /// Its threads.
@@ -77,7 +80,7 @@ impl Triage {
 
     /// Whether this thread alone is a reason to read the process again.
     fn counts(&self, task: &Task) -> bool {
-        waits_in_futex(task) || self.is_halted(task)
+        waits_in_futex(task) || self.is_halted(task) || self.is_server
     }
 
     /// Whether something keeps the thread from running that may be no other thread: see [`halts`].
@@ -170,10 +173,14 @@ fn may_be_stuck(seen: &Standings) -> bool {
     if seen.tokio.as_ref().is_some_and(has_circle) {
         return true;
     }
-    // A thread that waits for a pool, or ends a runtime, is stuck whether or not others move.
+    // A thread that waits for a pool or for a lock of a database, or ends a runtime, is stuck whether or not others move.
     let waits_for_pool = |at: usize| {
         let is_still = seen.threads[at].is_still == Some(true);
-        is_still && matches!(doing(seen, at), Doing::WaitsForObject | Doing::WaitsForCalls)
+        is_still
+            && matches!(
+                doing(seen, at),
+                Doing::WaitsForObject | Doing::WaitsForCalls | Doing::WaitsForManagedLock
+            )
     };
     if (0..seen.threads.len()).any(waits_for_pool) {
         return true;

@@ -148,7 +148,7 @@ pub fn doing_now(of: &Balance, model: &LockModel) -> Option<String> {
 /// The processes each of which alone can end waits, a line each.
 pub fn helpers(of: &Balance, names: &LockNames<'_>) -> Vec<String> {
     let line = |helper: &HelperFact| {
-        let HelperFact { pid, name, does, threads, first } = helper;
+        let HelperFact { pid, name, does, threads, first, .. } = helper;
         let whose = match threads {
             1 => format!("the wait of {}", names.thread(*first)),
             threads => format!("the waits of {}", counted(*threads as u64, "thread")),

@@ -2,13 +2,14 @@
 
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
-    Balance, EmptyPool, Finding, Framework, HeldAtEnd, Outcome, RunningOn, UnrecordedFutures, Unseen,
-    executors,
+    Balance, EmptyPool, Finding, Framework, HeldAtEnd, HelperFact, ManagedLock, Outcome, RunningOn,
+    UnrecordedFutures, Unseen, executors,
 };
 use read_rip_model::locks::Seen;
 
 use super::machine::brief;
 use super::names::LockNames;
+use super::printable::printable;
 use super::units::{agree, counted, lasted_at_least};
 
 /// Why nothing was judged: the sentence that every view has, and what a full report adds to it.
@@ -66,6 +67,10 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
         ),
         Outcome::HeldAtEnd => held_at_end(balance.held_at_end?, names),
         Outcome::EmptyPool => empty_pool(balance.empty_pool?, names),
+        Outcome::ManagedLock => match balance.managed_lock {
+            Some(own) => managed_lock(own, names),
+            None => server_lock(balance.helpers.iter().find(|helper| helper.server.is_some())?)?,
+        },
         Outcome::RunningOn => running_on(balance.running_on?, names),
         Outcome::OneMoment => {
             let waiting = counted(balance.waiting_in_core as u64, "thread");
@@ -198,6 +203,35 @@ fn empty_pool(of: EmptyPool, names: &LockNames<'_>) -> Reason {
             names.thread(first)
         ),
     }
+}
+
+/// Who waits for a lock of a database.
+fn managed_lock(of: ManagedLock, names: &LockNames<'_>) -> Reason {
+    let ManagedLock { threads, first, waits_for, location, for_ns, manager } = of;
+    let (counted, waits) = (counted(threads as u64, "thread"), agree(threads, "waits", "wait"));
+    let lasted = for_ns.map_or_else(String::new, |for_ns| format!(", {}", lasted_at_least(Some(for_ns))));
+    let at = location.map_or_else(String::new, |at| format!(" at {}", names.location(at)));
+    let who = if threads == 1 { String::new() } else { format!("{}{at}; ", names.thread(first)) };
+    Reason {
+        sentence: format!("not judged: {counted} {waits} for {waits_for}{lasted}"),
+        more: format!("; {who}{}", manager.advice(names.model.pid)),
+    }
+}
+
+/// Who waits for a server whose threads wait for locks of its own.
+fn server_lock(of: &HelperFact) -> Option<Reason> {
+    let server = of.server?;
+    let (counted, waits) = (counted(of.threads as u64, "thread"), agree(of.threads, "waits", "wait"));
+    let awaited = server.manager.awaited();
+    let which = match (server.threads, server.of) {
+        (_, 1) => format!("which waits for {awaited}"),
+        (1, of) => format!("1 of whose {of} threads waits for {awaited}"),
+        (threads, of) => format!("{threads} of whose {of} threads wait for {awaited}"),
+    };
+    Some(Reason {
+        sentence: format!("not judged: {counted} {waits} for {}[{}], {which}", printable(&of.name), of.pid),
+        more: format!("; {}", server.manager.advice(server.own_pid)),
+    })
 }
 
 /// Who runs without pause while all others wait.

@@ -7,6 +7,7 @@ mod support;
 
 mod between;
 mod cores;
+mod databases;
 mod findings;
 mod halted;
 mod hostile_files;

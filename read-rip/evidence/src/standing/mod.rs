@@ -37,7 +37,7 @@ use crate::target::{
     Connections, Descriptor, Freezer, Helper, KernelWait, Memory, Need, Registers, RunState, Sleep, Target,
     Task, Unstopped,
 };
-use crate::waits::{Clue, FutexWait, Owner, UnknownOwner, WaitKind, Waits, Worker, executor_of};
+use crate::waits::{Clue, FutexWait, LockManager, Owner, UnknownOwner, WaitKind, Waits, Worker, executor_of};
 
 /// The package of tokio.
 const TOKIO: &str = "tokio";
@@ -73,6 +73,9 @@ pub struct Standings {
     /// The threads whose waits one other process alone can end, by their indices, as far as that was asked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub helpers: BTreeMap<usize, Helper>,
+    /// What threads of those helpers wait for that are servers with locks of their own, by their pids.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub servers: BTreeMap<u32, ServerWaits>,
     /// How busy the machine was, if that was asked for.
     pub load: Option<Load>,
     /// The time between the two readings, ns; `None` if there was one.
@@ -105,6 +108,19 @@ pub struct Standings {
     clues: Vec<Clue>,
 }
 
+/// Threads of a server that wait for locks which it keeps in structures of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerWaits {
+    /// The server's pid in its own PID namespace.
+    pub own_pid: u32,
+    /// For which locks most of them wait.
+    pub manager: LockManager,
+    /// How many threads.
+    pub threads: usize,
+    /// How many threads the server has.
+    pub of: usize,
+}
+
 /// What is known of a thread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Standing {
@@ -113,6 +129,10 @@ pub struct Standing {
     /// What it is for an executor of async tasks, by the functions of its stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<Worker>,
+    /// What keeps the lock for which it waits, by the functions of its stack. Of two readings: if it waits there in
+    /// both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manager: Option<LockManager>,
     /// What it waits for, if it sleeps in a futex.
     pub wait: Option<FutexWait>,
     /// For how long it sleeps at most, ns, counted from the begin of its call; `None` if there is no such limit, or if
@@ -172,6 +192,10 @@ impl Standings {
         let mut known = HashMap::default();
         let workers = stacks.iter().map(|group| worker(&group.stack, &mut known, &mut name));
         let workers: Vec<Option<Worker>> = workers.collect();
+        let program = target.modules.iter().find(|module| module.is_executable);
+        let program = program.and_then(|program| program.path.file_name()?.to_str());
+        let managers = stacks.iter().map(|group| manager(&group.stack, program, &names));
+        let managers: Vec<Option<LockManager>> = managers.collect();
         let mut stack_of = vec![0; target.tasks.len()];
         for (at, group) in stacks.iter().enumerate() {
             group.tasks.iter().for_each(|&task| stack_of[task] = at);
@@ -179,6 +203,7 @@ impl Standings {
         let standing = |stack: usize| Standing {
             stack,
             worker: workers[stack],
+            manager: managers[stack],
             wait: None,
             limit_ns: None,
             is_still: None,
@@ -197,6 +222,7 @@ impl Standings {
             kernel: BTreeMap::new(),
             needs: BTreeMap::new(),
             helpers: BTreeMap::new(),
+            servers: BTreeMap::new(),
             load: None,
             window_ns: None,
             unstopped: None,
@@ -298,6 +324,7 @@ impl Standings {
                 task.state = RunState::Dead;
                 (task.sleep, task.registers) = (None, None);
                 (thread.is_still, thread.asleep_ns, thread.wait) = (Some(false), None, None);
+                thread.manager = None;
                 continue;
             };
             (thread.is_still, thread.asleep_ns) = (Some(stood_still(task, &now)), None);
@@ -318,6 +345,10 @@ impl Standings {
             if sleeps_as_before[at] && self.only_looked(at, waits[at].as_ref()) {
                 self.threads[at].is_still = Some(true);
             }
+        }
+        for (thread, sleeps_as_before) in self.threads.iter_mut().zip(sleeps_as_before) {
+            let is_there = |of: &LockManager| thread.is_still == Some(true) || of.polls() && sleeps_as_before;
+            thread.manager = thread.manager.filter(is_there);
         }
         for (thread, wait) in self.threads.iter_mut().zip(waits) {
             thread.is_steady = thread.is_still == Some(true) && thread.wait == wait;
@@ -491,6 +522,13 @@ fn clue(
         .collect();
     let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
     Clue::of(&frames)
+}
+
+/// What keeps the lock for which a thread waits, by the innermost functions of its stack, whose names are known.
+fn manager(stack: &Stack, program: Option<&str>, names: &HashMap<u64, String>) -> Option<LockManager> {
+    let innermost = stack.frames.iter().take(NAMES_MAX);
+    let functions = innermost.map(|frame| names.get(&frame.lookup()).map_or("", String::as_str));
+    LockManager::of_stack(program, functions)
 }
 
 /// Interprets the outermost functions of a stack: they begin what a worker does. `known` has what their names say.

@@ -32,6 +32,7 @@
 //! | `construct` | the values: what the function that a thread waits in is for |
 //! | `clue` | what the function names of a stack say |
 //! | `names` | the table of these function names |
+//! | `managers` | whether the function names are those of a wait for a lock of a database |
 //! | `executors` | whether the function names are those of a worker of async tasks |
 //! | `case` | one wait that is examined: its futex, the memory, the living threads |
 //! | `memory` | the memory, each object read once |
@@ -47,6 +48,7 @@ mod construct;
 mod executors;
 mod glibc;
 mod library;
+mod managers;
 mod memory;
 mod musl;
 mod names;
@@ -58,6 +60,7 @@ mod wait;
 pub use clue::Clue;
 pub use construct::{Construct, Role};
 pub use executors::{Worker, executor_of};
+pub use managers::LockManager;
 pub(crate) use names::PYTHON_LOCK;
 pub(crate) use stacks_of::stacks_of;
 pub use trying::Trying;

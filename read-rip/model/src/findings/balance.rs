@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
+use read_rip_evidence::standing::ServerWaits;
 use read_rip_evidence::target::{Helper, HelperState};
 use serde::Serialize;
 
@@ -12,6 +13,7 @@ use super::between::may_wait_for_others;
 use super::going_on;
 use super::idle_pool::{self, IdlePool};
 use super::left_waiting::LeftWaiting;
+use super::managed_lock::ManagedLock;
 use super::named::named;
 use super::nobody_left::asleep;
 use super::running_on::RunningOn;
@@ -52,6 +54,9 @@ named! {
         /// Threads of a living process wait for objects of a pool, and have done so for a second or more. Who has the
         /// objects is not recorded.
         EmptyPool = "empty-pool",
+        /// Threads of a living process wait for locks that a database keeps in structures of its own, and have done so
+        /// for a second or more; or they wait for a server of whose threads that is so.
+        ManagedLock = "managed-lock",
         /// Threads of a living process run without pause and do nothing that the kernel counts, and all others wait for
         /// one another, or there are none: whether the threads compute or wait in a loop is not known.
         RunningOn = "running-on",
@@ -172,6 +177,12 @@ pub struct HelperFact {
     pub threads: usize,
     /// One of them.
     pub first: ThreadId,
+    /// What threads of that process wait for, if it is a server with locks of its own: `a lock of PostgreSQL`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<&'static str>,
+    /// The same.
+    #[serde(skip)]
+    pub server: Option<ServerWaits>,
 }
 
 impl HelperFact {
@@ -183,7 +194,15 @@ impl HelperFact {
             HelperState::Stopped => "stopped",
         };
         let (threads, first) = (only.threads.len(), *only.threads.first()?);
-        Some(HelperFact { pid: party.pid, name: party.name.clone(), does, threads, first })
+        Some(HelperFact {
+            pid: party.pid,
+            name: party.name.clone(),
+            does,
+            threads,
+            first,
+            waits_for: only.server.map(|server| server.manager.awaited()),
+            server: only.server,
+        })
     }
 }
 
@@ -229,6 +248,9 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::EmptyPool`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub empty_pool: Option<EmptyPool>,
+    /// Why the outcome is [`Outcome::ManagedLock`], if threads of this process wait so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub managed_lock: Option<ManagedLock>,
     /// Why the outcome is [`Outcome::RunningOn`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running_on: Option<RunningOn>,
@@ -302,6 +324,8 @@ impl Balance {
         let held_at_end = HeldAtEnd::of(view, &pools).filter(|_| found.is_empty());
         let waiting_in_core = if found.is_empty() { going_on::waiting_in_core(view) } else { 0 };
         let empty_pool = EmptyPool::of(view).filter(|_| found.is_empty());
+        let managed_lock = ManagedLock::of(view).filter(|_| found.is_empty());
+        let waits_for_server = model.only_helpers.iter().any(|only| only.server.is_some());
         let running_on = RunningOn::of(view).filter(|_| found.is_empty());
         let unrecorded_futures = UnrecordedFutures::of(model);
         let outcome = match () {
@@ -312,6 +336,7 @@ impl Balance {
             () if all_wait || may_wait_for_others(view) => Outcome::AllWait,
             () if held_at_end.is_some() => Outcome::HeldAtEnd,
             () if empty_pool.is_some() => Outcome::EmptyPool,
+            () if managed_lock.is_some() || waits_for_server => Outcome::ManagedLock,
             () if waiting_in_core > 0 => Outcome::OneMoment,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
@@ -344,6 +369,7 @@ impl Balance {
             pools,
             held_at_end,
             empty_pool,
+            managed_lock,
             running_on,
             unrecorded_futures,
             waiting_in_core,

@@ -20,6 +20,7 @@
 //! | `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
 //! | `going_on` | which waits may end in a moment |
 //! | `left_waiting` | who waited in a dead process that is not judged |
+//! | `managed_lock` | which threads wait for locks that a database keeps |
 //! | `running_on` | threads that run without pause while all others wait for one another |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
@@ -56,6 +57,7 @@ mod long_wait;
 mod lost_owner;
 mod lost_shared;
 mod lost_wakeup;
+mod managed_lock;
 mod misuse;
 mod named;
 mod nested_read;
@@ -120,6 +122,7 @@ pub use long_wait::{HolderSleep, StandingHolder, Standstill};
 pub use lost_owner::Orphan;
 pub use lost_shared::{LostWait, OwnerEnded};
 pub use lost_wakeup::Unheard;
+pub use managed_lock::{ManagedLock, server_waits};
 pub use misuse::{Refusal, RefusedCall};
 pub use nested_read::NestedReads;
 pub use never_woken::{NeverWoken, SleeperFact};

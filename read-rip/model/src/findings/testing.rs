@@ -35,6 +35,7 @@ pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
         is_timed: false,
         limit_ns,
         worker: None,
+        manager: None,
         inward: None,
         runs_on: false,
     }

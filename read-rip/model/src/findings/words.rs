@@ -390,6 +390,9 @@ pub fn doing(what: Doing, count: usize) -> &'static str {
             "waits for an object of a pool, with a time limit",
             "wait for objects of pools, with a time limit",
         ),
+        Doing::WaitsForManagedLock => {
+            agree(count, "waits for a lock of a database", "wait for locks of a database")
+        }
         Doing::WaitsForChild => agree(count, "waits for a child process", "wait for child processes"),
         Doing::WaitsForProcess => {
             agree(count, "waits for a lock of another process", "wait for locks of other processes")

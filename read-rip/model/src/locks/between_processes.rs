@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use read_rip_evidence::standing::Standings;
+use read_rip_evidence::standing::{ServerWaits, Standings};
 use read_rip_evidence::target::{Helper, Need, Needed, Others, Party, RunState, Target};
 use read_rip_evidence::waits::{FutexWait, Owner, WaitKind};
 
@@ -72,6 +72,8 @@ pub struct OnlyHelper {
     pub helper: Helper,
     /// The threads.
     pub threads: Vec<ThreadId>,
+    /// What its own threads wait for, if it is a server with locks of its own.
+    pub server: Option<ServerWaits>,
 }
 
 /// The processes each of which alone can end waits of a process. `thread_of` says which thread of the model a thread
@@ -82,7 +84,10 @@ pub fn only_helpers(seen: &Standings, thread_of: impl Fn(usize) -> Option<Thread
         let Some(thread) = thread_of(at).filter(|_| !seen.needs.contains_key(&at)) else { continue };
         match all.iter_mut().find(|known| known.helper.party.pid == helper.party.pid) {
             Some(known) => known.threads.push(thread),
-            None => all.push(OnlyHelper { helper: helper.clone(), threads: vec![thread] }),
+            None => {
+                let server = seen.servers.get(&helper.party.pid).copied();
+                all.push(OnlyHelper { helper: helper.clone(), threads: vec![thread], server });
+            }
         }
     }
     all

@@ -110,6 +110,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             is_timed: is_timed(seen, at),
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             worker: standing.worker,
+            manager: standing.manager,
             inward: seen.inward(at),
             runs_on: standing.runs_on(),
         });
@@ -519,6 +520,9 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
     }
     let needed = seen.needs.get(&at).map(|need| &need.what);
     match seen.activity(at) {
+        Activity::Waits(_) | Activity::Calls(_) if seen.threads[at].manager.is_some() => {
+            Doing::WaitsForManagedLock
+        }
         Activity::Waits(_) if matches!(needed, Some(Needed::SharedLock(_))) => Doing::WaitsForProcess,
         Activity::Waits(wait) => {
             let memory = seen.target.mapping_at(wait.address());

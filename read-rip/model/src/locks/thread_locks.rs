@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use read_rip_evidence::standing::Inward;
-use read_rip_evidence::waits::{Trying, Worker};
+use read_rip_evidence::waits::{LockManager, Trying, Worker};
 use read_rip_ring::Position;
 use serde::Serialize;
 
@@ -32,6 +32,8 @@ pub struct Seen {
     pub limit_ns: Option<NonZeroU64>,
     /// What it is for an executor of async tasks, as far as its stack says so.
     pub worker: Option<Worker>,
+    /// What keeps the lock for which it waits, if that is a database.
+    pub manager: Option<LockManager>,
     /// What it does within the runtime of its language, if only that could judge it.
     pub inward: Option<Inward>,
     /// Whether it ran all the time between two readings, and did nothing that the kernel counts: it computes, or waits
@@ -73,6 +75,8 @@ pub enum Doing {
     WaitsForCalls,
     /// It waits, with a time limit, until an object of a pool is given back.
     WaitsForObject,
+    /// It waits for a lock that a database keeps in structures of its own.
+    WaitsForManagedLock,
     /// It waits for a child process.
     WaitsForChild,
     /// It waits for a lock that another process has.
@@ -108,6 +112,7 @@ impl Doing {
     pub fn is_outside(self) -> bool {
         match self {
             Doing::WaitsForObject
+            | Doing::WaitsForManagedLock
             | Doing::WaitsForChild
             | Doing::WaitsForProcess
             | Doing::WaitsInSharedMemory

@@ -165,19 +165,24 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
     let (pools, tasks) = (&checked.balance.pools, &checked.balance.tasks);
     let polls: Vec<&PollFact> = tasks.saturated.iter().chain(&tasks.waiting_within).collect();
     let (held, empty) = (&checked.balance.held_at_end, &checked.balance.empty_pool);
-    let running = &checked.balance.running_on;
-    let is_any =
-        !pools.is_empty() || !polls.is_empty() || held.is_some() || empty.is_some() || running.is_some();
+    let (running, managed) = (&checked.balance.running_on, &checked.balance.managed_lock);
+    let is_any = !pools.is_empty()
+        || !polls.is_empty()
+        || held.is_some()
+        || empty.is_some()
+        || running.is_some()
+        || managed.is_some();
     let mentions = is_any.then(|| {
         let of_polls = polls.iter().filter_map(|poll| poll.place());
         let of_held = held.iter().flat_map(|held| [held.hold.location, held.last]).flatten();
         let of_empty = empty.iter().filter_map(|empty| empty.location);
+        let of_empty = of_empty.chain(managed.iter().filter_map(|of| of.location));
         let of_empty = of_empty.chain(running.iter().flat_map(|of| [of.location, of.last_call]).flatten());
         let locations: BTreeSet<_> =
             pools.iter().map(|pool| pool.location).chain(of_polls).chain(of_held).chain(of_empty).collect();
         let of_polls = polls.iter().flat_map(|poll| [Some(poll.task), poll.thread]).flatten();
         let of_held = held.iter().map(|held| held.hold.thread);
-        let of_empty = empty.iter().map(|empty| empty.first);
+        let of_empty = empty.iter().map(|empty| empty.first).chain(managed.iter().map(|of| of.first));
         let of_empty = of_empty.chain(running.iter().map(|running| running.first));
         let threads: BTreeSet<_> =
             pools.iter().map(|pool| pool.holder).chain(of_polls).chain(of_held).chain(of_empty).collect();

@@ -73,6 +73,7 @@ use crate::patience::{is_silent, patiently};
 use crate::target::{
     Descriptor, Freezer, Hidden, KernelWait, Mapping, Memory, RunState, Target, Task, modules_of,
 };
+use crate::waits::LockManager;
 
 /// No more of a command line is read.
 const COMMAND_LINE_MAX_BYTES: u64 = 200;
@@ -168,6 +169,11 @@ impl LiveTarget {
     pub fn names(&self) -> [Option<String>; 2] {
         let stat = self.thread.read("stat").ok().and_then(|stat| text::stat(&stat));
         [self.executable.name.clone(), stat.map(|stat| stat.name)]
+    }
+
+    /// Whether its program has locks of its own that stacks alone show.
+    pub fn is_server(&self) -> bool {
+        self.executable.name.as_deref().is_some_and(LockManager::is_server)
     }
 
     /// The beginning of its command line; may contain anything, and is empty if it may not be read.

@@ -96,6 +96,20 @@ impl FileLocks {
         locks
     }
 
+    /// The processes that have locks of their own on files with these inodes, and keep others from writing; or if there
+    /// are none, from reading.
+    pub(super) fn owners(&self, inodes: &BTreeSet<u64>, but: u32) -> BTreeSet<u32> {
+        let of = |is_exclusive: bool| -> BTreeSet<u32> {
+            let locks = self.table.iter().filter(|entry| {
+                let is_own = entry.kind == FileLockKind::Posix && !entry.is_waiting;
+                is_own && entry.is_exclusive == is_exclusive && inodes.contains(&entry.inode)
+            });
+            locks.filter_map(|entry| entry.pid).filter(|&pid| pid != but).collect()
+        };
+        let writers = of(true);
+        if writers.is_empty() { of(false) } else { writers }
+    }
+
     /// Who can release what a process waits for with a file of this inode; the kind of the lock too. Nobody if the
     /// table does not have the wait.
     pub(super) fn blockers(

@@ -92,6 +92,21 @@ impl Machine {
         needs.iter().filter_map(|(&at, need)| Some((at, helper(need)?))).collect()
     }
 
+    /// The only other process that has locks, by `fcntl`, on files which a process has open: for one that waits for such
+    /// a lock without a call for it.
+    pub fn owner_of_files(&self, live: &LiveTarget) -> Option<Helper> {
+        let inode = |number: u32| {
+            let is_file = live.thread.link(&format!("fd/{number}")).is_ok_and(|link| link.starts_with(b"/"));
+            inode_of(&live.thread.read(&format!("fdinfo/{number}")).ok().filter(|_| is_file)?)
+        };
+        let numbers = live.thread.folder("fd").and_then(|folder| folder.numbers()).ok()?;
+        let inodes: BTreeSet<u64> = numbers.into_iter().filter_map(inode).collect();
+        let locks = self.locks.get_or_init(FileLocks::search);
+        let owners = locks.owners(&inodes, live.pid);
+        let pid = owners.first().copied().filter(|_| owners.len() == 1)?;
+        Some(Helper { party: party(pid, None), state: state_of(pid)? })
+    }
+
     /// What these threads of a process need from other processes, by their indices.
     pub fn needs(&self, live: &LiveTarget, tasks: &[Task]) -> BTreeMap<usize, Need> {
         let Some(of) = Of::new(live) else { return BTreeMap::new() };
