@@ -306,6 +306,16 @@ impl<'a> ActivityWords<'a> {
                 "in a call that was interrupted and goes on (restart_syscall)".to_owned()
             }
             (CallKind::Spawn, ..) => format!("starting a process or thread ({name})"),
+            (CallKind::Semaphore, ..) => {
+                format!("waiting for a semaphore of set {} of System V ({name}){limit}", call.arguments[0])
+            }
+            (CallKind::MessageQueue, _, None) => {
+                let queue = call.arguments[0];
+                match name.as_str() {
+                    "msgrcv" => format!("waiting for a message in queue {queue} of System V ({name})"),
+                    _ => format!("sending to queue {queue} of System V, which is full ({name})"),
+                }
+            }
             (_, _, Some(number)) => {
                 let what =
                     self.seen.descriptors.get(&number).map(|found| format!(" ({})", self.descriptor(found)));

@@ -17,12 +17,17 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -388,6 +393,106 @@ static void shared_objects(const char *path) {
     for (;;) sem_wait(&semaphores[0]);
 }
 
+/* A child that removes objects of System V when all have ended that have the end of its pipe. */
+static void removed_at_end(int semaphores, int queues[2]) {
+    int ends[2];
+    char byte;
+    if (pipe(ends)) _exit(1);
+    if (fork()) {
+        close(ends[0]);
+        return;
+    }
+    close(ends[1]);
+    close(1);
+    while (read(ends[0], &byte, 1) > 0) {}
+    if (semaphores >= 0) semctl(semaphores, 0, IPC_RMID);
+    for (int at = 0; queues && at < 2; at++) msgctl(queues[at], IPC_RMID, NULL);
+    _exit(0);
+}
+
+static void change(int set, int number, int by) {
+    struct sembuf operation = {.sem_num = number, .sem_op = by};
+    /* Some C libraries make another call of `semop`. */
+    syscall(SYS_semop, set, &operation, 1);
+}
+
+/* Two semaphores of System V as locks, acquired in opposite orders or in one; or of a queue that is empty. */
+static void semaphores_of_system_v(void) {
+    int set = semget(IPC_PRIVATE, 2, 0600), ready[2], units = !is("sysv-empty");
+    if (set < 0 || pipe(ready)) _exit(1);
+    semctl(set, 0, SETVAL, units);
+    semctl(set, 1, SETVAL, units);
+    removed_at_end(set, NULL);
+    if (units) change(set, 0, -1);
+    pid_t pid = child();
+    char byte = 0;
+    if (!units) {
+        if (pid) told(pid, 0);
+        change(set, pid == 0, -1);
+    }
+    if (pid == 0) {
+        if (is("sysv")) change(set, 1, -1);
+        if (write(ready[1], &byte, 1) == 1) change(set, 0, -1);
+        _exit(1);
+    }
+    if (read(ready[0], &byte, 1) != 1) _exit(1);
+    told(pid, 0);
+    if (is("sysv-order")) sleeps(NULL);
+    change(set, 1, -1);
+}
+
+/* Two processes that send to queues of System V from which the other one receives, or wait for messages. */
+static void queues_of_system_v(void) {
+    struct { long type; char text[64]; } message = {.type = 1};
+    struct msqid_ds limits;
+    int queues[2];
+    for (int at = 0; at < 2; at++) {
+        queues[at] = msgget(IPC_PRIVATE, 0600);
+        if (queues[at] < 0 || msgctl(queues[at], IPC_STAT, &limits)) _exit(1);
+        limits.msg_qbytes = sizeof message.text;
+        msgctl(queues[at], IPC_SET, &limits);
+    }
+    removed_at_end(-1, queues);
+    pid_t pid = child();
+    int own = queues[pid == 0], other = queues[pid != 0];
+    msgsnd(other, &message, sizeof message.text, 0);
+    msgrcv(own, &message, sizeof message.text, 0, 0);
+    if (pid) told(pid, 0);
+    while (is("messages-full") && msgsnd(other, &message, sizeof message.text, 0) == 0) {}
+    msgrcv(own, &message, sizeof message.text, 0, 0);
+}
+
+/* A process that waits for a child, which waits for it, and traces a process that is no child of its own. */
+static void tracer(void) {
+    int ends[2], told_by[2];
+    pid_t traced = 0;
+    if (pipe(told_by)) _exit(1);
+    pid_t between = fork();
+    if (between == 0) {
+        traced = fork();
+        if (traced == 0) sleeps(NULL);
+        if (write(told_by[1], &traced, sizeof traced) != sizeof traced) _exit(1);
+        _exit(0);
+    }
+    wait_for_child(between);
+    if (read(told_by[0], &traced, sizeof traced) != sizeof traced) _exit(1);
+    if (ptrace(PTRACE_SEIZE, traced, NULL, PTRACE_O_EXITKILL)) {
+        kill(traced, SIGKILL);
+        _exit(1);
+    }
+    close(told_by[0]);
+    close(told_by[1]);
+    if (pipe(ends)) _exit(1);
+    pid_t pid = child();
+    if (pid == 0) {
+        char byte;
+        close(ends[1]);
+        _exit(read(ends[0], &byte, 1));
+    }
+    told(pid, 0);
+    wait_for_child(-1);
+}
+
 /* Two FIFOs, opened in opposite orders. */
 static void fifos(const char *one, const char *other) {
     mkfifo(one, 0600);
@@ -402,6 +507,9 @@ int main(int count, char **arguments) {
     mode = arguments[1];
     if (!strncmp(mode, "writer", 6)) waits_for_writer();
     if (!strncmp(mode, "stopped", 7)) waits_for_stopped();
+    if (!strncmp(mode, "sysv", 4)) semaphores_of_system_v();
+    if (!strncmp(mode, "messages", 8)) queues_of_system_v();
+    if (is("tracer")) tracer();
     if (is("pipes")) write_both();
     if (!strncmp(mode, "sockets", 7) || is("producer")) sockets();
     if (is("tcp")) tcp();

@@ -46,10 +46,14 @@ impl Processes {
 
     /// Each of them is told that all of them are in a proven deadlock.
     fn are_proven(&self, parts: &[&str]) {
+        self.are_in_deadlock("proven deadlock: ", parts);
+    }
+
+    fn are_in_deadlock(&self, kind: &str, parts: &[&str]) {
         for at in 0..self.pids.len() {
             let outcome = self.check(at);
             assert_eq!(outcome.status, 1, "{outcome:#?}");
-            contains(&outcome.stdout, &["proven deadlock: "]);
+            contains(&outcome.stdout, &[kind]);
             contains(&outcome.stdout, parts);
             for pid in &self.pids {
                 contains(&outcome.stdout, &[&format!("between[{pid}] ")]);
@@ -251,7 +255,7 @@ fn all_who_have_a_semaphore_and_the_like_and_wait_are_suspected() {
                 &format!("{other}] have this memory"),
                 &format!("between[{one}] "),
                 "doubt: a semaphore, a condition variable or a barrier does not say who has to end the wait",
-                "of 2 threads: 2 wait for semaphores or the like in shared memory",
+                "of 2 threads: 2 wait for semaphores or the like that processes share",
             ],
         );
         if at == 0 {
@@ -464,4 +468,42 @@ fn without_the_rights_to_look_at_the_others_nothing_is_said() {
     command.args(nobody).arg(env!("CARGO_BIN_EXE_read-rip")).args(["check", &pid]);
     let outcome = crate::support::run::finish(crate::support::run::clean(command));
     assert!(outcome.status == 3 && outcome.stdout.contains("not judged: "), "{outcome:#?}");
+}
+
+#[test]
+fn objects_of_system_v_lead_to_who_used_them_last_and_idle_ones_are_healthy() {
+    let processes = Processes::start("sysv", &[&["semop"], &["semop"]]);
+    processes.are_in_deadlock(
+        "suspected deadlock: ",
+        &[
+            " waits for semaphore 1 of set ",
+            " of System V, at change between.c:",
+            " changed it last",
+            "doubt: any process with the rights may change a semaphore",
+            "next: acquire these locks in one order everywhere",
+            "of 2 threads: 2 wait for semaphores or the like that processes share",
+        ],
+    );
+    let processes = Processes::start("messages-full", &[&["msgsnd"], &["msgsnd"]]);
+    processes.are_in_deadlock(
+        "suspected deadlock: ",
+        &[" sends to message queue ", ", which is full", " received from it last"],
+    );
+    let view = read_rip(["stacks", &processes.pids[0].to_string()]);
+    contains(&view.stdout, &["sending to queue ", " of System V, which is full (msgsnd)"]);
+    let healthy = [
+        ("sysv-order", ["clock_nanosleep", "semop"]),
+        ("sysv-empty", ["semop", "semop"]),
+        ("messages-empty", ["msgrcv", "msgrcv"]),
+    ];
+    for (mode, [one, other]) in healthy {
+        let processes = Processes::start(mode, &[&[one], &[other]]);
+        (0..2).for_each(|at| processes.has_nothing(at));
+    }
+}
+
+#[test]
+fn who_waits_for_a_child_may_learn_of_a_process_that_it_traces() {
+    let processes = Processes::start("tracer", &[&["wait4"], &["read"]]);
+    (0..2).for_each(|at| processes.has_nothing(at));
 }

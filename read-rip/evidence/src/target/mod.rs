@@ -40,7 +40,7 @@ pub use hidden::Hidden;
 pub use mapping::Mapping;
 pub use memory::{Memory, Unreadable};
 pub(crate) use module::{dynamic_section, has_note, modules_of};
-pub use need::{FileLockKind, Helper, HelperState, Need, Needed, Others, Party, SharedObject};
+pub use need::{FileLockKind, Helper, HelperState, MessageQueue, Need, Needed, Others, Party, SharedObject};
 pub use region::{Region, Regions};
 pub use syscall::{Architecture, Call, CallKind, Child, Futex, FutexOperation};
 pub use task::{Registers, RunState, Schedule, Sleep, Task, Work};

@@ -43,6 +43,18 @@ pub enum Needed {
     FileLock(PathBuf, FileLockKind),
     /// A thread of another process has to release the lock at this address, which processes share.
     SharedLock(u64),
+    /// Some process has to change a semaphore of System V: this one of the set with this id. It names nobody: the process
+    /// that changed it last may have what is missing.
+    SystemSemaphore {
+        /// The set.
+        set: u32,
+        /// The semaphore.
+        number: u16,
+    },
+    /// Somebody has to send to this message queue, which is empty or has no message of the wanted type.
+    DataInQueue(MessageQueue),
+    /// Somebody has to receive from this message queue, which is full.
+    RoomInQueue(MessageQueue),
     /// Some process has to post, signal or arrive at an object that processes share, and that names nobody.
     SharedObject {
         /// The object.
@@ -59,6 +71,15 @@ pub enum Needed {
         /// Whether only forks of one process can have the memory.
         of_forks: bool,
     },
+}
+
+/// A message queue. Anybody with the rights may send to it and receive from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MessageQueue {
+    /// One of System V, by its id. It says who sent and who received last.
+    SystemV(u32),
+    /// One of POSIX, by its name.
+    Posix(String),
 }
 
 /// What processes share that names nobody who has it.

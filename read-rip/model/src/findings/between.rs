@@ -22,7 +22,8 @@
 //! signal. So there is no finding if all wait for data or for children, and a process handles a signal that somebody
 //! sends. If that is `SIGINT` alone, as in each program in Python, the finding is suspected. A semaphore, a condition
 //! variable or a barrier in shared memory does not say who has to end a wait: that all who have the memory wait is
-//! suspected, and is no finding if others can find the memory by a name.
+//! suspected, and is no finding if others can find the memory by a name. A semaphore or a message queue of System V says
+//! who used it last: that this process waits too, for what the first one used last, is suspected.
 //!
 //! # Example output
 //!
@@ -35,7 +36,7 @@
 
 use std::collections::HashMap;
 
-use read_rip_evidence::target::{Need, Needed, Others, Party, SharedObject};
+use read_rip_evidence::target::{MessageQueue, Need, Needed, Others, Party, SharedObject};
 use serde::Serialize;
 
 use super::words::{and_more, lasting};
@@ -131,6 +132,12 @@ pub enum WaitsFor {
     SharedLock,
     /// A semaphore, a condition variable, a barrier or the like in memory that processes share. It names nobody.
     SharedObject,
+    /// A semaphore of System V.
+    SystemSemaphore,
+    /// A message in a queue.
+    DataInQueue,
+    /// Room in a message queue that is full.
+    RoomInQueue,
     /// Another thread of its process.
     OwnProcess,
 }
@@ -150,18 +157,33 @@ impl WaitsFor {
             Some(Needed::FileLock(..)) => WaitsFor::FileLock,
             Some(Needed::SharedLock(_) | Needed::LostLock { .. }) => WaitsFor::SharedLock,
             Some(Needed::SharedObject { .. }) => WaitsFor::SharedObject,
+            Some(Needed::SystemSemaphore { .. }) => WaitsFor::SystemSemaphore,
+            Some(Needed::DataInQueue(_)) => WaitsFor::DataInQueue,
+            Some(Needed::RoomInQueue(_)) => WaitsFor::RoomInQueue,
             None => WaitsFor::OwnProcess,
         }
     }
 
     /// Whether somebody has to write to a pipe or a socket.
     fn is_for_data(&self) -> bool {
-        matches!(self, WaitsFor::DataInPipe | WaitsFor::DataInSocket | WaitsFor::OneOfMany | WaitsFor::Event)
+        matches!(
+            self,
+            WaitsFor::DataInPipe
+                | WaitsFor::DataInSocket
+                | WaitsFor::DataInQueue
+                | WaitsFor::OneOfMany
+                | WaitsFor::Event
+        )
     }
 
-    /// Whether somebody has to read from a pipe or a socket.
+    /// Whether somebody has to read from a pipe, a socket or a message queue.
     fn is_for_room(&self) -> bool {
-        matches!(self, WaitsFor::RoomInPipe | WaitsFor::RoomInSocket)
+        matches!(self, WaitsFor::RoomInPipe | WaitsFor::RoomInSocket | WaitsFor::RoomInQueue)
+    }
+
+    /// Whether anybody with the rights may end the wait, and who used the object last is a guess.
+    fn is_of_last_user(&self) -> bool {
+        matches!(self, WaitsFor::SystemSemaphore | WaitsFor::DataInQueue | WaitsFor::RoomInQueue)
     }
 }
 
@@ -275,7 +297,8 @@ pub(super) fn doubts(others: Others, all: &[WaitsFor]) -> Vec<Doubt> {
     let may_write = all.iter().any(WaitsFor::is_for_data) && (others.handler || others.interrupt);
     let doubts = [
         (others.hidden > 0, Doubt::HiddenHolders),
-        (others.by_path, Doubt::OpenedByPath),
+        (others.by_path && !all.iter().any(WaitsFor::is_of_last_user), Doubt::OpenedByPath),
+        (all.iter().any(WaitsFor::is_of_last_user), Doubt::LastUser),
         (all.contains(&WaitsFor::SharedObject), Doubt::NamesNobody),
         (all.contains(&WaitsFor::OneOfMany), Doubt::EventLoop),
         (others.timer, Doubt::TimerSignal),
@@ -338,7 +361,7 @@ fn advice(knot: &Knot, all: &[WaitsFor]) -> Advice {
     let (for_room, for_data) = (all.iter().any(WaitsFor::is_for_room), all.iter().any(WaitsFor::is_for_data));
     let is_one_process = knot.links.iter().all(|link| link.pid == knot.links[0].pid);
     let for_own_lock = knot.links.iter().any(|link| link.owner.is_some());
-    let for_lock = has(WaitsFor::FileLock) || has(WaitsFor::SharedLock);
+    let for_lock = has(WaitsFor::FileLock) || has(WaitsFor::SharedLock) || has(WaitsFor::SystemSemaphore);
     if has(WaitsFor::Answer) {
         Advice::EndServer
     } else if knot.links.iter().any(has_lock_itself) {
@@ -351,7 +374,7 @@ fn advice(knot: &Knot, all: &[WaitsFor]) -> Advice {
         Advice::ReadBeforeWait
     } else if has(WaitsFor::EndOfChild) && for_data {
         Advice::CloseBeforeWait
-    } else if only(&[WaitsFor::FileLock, WaitsFor::SharedLock]) {
+    } else if only(&[WaitsFor::FileLock, WaitsFor::SharedLock, WaitsFor::SystemSemaphore]) {
         Advice::OneOrder
     } else if only(&[WaitsFor::OtherEndOfFifo]) {
         Advice::OpenInOneOrder
@@ -472,6 +495,24 @@ fn what(
             format!("waits for one of {}", counted(u64::from(*count), "descriptor")),
             format!("{by} {can} make one of them ready"),
         ),
+        Needed::SystemSemaphore { set, number } => (
+            format!("waits for semaphore {number} of set {set} of System V"),
+            format!("{by} changed it last"),
+        ),
+        Needed::DataInQueue(queue) => (
+            format!("waits for a message in {}", queue_name(queue)),
+            match queue {
+                MessageQueue::SystemV(_) => format!("{by} sent to it last"),
+                MessageQueue::Posix(_) => format!("{by} {has} it open"),
+            },
+        ),
+        Needed::RoomInQueue(queue) => (
+            format!("sends to {}, which is full", queue_name(queue)),
+            match queue {
+                MessageQueue::SystemV(_) => format!("{by} received from it last"),
+                MessageQueue::Posix(_) => format!("{by} {has} it open"),
+            },
+        ),
         Needed::Answer(path) => (format!("waits for an answer of the file system at {}", path.display()), {
             format!("{by} {} for it", agree(need.by.len(), "answers", "answer"))
         }),
@@ -501,6 +542,13 @@ fn what(
         }
     };
     (does, Some(who_can))
+}
+
+fn queue_name(queue: &MessageQueue) -> String {
+    match queue {
+        MessageQueue::SystemV(id) => format!("message queue {id} of System V"),
+        MessageQueue::Posix(name) => format!("the message queue {name}"),
+    }
 }
 
 /// Who can bring something.

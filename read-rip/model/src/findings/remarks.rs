@@ -86,6 +86,9 @@ worded! {
         NamesNobody = "names-nobody":
             "a semaphore, a condition variable or a barrier does not say who has to end the wait: a signal handler may, or \
              a process that opens the memory",
+        LastUser = "last-user":
+            "any process with the rights may change a semaphore or use a message queue: who used it last may not be who \
+             has to",
         TimerSignal = "timer-signal":
             "a process handles the signals of timers, and one of these may interrupt its wait",
         SignalHandler = "signal-handler":

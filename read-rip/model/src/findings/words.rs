@@ -399,8 +399,8 @@ pub fn doing(what: Doing, count: usize) -> &'static str {
         }
         Doing::WaitsInSharedMemory => agree(
             count,
-            "waits for a semaphore or the like in shared memory",
-            "wait for semaphores or the like in shared memory",
+            "waits for a semaphore or the like that processes share",
+            "wait for semaphores or the like that processes share",
         ),
         Doing::WaitsForFileLock => agree(count, "waits for a lock on a file", "wait for locks on files"),
         Doing::WaitsForData => {

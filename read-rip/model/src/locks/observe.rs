@@ -595,6 +595,7 @@ fn of_call(seen: &Standings, at: usize, call: Call) -> Doing {
     match call.kind {
         CallKind::WaitChild | CallKind::Spawn => Doing::WaitsForChild,
         CallKind::FileLock => Doing::WaitsForFileLock,
+        CallKind::Semaphore => Doing::WaitsInSharedMemory,
         CallKind::Connect => Doing::WaitsToConnect,
         // A write to a file or a device waits for the kernel, or for whoever is behind the device.
         CallKind::Write | CallKind::Send

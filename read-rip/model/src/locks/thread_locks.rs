@@ -81,7 +81,7 @@ pub enum Doing {
     WaitsForChild,
     /// It waits for a lock that another process has.
     WaitsForProcess,
-    /// It waits for a semaphore or the like in memory that processes share.
+    /// It waits for a semaphore or the like that processes share.
     WaitsInSharedMemory,
     /// It waits for a lock on a file.
     WaitsForFileLock,

@@ -14,12 +14,14 @@
 //! | `limits` | how long a socket lets a thread wait |
 //! | `many` | waits for one of several descriptors |
 //! | `memory` | who has memory that processes share |
+//! | `system_v` | who changed a semaphore or a message queue of System V last |
 
 mod ends;
 mod file_locks;
 mod limits;
 mod many;
 mod memory;
+mod system_v;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -37,8 +39,8 @@ use super::unix_peers::UnixPeers;
 use super::{LiveTarget, living_thread};
 use crate::standing::Standings;
 use crate::target::{
-    Call, CallKind, Child, FileLockKind, Helper, HelperState, Mapping, Need, Needed, Others, Party, RunState,
-    SharedObject, Sleep, Target, Task,
+    Call, CallKind, Child, FileLockKind, Helper, HelperState, Mapping, MessageQueue, Need, Needed, Others,
+    Party, RunState, SharedObject, Sleep, Target, Task,
 };
 use crate::waits::{FutexWait, Owner, UnknownOwner, WaitKind};
 
@@ -50,6 +52,8 @@ pub struct Machine {
     ends: OnceCell<Ends>,
     locks: OnceCell<FileLocks>,
     memory: OnceCell<SharedMemory>,
+    /// Which processes each thread traces.
+    traced: OnceCell<HashMap<u32, Vec<u32>>>,
     unix: OnceCell<UnixPeers>,
     /// By network namespace.
     sockets: RefCell<HashMap<Vec<u8>, std::rc::Rc<Sockets>>>,
@@ -181,6 +185,8 @@ impl Machine {
                 | CallKind::Write
                 | CallKind::Receive
                 | CallKind::Send
+                | CallKind::Semaphore
+                | CallKind::MessageQueue
         );
         call.is_timed() != Some(true) && (is_kind || call.futex().is_some())
     }
@@ -196,7 +202,10 @@ impl Machine {
             return None;
         }
         let need = match call.kind {
-            CallKind::WaitChild | CallKind::Spawn => of.child(call),
+            CallKind::WaitChild => self.with_traced(of, call, of.child(call)),
+            CallKind::Spawn => of.child(call),
+            CallKind::Semaphore => self.system_semaphore(of, call),
+            CallKind::MessageQueue => self.message_queue(of, call),
             CallKind::Epoll | CallKind::Poll | CallKind::Select => self.one_of_many(of, call),
             CallKind::FileLock => self.file_lock(of, call),
             CallKind::File => of.fifo(task, call),
@@ -338,6 +347,70 @@ impl Machine {
         (!need.by.is_empty()).then_some(need)
     }
 
+    /// A thread that waits for a child learns of the processes that it traces too.
+    fn with_traced(&self, of: &Of<'_>, call: Call, need: Option<Need>) -> Option<Need> {
+        // A first look leaves out who else may help.
+        if self.is_brief {
+            return need;
+        }
+        let which = call.child()?;
+        let traced = self.traced.get_or_init(traced_processes);
+        let own = of.live.tasks.numbers().ok()?;
+        let mut all = need.map_or_else(Vec::new, |need| need.by);
+        for &pid in own.iter().filter_map(|tid| traced.get(tid)).flatten() {
+            let is_wanted = match which {
+                Child::Process(wanted) => wanted == pid,
+                Child::Descriptor(_) => false,
+                Child::Any | Child::Group(_) | Child::OwnGroup => true,
+            };
+            if is_wanted && all.iter().all(|party| party.pid != pid) {
+                all.push(self.party(pid, None));
+            }
+        }
+        (!all.is_empty()).then(|| Need {
+            what: Needed::EndOfChild,
+            by: all,
+            also: Vec::new(),
+            others: Others::default(),
+        })
+    }
+
+    /// A thread waits for a semaphore of System V. Who changed it last may have what is missing.
+    fn system_semaphore(&self, of: &Of<'_>, call: Call) -> Option<Need> {
+        if !of.has_same_ipc() {
+            return None;
+        }
+        let [set, operations, count, ..] = call.arguments;
+        let memory = of.live.memory(&of.live.mappings());
+        let awaited = system_v::awaited(set, operations, count, &memory)?;
+        let what = Needed::SystemSemaphore { set: u32::try_from(set).ok()?, number: awaited.number };
+        self.by_last_user(of, what, awaited.changed_by?)
+    }
+
+    /// A thread sends to a message queue that is full, or receives from an empty one.
+    fn message_queue(&self, of: &Of<'_>, call: Call) -> Option<Need> {
+        let receives = matches!(call.name?, "msgrcv" | "mq_timedreceive");
+        let what = if receives { Needed::DataInQueue } else { Needed::RoomInQueue };
+        let Some(number) = call.descriptor() else {
+            let user = system_v::last_user(call.arguments[0], !receives).filter(|_| of.has_same_ipc())?;
+            let queue = MessageQueue::SystemV(u32::try_from(call.arguments[0]).ok()?);
+            return self.by_last_user(of, what(queue), user);
+        };
+        let link = of.live.thread.link(&format!("fd/{number}")).ok()?;
+        let by = self.ends().of_path(&link, receives)?;
+        let queue = MessageQueue::Posix(String::from_utf8_lossy(&link).into_owned());
+        let mut need = self.by_holders(of, what(queue), by);
+        need.others.by_path = true;
+        Some(need)
+    }
+
+    /// What the last user of an object alone is known to bring, though anybody may.
+    fn by_last_user(&self, of: &Of<'_>, what: Needed, user: u32) -> Option<Need> {
+        let is_other = user != of.live.pid && state_of(user).is_some();
+        let others = Others { by_path: true, ..Others::default() };
+        is_other.then(|| Need { what, by: vec![self.party(user, None)], also: Vec::new(), others })
+    }
+
     fn file_lock(&self, of: &Of<'_>, call: Call) -> Option<Need> {
         let number = call.descriptor()?;
         let inode = inode_of(&of.live.thread.read(&format!("fdinfo/{number}")).ok()?)?;
@@ -394,6 +467,12 @@ impl Machine {
 impl<'a> Of<'a> {
     fn new(live: &'a LiveTarget) -> Option<Of<'a>> {
         Some(Of { live, status: super::status::status_of(&live.thread).ok()? })
+    }
+
+    /// Whether its objects of System V are those that this reader sees.
+    fn has_same_ipc(&self) -> bool {
+        let own = Folder::open("/proc/thread-self").and_then(|own| own.link("ns/ipc"));
+        own.is_ok_and(|own| self.live.thread.link("ns/ipc") == Ok(own))
     }
 
     /// A need of a thread that a handler of a signal may interrupt, or bring itself.
@@ -559,6 +638,19 @@ fn state_of(pid: u32) -> Option<HelperState> {
         () if states.iter().all(is_stopped) => Some(HelperState::Stopped),
         () => Some(HelperState::Sleeps),
     }
+}
+
+/// Which processes each thread of this machine traces, by the tracers' ids.
+fn traced_processes() -> HashMap<u32, Vec<u32>> {
+    let mut traced: HashMap<u32, Vec<u32>> = HashMap::new();
+    for pid in super::processes() {
+        let tracer =
+            Folder::open(&format!("/proc/{pid}")).and_then(|folder| super::status::status_of(&folder));
+        if let Some(tracer) = tracer.ok().map(|status| status.tracer).filter(|&tracer| tracer != 0) {
+            traced.entry(tracer).or_default().push(pid);
+        }
+    }
+    traced
 }
 
 /// The process of a thread; `Some(None)` if the thread has ended, and `None` if nothing is known of it. A first thread
