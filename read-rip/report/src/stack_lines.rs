@@ -28,6 +28,8 @@ struct Line<'a> {
     pc: u64,
     frame: Option<&'a Frame>,
     is_inferred: bool,
+    /// A signal handler returns to it.
+    is_signal: bool,
     /// It is outside of the language's function that calls `main`: the program's `main` there is the language's.
     is_before_main: bool,
 }
@@ -80,11 +82,15 @@ impl StackLines<'_> {
         let mut is_before_main = false;
         for (at, frame) in stack.frames.iter().enumerate() {
             let is_inferred = stack.inferred_from.is_some_and(|from| at >= from);
+            let is_signal = stack.is_signal_return(at);
             let named = self.frames.get(frame).map_or(&[][..], Vec::as_slice);
-            if named.is_empty() {
-                lines.push(Line { pc: frame.pc, frame: None, is_inferred, is_before_main });
+            if named.is_empty() || is_signal {
+                lines.push(Line { pc: frame.pc, frame: None, is_inferred, is_signal, is_before_main });
             }
-            let of = |one| Line { pc: frame.pc, frame: Some(one), is_inferred, is_before_main };
+            if is_signal {
+                continue;
+            }
+            let of = |one| Line { pc: frame.pc, frame: Some(one), is_inferred, is_signal, is_before_main };
             lines.extend(named.iter().map(of));
             is_before_main |= named.iter().any(calls_main);
         }
@@ -99,6 +105,9 @@ impl StackLines<'_> {
         more: &str,
     ) -> io::Result<()> {
         let mark = if line.is_inferred { "?" } else { " " };
+        if line.is_signal {
+            return writeln!(out, "  {mark} a signal interrupts the next function{more}");
+        }
         let Some(frame) = line.frame else {
             let what = if is_generated(self.seen, line.pc) { ", in generated code" } else { "" };
             return writeln!(out, "  {mark} {:#x}{what}{more}", line.pc);

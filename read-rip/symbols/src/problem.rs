@@ -145,7 +145,9 @@ impl Display for Problem {
                 f,
                 "expected {expected_len_bytes} bytes, found {found_len_bytes}, and no build id to compare"
             ),
-            Self::Unverifiable => write!(f, "the ring does not identify the recorded file"),
+            Self::Unverifiable => {
+                write!(f, "without a build id, and nothing else says that it is the file that was mapped")
+            }
             Self::WrongChecksum { expected, found } => {
                 write!(f, "expected checksum {expected:08x}, found {found:08x}")
             }

@@ -77,6 +77,47 @@ fn a_deadlock_is_proven_from_a_core_alone() {
 }
 
 #[test]
+fn a_program_without_a_build_id_is_used_if_its_file_has_what_the_core_has() {
+    let flags = ["-g", "-O1", "-pthread", "-Wl,--build-id=none"];
+    let compiled = compile("deadlocks.c", "unidentified", "cc", &flags).expect("a C compiler");
+    let directory = tempdir();
+    let (program, path) = (directory.path().join("unidentified"), directory.path().join("core"));
+    fs::copy(&compiled, &program).unwrap();
+    let stuck = Stuck::start(&program, &["normal"], 2);
+    core::write(stuck.0.pid(), 6, &path);
+    is_proven(&path);
+    let names = ["waits for savings", " at transfer deadlocks.c:"];
+    contains(&show(&["check"], &path).stdout, &names);
+    // The file is of another time, or another one.
+    drop(stuck);
+    let is_unused = || {
+        let check = show(&["check"], &path);
+        assert!(
+            !check.stdout.contains("deadlocks.c") && check.stderr.contains("name the program with -e"),
+            "{check:#?}"
+        );
+    };
+    let (made, later) = (fs::metadata(&path).unwrap().modified().unwrap(), std::time::Duration::from_secs(9));
+    let set_modified = |time| File::open(&program).unwrap().set_modified(time).unwrap();
+    set_modified(made + later);
+    is_unused();
+    // Nobody may write to the file of a program that runs.
+    let replace = |bytes: &[u8]| {
+        fs::remove_file(&program).unwrap();
+        fs::write(&program, bytes).unwrap();
+    };
+    let mut bytes = fs::read(&program).unwrap();
+    // A length in a program header.
+    bytes[64 + 56 + 32] ^= 1;
+    replace(&bytes);
+    set_modified(made - later);
+    is_unused();
+    replace(&fs::read(&compiled).unwrap());
+    set_modified(made - later);
+    contains(&show(&["check"], &path).stdout, &names);
+}
+
+#[test]
 fn deadlocks_through_robust_and_inheriting_mutexes_are_proven_from_a_core() {
     for case in ["robust", "inheriting-and-normal", "inheriting"] {
         let directory = tempdir();

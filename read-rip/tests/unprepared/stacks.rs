@@ -61,6 +61,9 @@ fn check_c_stacks(stacks: &[Named], what: &str, end: End) {
     assert_eq!(stacks.len(), expected.len());
     for stack in stacks {
         assert_eq!(stack.stack.end, end, "{what}: {stack:?}");
+        // Two of the threads are in a handler of a signal.
+        let signals = (0..stack.stack.frames.len()).filter(|&at| stack.stack.is_signal_return(at)).count();
+        assert_eq!(signals, usize::from(own(stack, &["handler"]).len() == 1), "{what}: {stack:?}");
     }
 }
 

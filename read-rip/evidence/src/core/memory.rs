@@ -16,7 +16,7 @@ pub struct CoreMemory<'a> {
     segments: &'a [Segment],
     modules: Vec<Module>,
     options: Options,
-    /// The files of modules, once they were needed; `None` if there is none with the right build id.
+    /// The files of modules, once they were needed; `None` if there is none that was mapped.
     files: RefCell<HashMap<usize, Option<UnwindSections>>>,
 }
 
@@ -33,8 +33,12 @@ impl<'a> CoreMemory<'a> {
         modules: &[Module],
         options: Options,
     ) -> CoreMemory<'a> {
-        // Without a build id, nothing shows that a file is the one that was mapped.
-        let modules = modules.iter().filter(|module| !module.build_id.is_empty()).cloned().collect();
+        // Otherwise nothing shows that a file is the one that was mapped.
+        let is_identified = |module: &&Module| {
+            let is_named = module.is_executable && options.executable.is_some();
+            is_named || !module.build_id.is_empty() || module.modified_ns != 0
+        };
+        let modules = modules.iter().filter(is_identified).cloned().collect();
         CoreMemory { source, segments, modules, options, files: RefCell::default() }
     }
 

@@ -9,7 +9,7 @@
 //! * Names of threads, but for the first one's.
 //! * What is behind descriptors.
 //! * Pages that are as they are in a file: the code of programs. They are read from that file, if it has the build id
-//!   of the module in the core.
+//!   of the module in the core, or without one the bytes that the core has of it.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -18,6 +18,7 @@
 //! | `status` | the registers of a thread, and the system call that they show |
 //! | `death` | why the process died |
 //! | `files` | which files were mapped |
+//! | `fitting` | whether a file without a build id is the one that was mapped |
 //! | `mappings` | segments and files, as ranges of memory |
 //! | `memory` | the memory |
 //! | `error` | why a file cannot be used |
@@ -25,6 +26,7 @@
 mod death;
 mod error;
 mod files;
+mod fitting;
 mod header;
 mod mappings;
 mod memory;
@@ -130,6 +132,7 @@ impl Core {
         let mut modules =
             modules_of(&mappings, &self.memory(&[], Options::default()), auxiliary(libc::AT_ENTRY));
         modules.iter_mut().for_each(|module| module.pid = notes.pid);
+        fitting::identify(&mut modules, &mappings, &self.source, self.segments());
         for (mapping, segment) in mappings.iter_mut().zip(self.segments()) {
             // Linkers may let code begin within a page.
             let has_code = |module: &Module| {

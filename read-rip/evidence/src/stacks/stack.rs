@@ -70,6 +70,13 @@ impl Stack {
         Stack { frames: Vec::new(), inferred_from: None, end: End::Cut(Cut::NoRegisters) }
     }
 
+    /// Whether a frame is where a signal handler returns to: the next one is what the signal has interrupted.
+    pub fn is_signal_return(&self, at: usize) -> bool {
+        let is_entered = |at: usize| self.frames.get(at).is_some_and(|frame| !frame.is_return_address);
+        let is_interrupted = at > 1 && is_entered(at - 1) && self.is_signal_return(at - 1);
+        at > 0 && is_entered(at) && is_entered(at + 1) && !is_interrupted
+    }
+
     /// Whether it leads to where the thread began.
     pub fn is_complete(&self) -> bool {
         self.end == End::Complete

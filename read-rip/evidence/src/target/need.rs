@@ -43,8 +43,8 @@ pub enum Needed {
     FileLock(PathBuf, FileLockKind),
     /// A thread of another process has to release the lock at this address, which processes share.
     SharedLock(u64),
-    /// Some process has to change a semaphore of System V: this one of the set with this id. It names nobody: the process
-    /// that changed it last may have what is missing.
+    /// Some process has to change a semaphore of System V: this one of the set with this id. It names nobody: the
+    /// process that changed it last may have what is missing.
     SystemSemaphore {
         /// The set.
         set: u32,

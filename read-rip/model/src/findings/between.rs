@@ -22,8 +22,8 @@
 //! signal. So there is no finding if all wait for data or for children, and a process handles a signal that somebody
 //! sends. If that is `SIGINT` alone, as in each program in Python, the finding is suspected. A semaphore, a condition
 //! variable or a barrier in shared memory does not say who has to end a wait: that all who have the memory wait is
-//! suspected, and is no finding if others can find the memory by a name. A semaphore or a message queue of System V says
-//! who used it last: that this process waits too, for what the first one used last, is suspected.
+//! suspected, and is no finding if others can find the memory by a name. A semaphore or a message queue of System V
+//! says who used it last: that this process waits too, for what the first one used last, is suspected.
 //!
 //! # Example output
 //!
