@@ -153,8 +153,8 @@ struct Running {
     group: Arc<Group>,
     has_ended: Arc<AtomicBool>,
     before: (Duration, bool),
-    /// Since when it has done nothing.
-    since: Instant,
+    /// For how long it has done nothing, as far as this thread has watched it.
+    idle: Duration,
     /// Whether another worker was begun in its place.
     is_replaced: bool,
 }
@@ -181,6 +181,7 @@ pub fn each<T: Send + Sync + 'static, R: Send + 'static>(
     let mut running: BTreeMap<usize, Running> = BTreeMap::new();
     let mut left = count;
     let workers = available_parallelism().map_or(1, usize::from).min(WORKERS_MAX).min(count);
+    let mut looked = Instant::now();
     let begun = (0..workers).filter(|_| start(&shared, &send)).count();
     if begun == 0 && count > 0 {
         // Where no thread can be started, this one does everything.
@@ -190,8 +191,8 @@ pub fn each<T: Send + Sync + 'static, R: Send + 'static>(
         match messages.recv_timeout(TICK) {
             Ok(Message::Begun { at, group, has_ended }) => {
                 let before = group.activity();
-                let (since, is_replaced) = (Instant::now(), false);
-                running.insert(at, Running { group, has_ended, before, since, is_replaced });
+                let of = Running { group, has_ended, before, idle: Duration::ZERO, is_replaced: false };
+                running.insert(at, of);
             }
             Ok(Message::Done { at, result }) => {
                 // Whoever was left behind may come back: its answer counts no more.
@@ -205,29 +206,42 @@ pub fn each<T: Send + Sync + 'static, R: Send + 'static>(
             }
             // This function keeps a sender.
             Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {
-                let mut given_up = Vec::new();
-                for (&at, of) in &mut running {
-                    let now = of.group.activity();
-                    if now.1 || now.0 != of.before.0 {
-                        (of.before, of.since) = (now, Instant::now());
-                    } else if of.since.elapsed() >= PATIENCE {
-                        given_up.push(at);
-                    } else if of.since.elapsed() >= DOUBT && !of.is_replaced {
-                        of.is_replaced = start(&shared, &send);
-                    }
-                }
-                for at in given_up {
-                    let Some(of) = running.remove(&at) else { continue };
-                    left -= 1;
-                    let (pid, found) = (shared.pids[at], Instant::now());
-                    let silence = Silence { start_ticks: start_ticks(pid), found, has_ended: of.has_ended };
-                    silent(|silent| silent.insert(pid, silence));
-                }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if looked.elapsed() < TICK {
+            continue;
+        }
+        let watched = watched(looked.elapsed());
+        looked = Instant::now();
+        let mut given_up = Vec::new();
+        for (&at, of) in &mut running {
+            let now = of.group.activity();
+            if now.1 || now.0 != of.before.0 {
+                (of.before, of.idle) = (now, Duration::ZERO);
+                continue;
             }
+            of.idle += watched;
+            if of.idle >= PATIENCE {
+                given_up.push(at);
+            } else if of.idle >= DOUBT && !of.is_replaced {
+                of.is_replaced = start(&shared, &send);
+            }
+        }
+        for at in given_up {
+            let Some(of) = running.remove(&at) else { continue };
+            left -= 1;
+            let (pid, found) = (shared.pids[at], Instant::now());
+            let silence = Silence { start_ticks: start_ticks(pid), found, has_ended: of.has_ended };
+            silent(|silent| silent.insert(pid, silence));
         }
     }
     results
+}
+
+/// How much of the time since the last look counts. If this thread could not look for longer, then others may not have
+/// run either: the machine is overloaded, or it was stopped.
+fn watched(since_last_look: Duration) -> Duration {
+    since_last_look.min(2 * TICK)
 }
 
 /// Starts a worker. Returns whether a thread could be started.
@@ -288,6 +302,12 @@ mod tests {
         assert_eq!(patiently(u32::MAX - 1, move || never.recv().is_ok()), None);
         assert!(is_silent(u32::MAX - 1));
         assert_eq!(patiently(u32::MAX - 2, || 7), Some(7));
+    }
+
+    #[test]
+    fn nobody_is_given_up_because_nobody_ran() {
+        assert_eq!(watched(TICK), TICK);
+        assert!(DOUBT > watched(Duration::from_secs(60)));
     }
 
     #[test]
