@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 
 use read_rip_model::findings::{Advice, Doubt, Finding};
+use read_rip_model::locations::Location;
+use read_rip_symbols::Whose;
 
 use super::names::LockNames;
 
@@ -41,11 +43,42 @@ fn with_process(text: &'static str, names: &LockNames<'_>) -> Cow<'static, str> 
 
 /// Whether the places of a finding are in C or C++, as far as their source files are known.
 fn is_about_c(finding: &Finding, names: &LockNames<'_>) -> bool {
+    are_in_c(finding.mentions.locations.iter().map(|&id| names.locations.get(id))) == Some(true)
+}
+
+/// Whether the program is one in C or C++, as far as its source files are known: those of the program itself, or the
+/// libraries that it has.
+pub(super) fn is_of_c(names: &LockNames<'_>) -> bool {
+    let has_library = || {
+        let files = names.locations.modules().iter().filter_map(|module| module.path.file_name()?.to_str());
+        files.into_iter().any(|file| file.starts_with("libstdc++.so") || file.starts_with("libc++.so"))
+    };
+    let own = names.locations.iter().filter(|location| location.whose == Whose::User);
+    are_in_c(own).unwrap_or_else(has_library)
+}
+
+/// Whether all of these places are in C or C++; `None` if no source file is known.
+fn are_in_c<'l>(places: impl Iterator<Item = &'l Location>) -> Option<bool> {
     const EXTENSIONS: &[&str] = &["c", "cc", "cpp", "cxx", "c++", "C", "h", "hh", "hpp", "hxx", "inl", "tcc"];
-    let files = finding.mentions.locations.iter().filter_map(|&id| {
-        let (file, _) = names.locations.get(id).source.as_ref()?;
-        file.rsplit_once('.').map(|(_, extension)| extension)
-    });
-    let mut files = files.peekable();
-    files.peek().is_some() && files.all(|extension| EXTENSIONS.contains(&extension))
+    let files = places.filter_map(|place| place.source.as_ref()?.0.rsplit_once('.'));
+    let mut files = files.map(|(_, extension)| extension).peekable();
+    files.peek()?;
+    Some(files.all(|extension| EXTENSIONS.contains(&extension)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_files_of_a_program_tell_its_language() {
+        let place = |file: &str| Location { source: Some((file.into(), 7)), ..Location::default() };
+        let are_in_c = |files: &[&str]| {
+            let places: Vec<Location> = files.iter().map(|file| place(file)).collect();
+            are_in_c(places.iter())
+        };
+        assert_eq!(are_in_c(&["/src/pool.cpp", "/src/pool.hpp", "/src/list.c"]), Some(true));
+        assert_eq!(are_in_c(&["/src/pool.cpp", "/src/main.rs"]), Some(false));
+        assert_eq!(are_in_c(&[]), None, "its libraries tell");
+    }
 }

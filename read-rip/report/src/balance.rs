@@ -8,10 +8,10 @@
 
 use std::io::{self, Write};
 
-use read_rip_files::Module;
 use read_rip_model::findings::{Balance, HelperFact, IdlePool, Outcome, TaskBalance, doing};
 use read_rip_model::locks::{LockModel, LockName};
 
+use super::advice::is_of_c;
 use super::executor::executor_lines;
 use super::inward::inward;
 use super::locks::round;
@@ -85,7 +85,7 @@ pub(super) fn balance(
     }
     let of_futures = balance.unrecorded_futures.as_ref().map(of_futures);
     of_futures.into_iter().flatten().try_for_each(|line| writeln!(out, "    {line}"))?;
-    let unrecorded = is_recorded.then(|| unrecorded(balance, names.locations.modules())).flatten();
+    let unrecorded = is_recorded.then(|| unrecorded(balance, names)).flatten();
     let is_said = is_without_findings && balance.outcome == Outcome::AllWorkersBusy;
     let of_tasks = tasks(&balance.tasks, names.model.is_end_unknown, is_said);
     // What is wrong comes first, and a finding is what to do.
@@ -205,7 +205,8 @@ fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
     Some(format!("of {}: {}", counted(of.present as u64, "thread"), parts.join(", ")))
 }
 
-fn unrecorded(of: &Balance, modules: &[Module]) -> Option<String> {
+fn unrecorded(of: &Balance, names: &LockNames<'_>) -> Option<String> {
+    let (modules, is_of_c) = (names.locations.modules(), is_of_c(names));
     let is_interposed = modules.iter().any(|module| module.path.ends_with(INTERPOSER));
     let others = of.unrecorded.filter(|&unrecorded| unrecorded > 0);
     let what = match (others, of.outcome) {
@@ -216,8 +217,8 @@ fn unrecorded(of: &Balance, modules: &[Module]) -> Option<String> {
         (None, Outcome::NothingRecorded) => String::new(),
         (None, _) => return None,
     };
-    let names = modules.iter().filter_map(|module| module.path.file_name()?.to_str());
-    let mut brought: Vec<&str> = names
+    let files = modules.iter().filter_map(|module| module.path.file_name()?.to_str());
+    let mut brought: Vec<&str> = files
         .flat_map(|name| OTHER_LOCKS.iter().filter(move |(prefix, _)| name.starts_with(prefix)))
         .map(|&(_, locks)| locks)
         .collect();
@@ -227,6 +228,9 @@ fn unrecorded(of: &Balance, modules: &[Module]) -> Option<String> {
         (true, false) => {
             format!("{} are no pthread locks, and the interposer does not see them", brought.join(" and "))
         }
+        (true, true) if is_of_c => "the interposer sees pthread locks only: mark other locks with RIP_LOCK_WAIT, \
+                                    RIP_LOCK_ACQUIRED and RIP_LOCK_RELEASED"
+            .to_owned(),
         (true, true) => {
             "the interposer sees pthread locks only, and not those of Rust's standard library, of \
                          parking_lot, or of async runtimes: use librip::sync, or librip::raw, and rebuild"
@@ -241,7 +245,8 @@ fn unrecorded(of: &Balance, modules: &[Module]) -> Option<String> {
                 Some(1) => "it uses no recorded lock and passes no mark",
                 _ => "they use no recorded lock and pass no mark",
             };
-            format!("{these}: use the locks of librip::sync, mark the locks, or use read-rip run --preload")
+            let locks = if is_of_c { "rip::mutex and the other locks of rip.hpp" } else { "the locks of librip::sync" };
+            format!("{these}: use {locks}, mark the locks, or use read-rip run --preload")
         }
     };
     Some(format!("{what}{why}"))
