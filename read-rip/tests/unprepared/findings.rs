@@ -240,7 +240,50 @@ fn a_child_waits_for_what_a_thread_of_its_parent_had_at_the_fork() {
         let may_release = "the thread that forked may have had the lock then, and may release it";
         assert_eq!(check.stdout.contains(may_release), case == "forked-with-a-lock", "{check:#?}");
         assert_eq!(check.status, 1);
+        // Who asks about the parent is told too.
+        let of_parent = stuck.read(&["check"]);
+        contains(
+            &of_parent.stdout,
+            &[&summary, &format!("of process {child} waits for it at takes_savings ")],
+        );
+        assert_eq!(of_parent.status, 1);
     }
+}
+
+/// What is initialised once does not store who initialises it. So nothing was found before a thread had waited long.
+#[test]
+fn who_runs_an_initialisation_or_writes_to_a_stream_is_known_by_its_stack() {
+    let flags = ["-g", "-O1", "-pthread"];
+    let Some(program) = compile("initialisers.cpp", "initialisers", "c++", &flags) else { return };
+    for (case, confidence, what) in [("once", "proven", "once"), ("variable", "potential", "settings()::all")]
+    {
+        let stuck = Stuck::start(&program, &[case], 3);
+        let check = stuck.read(&["check"]);
+        let summary = format!("{confidence} deadlock: 2 threads wait for one another");
+        contains(&check.stdout, &[&summary, "first[", "waits for registry at ", ", held by second["]);
+        let runs = check.stdout.lines().find(|line| line.contains(", run by first["));
+        assert!(runs.is_some_and(|line| line.contains(what) && !line.contains("(shared)")), "{check:#?}");
+        assert_eq!(check.status, 1);
+        let healthy = Stuck::start(&program, &[case, "healthy"], 0);
+        healthy.until(|tasks| tasks.len() == 2);
+        healthy.read(&["check"]).sound();
+    }
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/initialisers.rs");
+    let program = directory().join("initialisers-rust");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    tool(Command::new(rustc).args(["--edition", "2024", "-g", "-O", source, "-o"]).arg(&program));
+    let cases = [
+        ("statics", "proven", [", run by first[", ", run by second["]),
+        ("stream", "potential", ["waits for std::io::stdio::STDOUT", ", held by first["]),
+    ];
+    for (case, confidence, parts) in cases {
+        let check = Stuck::start(&program, &[case], 3).read(&["check"]);
+        contains(&check.stdout, &[&format!("{confidence} deadlock: 2 threads wait for one another")]);
+        contains(&check.stdout, &parts);
+    }
+    let healthy = Stuck::start(&program, &["stream", "healthy"], 0);
+    healthy.until(|tasks| tasks.len() == 1);
+    healthy.read(&["check"]).sound();
 }
 
 #[test]

@@ -37,7 +37,9 @@ use crate::target::{
     Connections, Descriptor, Freezer, Helper, KernelWait, Memory, Need, Registers, RunState, Sleep, Target,
     Task, Unstopped,
 };
-use crate::waits::{Clue, FutexWait, LockManager, Owner, UnknownOwner, WaitKind, Waits, Worker, executor_of};
+use crate::waits::{
+    Clue, FutexWait, LockManager, Owner, Runners, UnknownOwner, WaitKind, Waits, Worker, executor_of,
+};
 
 /// The package of tokio.
 const TOKIO: &str = "tokio";
@@ -106,6 +108,9 @@ pub struct Standings {
     /// Of no use after the readings.
     #[serde(skip)]
     clues: Vec<Clue>,
+    /// Who runs the initialisations that threads wait for, by the stacks of the first reading.
+    #[serde(skip)]
+    runners: Runners,
 }
 
 /// Threads of a server that wait for locks which it keeps in structures of its own.
@@ -234,8 +239,14 @@ impl Standings {
             connections: Vec::new(),
             tokio_lists: TokioLists::default(),
             clues,
+            runners: Runners::default(),
         };
-        let waits = standings.waits(memory);
+        let mut waits = standings.waits(memory);
+        let functions = |stack: &Stack| functions(stack, usize::MAX, &mut names, &mut name, &mut called);
+        standings.runners = Runners::of(&standings.target, memory, &standings.stacks, &waits, functions);
+        if !standings.runners.is_empty() {
+            waits = standings.waits(memory);
+        }
         for (thread, wait) in standings.threads.iter_mut().zip(waits) {
             thread.wait = wait;
         }
@@ -470,7 +481,13 @@ impl Standings {
     fn waits(&self, memory: &dyn Memory) -> Vec<Option<FutexWait>> {
         let locks = self.interior.as_ref().map_or(&[][..], |interior| &interior.locks);
         let waits = Waits::new(&self.target, memory, locks);
-        (0..self.threads.len()).map(|thread| waits.of(thread, self.clue(thread))).collect()
+        let wait = |thread: usize| {
+            let wait = waits.of(thread, self.clue(thread))?;
+            let Some(runner) = self.runners.of_wait(thread, &wait) else { return Some(wait) };
+            let owner = Owner::Tid(self.target.tasks[runner.task].own_tid);
+            Some(FutexWait { owner, is_owner_presumed: runner.is_presumed, ..wait })
+        };
+        (0..self.threads.len()).map(wait).collect()
     }
 }
 
@@ -494,24 +511,37 @@ pub fn sleeps_at_same_place(before: &Task, now: &Task) -> bool {
     is_asleep && before.registers == now.registers
 }
 
-/// Interprets the function names of a stack. A function without a name has that of the function that was called, which
-/// has ended with a jump to it.
+/// Interprets the function names of a stack.
 fn clue(
     stack: &Stack,
     names: &mut HashMap<u64, String>,
     name: &mut impl FnMut(u64) -> Option<String>,
     called: &mut Called<'_>,
 ) -> Clue {
+    let frames = functions(stack, NAMES_MAX, names, name, called);
+    let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    Clue::of(&frames)
+}
+
+/// The names of so many functions of a stack, the innermost first. A function without a name has that of the function
+/// that was called, which has ended with a jump to it. `names` has those that are known.
+fn functions(
+    stack: &Stack,
+    at_most: usize,
+    names: &mut HashMap<u64, String>,
+    name: &mut impl FnMut(u64) -> Option<String>,
+    called: &mut Called<'_>,
+) -> Vec<String> {
     let mut name = |address| {
         let known = names.entry(address);
         known.or_insert_with(|| name(address).unwrap_or_default()).clone()
     };
     let callers = stack.frames.iter().skip(1).map(Some).chain([None]);
-    let frames: Vec<String> = stack
+    stack
         .frames
         .iter()
         .zip(callers)
-        .take(NAMES_MAX)
+        .take(at_most)
         .map(|(frame, caller)| match name(frame.lookup()) {
             unknown if unknown.is_empty() => {
                 let caller = caller.filter(|caller| caller.is_return_address);
@@ -519,9 +549,7 @@ fn clue(
             }
             known => known,
         })
-        .collect();
-    let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
-    Clue::of(&frames)
+        .collect()
 }
 
 /// What keeps the lock for which a thread waits, by the innermost functions of its stack, whose names are known.

@@ -38,6 +38,7 @@
 //! | `memory` | the memory, each object read once |
 //! | `library` | which C library the target uses |
 //! | `glibc`, `musl` | the layouts of their objects |
+//! | `runners` | who runs an initialisation that threads wait for |
 //! | `trying` | what a thread calls that waits in a loop |
 //! | `stacks_of` | where the stacks of threads are that run |
 //! | `refused` | a lock that the kernel has refused |
@@ -53,6 +54,7 @@ mod memory;
 mod musl;
 mod names;
 mod refused;
+mod runners;
 mod stacks_of;
 mod trying;
 mod wait;
@@ -62,6 +64,8 @@ pub use construct::{Construct, Role};
 pub use executors::{Worker, executor_of};
 pub use managers::LockManager;
 pub(crate) use names::PYTHON_LOCK;
+pub use names::pool_of;
+pub(crate) use runners::Runners;
 pub(crate) use stacks_of::stacks_of;
 pub use trying::Trying;
 pub use wait::{Basis, FutexWait, MutexType, Owner, Preference, Protocol, UnknownOwner, WaitKind};
@@ -137,6 +141,7 @@ impl<'a> Waits<'a> {
             is_private: futex.is_private || self.target.is_own_memory(futex.address),
             basis,
             construct: clue.construct,
+            is_owner_presumed: false,
         };
         let of_runtime = self.of_runtime.iter().find(|lock| lock.has(futex.address));
         let found = match clue.primitive {

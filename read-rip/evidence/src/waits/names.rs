@@ -41,6 +41,51 @@ pub(super) fn has_allocators_lock(name: &str) -> bool {
     LOCKED.contains(&&*plain(name))
 }
 
+/// The library of a pool that hands its objects out by a function of this name.
+pub fn pool_of(function: &str) -> Option<&'static str> {
+    let plain = plain(function);
+    let is_it = |patterns: &[&str]| patterns.iter().any(|pattern| glob(pattern, &plain));
+    let mut pools = PURPOSES.iter().filter(|(_, _, role, _)| *role == Role::Pool);
+    pools.find(|(.., patterns)| is_it(patterns)).map(|&(_, name, ..)| name)
+}
+
+/// Whether this function runs an initialiser, or waits until another thread has run it.
+pub(super) fn runs_once(name: &str) -> bool {
+    const ONCE: &[&str] = &["pthread_once*", "std::sys::*once*::call*"];
+    let plain = plain(name);
+    ONCE.iter().any(|pattern| glob(pattern, &plain))
+}
+
+/// Whether this function is a part of a wait for a lock of Rust's standard library.
+pub(super) fn is_in_lock(name: &str) -> bool {
+    let is_reentrant = glob("std::sync::reentrant_lock::*", &plain(name));
+    is_reentrant
+        || match meaning(name, None) {
+            Some(Meaning::Glue) => true,
+            Some(Meaning::Object(_, construct)) => construct.role == Role::Lock,
+            Some(Meaning::Purpose(_)) | None => false,
+        }
+}
+
+/// The stream of Rust's standard library that this function writes to. While it formats, its thread has the stream's
+/// lock.
+pub(super) fn writes_to(name: &str) -> Option<&'static str> {
+    const STREAMS: &[(&str, &[&str])] = &[
+        ("stdout", &["std::io::stdio::_print", "*std::io::stdio::Stdout* as std::io::Write::write_fmt"]),
+        ("stderr", &["std::io::stdio::_eprint", "*std::io::stdio::Stderr* as std::io::Write::write_fmt"]),
+    ];
+    let plain = plain(name);
+    let mut streams = STREAMS.iter();
+    streams
+        .find(|(_, patterns)| patterns.iter().any(|pattern| glob(pattern, &plain)))
+        .map(|&(stream, _)| stream)
+}
+
+/// Whether this function waits until another thread has initialised a static variable of C++.
+pub(super) fn is_guard(name: &str) -> bool {
+    plain(name) == "cxa_guard_acquire"
+}
+
 /// Removes what compilers and linkers add to a function's name: versions, parts, brackets, leading underscores.
 pub(super) fn plain(name: &str) -> String {
     let name = name.split('@').next().unwrap_or_default();
@@ -86,6 +131,8 @@ const GLUE: &[&str] = &[
     "L_*lock_*",
     // The interposer, between the program and the C library.
     "rip_preload::*",
+    // The recorder, around the locks of a program that is prepared.
+    "librip::lock::*",
     // musl
     "__timedwait",
     "__timedwait_cp",
@@ -203,6 +250,8 @@ const OBJECTS: &[Object] = &[
     // The same where it is one of `lock_api` 0.5.
     other("parking_lot::raw_condvar::*wait*", Elsewhere, "parking_lot::Condvar", Role::Condition),
     other("lock_api::condvar::Condvar*::wait*", Elsewhere, "lock_api::Condvar", Role::Condition),
+    // The same of the crate that stands in for parking_lot.
+    other("parking_lot::waiters::*wait*", Elsewhere, "parking_lot::Condvar", Role::Condition),
     other("parking_lot::once::*", Elsewhere, "parking_lot::Once", Role::Initialisation),
     // Other locks that are built as those of parking_lot: each implements a trait of lock_api.
     lock("dashmap::lock::RawRwLock::*exclusive*", Elsewhere, "shard of a DashMap"),

@@ -27,6 +27,9 @@ pub struct FutexWait {
     pub basis: Basis,
     /// What the function names of the stack say that the object is for.
     pub construct: Option<Construct>,
+    /// Whether the owner is presumed: it alone is in the function that initialises the object, or has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_owner_presumed: bool,
 }
 
 impl FutexWait {

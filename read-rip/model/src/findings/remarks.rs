@@ -13,6 +13,9 @@ worded! {
             "the lock is marked by hand and may allow an upgrade from shared to exclusive",
         MaybeRecursive = "maybe-recursive":
             "the lock is marked by hand: it may be recursive, or a release may have no mark",
+        OwnerPresumed = "owner-presumed":
+            "who has it is not stored: one thread alone is in the function that initialises the static variable, or \
+             that writes to the stream, and it may be there before it comes to that",
         Copied = "copied": "this file is a copy: its process may have run on while it was made",
         Foreign = "foreign": "the file belongs to another user than the process, and may be forged",
         MaybeGate = "maybe-gate":

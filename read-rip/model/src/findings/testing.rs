@@ -178,7 +178,8 @@ impl Scene {
     pub(super) fn owned_in_memory(&mut self, thread: ThreadId, lock: LockId) {
         let address = self.model.locks[lock].address;
         let ownership = Ownership::ByRule;
-        self.model.locks[lock].owner = Some(OwnerInMemory { thread, address, ownership, is_steady: true });
+        self.model.locks[lock].owner =
+            Some(OwnerInMemory { thread, address, ownership, is_steady: true, is_presumed: false });
     }
 
     pub(super) fn holds(&mut self, thread: ThreadId, lock: LockId) {

@@ -289,7 +289,10 @@ impl<'a> WaitsFor<'a> {
         } else if is_given_away && (nature.is_wrapped || !is_in_memory) {
             (Confidence::Suspected, Some(Doubt::HandedOver))
         } else if is_in_memory {
-            CERTAIN
+            match lock.owner.is_some_and(|owner| owner.is_presumed) {
+                true => (Confidence::Potential, Some(Doubt::OwnerPresumed)),
+                false => CERTAIN,
+            }
         } else if !is_enforced && self.view.now.releases_unmatched > 0 {
             (Confidence::Suspected, Some(Doubt::UnmatchedReleases))
         } else if !nature.is_wrapped {

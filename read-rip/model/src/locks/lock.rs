@@ -136,6 +136,8 @@ pub struct OwnerInMemory {
     pub ownership: Ownership,
     /// Whether the memory said the same in both readings. True for a core file.
     pub is_steady: bool,
+    /// Whether the thread is presumed to run this initialisation: see `FutexWait::is_owner_presumed` of the evidence.
+    pub is_presumed: bool,
 }
 /// The owner of a lock that only threads of one process can release, by the lock's memory: no thread of that process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

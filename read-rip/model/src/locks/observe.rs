@@ -259,7 +259,8 @@ impl Observer<'_> {
             return;
         }
         let (Some(address), Some(nature)) = (wait.object, nature(wait)) else { return };
-        let is_shared = !wait.is_exclusive;
+        // All who wait for an initialisation go on after it. That is no mode of it.
+        let is_shared = !wait.is_exclusive && nature.lock_type != LockType::Once;
         if wait.kind == WaitKind::RuntimeLock {
             // The record has the condition variable and the mutex that this lock is made of.
             let own = &mut self.model.threads[thread];
@@ -299,7 +300,8 @@ impl Observer<'_> {
             self.lost(lock, AbsentOwner { tid, is_of_fork: self.seen.target.is_fork });
         }
         if let Some(thread) = owner {
-            self.own(lock, OwnerInMemory { thread, address, ownership: nature.ownership, is_steady });
+            let (ownership, is_presumed) = (nature.ownership, wait.is_owner_presumed);
+            self.own(lock, OwnerInMemory { thread, address, ownership, is_steady, is_presumed });
         }
     }
 
@@ -424,10 +426,8 @@ impl Observer<'_> {
             threads.len() - 1
         });
         let ownership = self.model.locks[id].nature.ownership;
-        self.own(
-            id,
-            OwnerInMemory { thread, address: self.model.locks[id].address, ownership, is_steady: true },
-        );
+        let address = self.model.locks[id].address;
+        self.own(id, OwnerInMemory { thread, address, ownership, is_steady: true, is_presumed: false });
     }
 
     /// Finds the holders that have returned from the functions that acquired their locks, of locks that others want.
@@ -471,6 +471,7 @@ fn nature(wait: &read_rip_evidence::waits::FutexWait) -> Option<Nature> {
             Nature { readers_first, ..of(LockType::RwLock, Ownership::ByRule) }
         }
         WaitKind::Once => of(LockType::Once, Ownership::Enforced),
+        WaitKind::Opaque if is_initialisation(wait) => of(LockType::Once, Ownership::Enforced),
         WaitKind::PiFutex | WaitKind::RuntimeLock => of(LockType::Mutex, Ownership::Enforced),
         WaitKind::Refused => Nature { is_refused: true, ..of(LockType::Mutex, Ownership::Enforced) },
         WaitKind::LibraryLock => Nature { is_of_library: true, ..of(LockType::Mutex, Ownership::ByRule) },
@@ -497,6 +498,12 @@ fn absent_owner(wait: &read_rip_evidence::waits::FutexWait) -> Option<u32> {
 fn name_in_runtime(wait: &read_rip_evidence::waits::FutexWait) -> Option<LockName> {
     let name = wait.construct.filter(|_| wait.kind == WaitKind::RuntimeLock)?.name;
     Some(LockName::Given(name.to_string()))
+}
+
+/// Whether the stack says that a thread waits for an initialisation, and it is known which.
+fn is_initialisation(wait: &read_rip_evidence::waits::FutexWait) -> bool {
+    let is_one = wait.construct.is_some_and(|construct| construct.role == Role::Initialisation);
+    is_one && matches!(wait.owner, Owner::Tid(_))
 }
 
 /// Whether the stack says that a thread wants a lock.
