@@ -9,6 +9,7 @@
 //! | `reading` | what is known of a subject at one moment? |
 //! | `inspection`, `stopped` | what do the kernel and the memory say of a living process, in two readings? |
 //! | `partners` | with which other processes may it be stuck? |
+//! | `forks` | which of its forked children are stuck because of it? |
 //! | `triage` | which of many processes may be stuck? |
 //! | `cores` | what is known from a core file, and from the ring in it? |
 //! | `saved`, `answers` | what does a saved ring keep besides its bytes? |
@@ -20,6 +21,7 @@ mod answers;
 mod case;
 mod cores;
 mod error;
+mod forks;
 mod inspection;
 mod options;
 mod partners;

@@ -78,7 +78,7 @@ pub fn stuck_groups(groups: &[Vec<u32>], options: &Options) -> Vec<(Vec<u32>, Re
 }
 
 /// Inspects processes in two readings, and what they need in between.
-fn inspect(pids: &[u32], options: &Options) -> Vec<Standings> {
+pub(crate) fn inspect(pids: &[u32], options: &Options) -> Vec<Standings> {
     let options = Options { stops_threads: false, settles: false, ..options.clone() };
     let begun = Inspection::begin_all(pids, &options);
     let machine = Machine::new();
@@ -109,17 +109,22 @@ fn earlier(mut seen: Standings, ago: Duration) -> Standings {
 fn together(seen: Vec<Standings>) -> Option<(Standings, Vec<Standings>)> {
     let mut seen = seen.into_iter();
     let own = seen.next()?;
-    // The model tells threads and processes apart by their ids in their own PID namespaces.
-    let is_nested = |seen: &Standings| seen.target.own_pid != seen.target.pid;
-    let nested = is_nested(&own);
-    let mut ids: HashSet<u32> = own.target.tasks.iter().map(|task| task.own_tid).collect();
-    let others = seen.filter(|seen| {
-        is_nested(seen) == nested && seen.target.tasks.iter().all(|task| ids.insert(task.own_tid))
-    });
-    let others: Vec<Standings> = others.collect();
+    let others = told_apart(&own, seen);
     let all: Vec<&Standings> = [&own].into_iter().chain(&others).collect();
     let (knots, stopped) = knots_of(&all, |at| Some(at.1));
     (knots.iter().any(tells) || !stopped.is_empty()).then_some((own, others))
+}
+
+/// Those of other processes that can be in one model with a process: it tells threads and processes apart by their ids
+/// in their own PID namespaces.
+pub(crate) fn told_apart(own: &Standings, others: impl IntoIterator<Item = Standings>) -> Vec<Standings> {
+    let is_nested = |seen: &Standings| seen.target.own_pid != seen.target.pid;
+    let nested = is_nested(own);
+    let mut ids: HashSet<u32> = own.target.tasks.iter().map(|task| task.own_tid).collect();
+    let others = others.into_iter().filter(|seen| {
+        is_nested(seen) == nested && seen.target.tasks.iter().all(|task| ids.insert(task.own_tid))
+    });
+    others.collect()
 }
 
 /// What the threads of a process need that was inspected.

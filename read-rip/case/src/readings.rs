@@ -69,6 +69,7 @@ impl Readings {
         // Without a pause between two readings, nothing is said of who is stuck.
         if !options.window.is_zero() {
             readings.reading.add_partners(options);
+            readings.reading.add_stuck_forks(options);
         }
         Ok(readings)
     }

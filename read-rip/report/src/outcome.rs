@@ -35,7 +35,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             Some(runtime) => {
                 let more = match model.is_final {
                     true => String::new(),
-                    false => format!("; {}", runtime.advice(model.pid)),
+                    false => format!("; {}", runtime.advice(model.runtime_pid.unwrap_or(model.pid))),
                 };
                 reason(&unseen(Unseen::Locks(runtime)), &more)
             }

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use librip_test_kit::victim::Plan;
+use read_rip_evidence::process::live::LiveTarget;
 use read_rip_evidence::target::{CallKind, Sleep, Task};
 
-use crate::support::unprepared::{Stuck, compile, contains, is_proven_deadlock};
+use crate::support::run::read_rip;
+use crate::support::unprepared::{Stuck, compile, contains, futex, is_proven_deadlock};
 
 /// The interpreters of this machine, with those that `pyenv` has installed.
 fn pythons() -> Vec<String> {
@@ -100,5 +102,23 @@ fn an_event_loop_is_not_judged_and_its_line_is_told() {
         assert_eq!(checked.status, 3, "{python}: {checked:#?}");
         let line = "1 thread runs an event loop, whose tasks are not seen: <module> <string>:5";
         contains(&checked.stdout, &[line]);
+    }
+}
+
+/// A fork while another thread has a lock of Python. The child was not judged, and its parent had no findings.
+#[test]
+fn a_fork_that_may_wait_for_nobody_is_not_judged_and_so_is_its_parent() {
+    for python in pythons() {
+        let mut stuck = Stuck(Plan::new(&python, &[&program("fork.py")]).start());
+        let child = stuck.0.line();
+        let tasks = || LiveTarget::open(child.parse().unwrap()).and_then(|live| live.tasks()).unwrap();
+        while !tasks().iter().all(|task| futex(task).is_some()) {
+            librip_test_kit::pause();
+        }
+        for pid in [&stuck.0.pid().to_string(), &child] {
+            let checked = read_rip(["check", pid]);
+            assert_eq!(checked.status, 3, "{python}: {checked:#?}");
+            contains(&checked.stdout, &[&format!("py-spy dump --pid {child}"), "<module> fork.py:20"]);
+        }
     }
 }

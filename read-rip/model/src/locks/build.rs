@@ -145,6 +145,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         lost_locks: Vec::new(),
         seen: HashMap::default(),
         runtime: Runtime::of_modules(&snapshot.modules),
+        runtime_pid: None,
         releases_unmatched: header.map_or(0, |header| header.releases_unmatched),
         threads_refused: refused,
         tasks: threads.iter().filter(|thread| thread.task.is_some()).count(),

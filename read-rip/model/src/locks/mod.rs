@@ -59,7 +59,7 @@ pub use hold::{Hold, HoldState, Wait};
 pub use knots::{Graph, Stand, Who};
 pub use lock::{AbsentOwner, Lock, LockName, Nature, OwnerInMemory, Ownership, Record};
 pub use model::{LockId, LockIncident, LockModel, ThreadId};
-pub use observe::{doing, observe_all};
+pub use observe::{doing, observe_all, waits_for_nobody};
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, keep_within, overview};
 pub use peer::Peer;
 pub use polls::{PollPlace, Polls, PollsAt, SlowPoll};

@@ -85,6 +85,8 @@ pub struct LockModel {
     pub seen: HashMap<u32, ThreadId>,
     /// The runtime of a language that the program has, if something of it may be stuck that is not in this model.
     pub runtime: Option<Runtime>,
+    /// The forked child of which that is so; `None`: the process itself.
+    pub runtime_pid: Option<u32>,
 }
 impl LockModel {
     /// Whether anything of it was recorded, and not only seen by the kernel and in memory.

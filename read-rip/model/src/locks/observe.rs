@@ -64,6 +64,8 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         if !model.has_tasks() {
             (model.end_circles, model.await_circles) = (end_circles(seen), await_circles(seen));
         }
+    } else if model.runtime.is_none() {
+        (model.runtime, model.runtime_pid) = (seen.unseen(), Some(pid));
     }
     let mut observer = Observer {
         pid,
@@ -492,6 +494,13 @@ fn absent_owner(wait: &read_rip_evidence::waits::FutexWait) -> Option<u32> {
         _ => false,
     };
     (is_plain && wait.is_private).then_some(tid)
+}
+
+/// Whether a thread of a forked process waits for a lock whose memory names an owner that the process does not have.
+pub fn waits_for_nobody(seen: &Standings) -> bool {
+    let is_lost = |wait: &read_rip_evidence::waits::FutexWait| absent_owner(wait).is_some();
+    seen.target.is_fork == Some(true)
+        && seen.threads.iter().any(|thread| thread.is_steady && thread.wait.as_ref().is_some_and(is_lost))
 }
 
 /// The name of a lock of a language's runtime, of which there is one.

@@ -353,6 +353,11 @@ impl LiveTarget {
         text::numbers(&text)
     }
 
+    /// Whether it was made by fork and has run no program since.
+    pub fn is_fork(&self) -> bool {
+        self.is_fork
+    }
+
     /// Whether the process has not ended since it was opened. If so, all that was read before is this process's.
     pub fn is_there(&self) -> bool {
         status_of(&self.thread).is_ok()
