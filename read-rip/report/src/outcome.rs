@@ -3,7 +3,7 @@
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
     Balance, EmptyPool, Finding, Framework, HeldAtEnd, HelperFact, ManagedLock, Outcome, RunningOn,
-    UnrecordedFutures, Unseen, executors,
+    UnrecordedFutures, Unseen, executors, pool_at,
 };
 use read_rip_model::locks::Seen;
 
@@ -188,14 +188,17 @@ fn held_at_end(of: HeldAtEnd, names: &LockNames<'_>) -> Reason {
 fn empty_pool(of: EmptyPool, names: &LockNames<'_>) -> Reason {
     let EmptyPool { threads, first, location, for_ns } = of;
     let wait = |seen: Seen| names.seen?.of(&seen).threads.get(seen.index)?.wait.as_ref()?.construct;
-    let pool = names.model.threads[first].seen.and_then(wait);
-    let pool = pool.map_or_else(String::new, |pool| format!(" ({})", pool.name));
-    let (counted, waits) = (counted(threads as u64, "thread"), agree(threads, "waits", "wait"));
-    let lasted = lasted_at_least(Some(for_ns));
+    let pool = names.model.threads[first].seen.and_then(wait).map(|pool| pool.name);
+    let pool = pool.or_else(|| pool_at(names.locations.get(location?)));
+    let pool = pool.map_or_else(String::new, |pool| format!(" ({pool})"));
+    let (counted, is_dead) = (counted(threads as u64, "thread"), names.model.is_final);
+    let waits = if is_dead { "waited" } else { agree(threads, "waits", "wait") };
+    let at_death = if is_dead { " when the process died" } else { "" };
+    let lasted = for_ns.map_or_else(String::new, |for_ns| format!(", {}", lasted_at_least(Some(for_ns))));
     let at = location.map_or_else(String::new, |at| format!(" at {}", names.location(at)));
     Reason {
         sentence: format!(
-            "not judged: {counted} {waits} for an object of a pool{pool}, with a time limit, {lasted}"
+            "not judged: {counted} {waits} for an object of a pool{pool}{at_death}, with a time limit{lasted}"
         ),
         more: format!(
             "; {}{at}: who has the objects is not recorded, and if it is these threads, none is given back before a \

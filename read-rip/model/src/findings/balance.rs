@@ -7,6 +7,7 @@ use std::num::NonZeroU64;
 
 use read_rip_evidence::standing::ServerWaits;
 use read_rip_evidence::target::{Helper, HelperState};
+use read_rip_evidence::waits::pool_of;
 use serde::Serialize;
 
 use super::between::may_wait_for_others;
@@ -21,9 +22,9 @@ use super::runtimes::executors;
 use super::task_balance::TaskBalance;
 use super::unrecorded_futures::UnrecordedFutures;
 use super::{Asleep, Finding, HoldFact, Kind, LATELY_NS, View};
-use crate::locations::LocationId;
+use crate::locations::{Location, LocationId};
 use crate::locks::{
-    Awaited, Doing, Hold, HoldState, LockId, OnlyHelper, Seen, StepKind, ThreadId, ThreadLocks,
+    Awaited, Doing, Hold, HoldState, LockId, OnlyHelper, Seen, StepKind, ThreadId, ThreadLocks, Wait,
 };
 use crate::threads::ThreadState;
 
@@ -51,8 +52,8 @@ named! {
         AllWorkersBusy = "all-workers-busy",
         /// Polls or calls of tasks had not returned when the process died, although what runs in them waited.
         WaitsWithinPoll = "waits-within-poll",
-        /// Threads of a living process wait for objects of a pool, and have done so for a second or more. Who has the
-        /// objects is not recorded.
+        /// Threads of a living process wait for objects of a pool, and have done so for a second or more. Or most
+        /// threads that use a pool waited for its objects when the process died. Who has the objects is not recorded.
         EmptyPool = "empty-pool",
         /// Threads of a living process wait for locks that a database keeps in structures of its own, and have done so
         /// for a second or more; or they wait for a server of whose threads that is so.
@@ -132,7 +133,7 @@ impl HeldAtEnd {
     }
 }
 
-/// Threads that have waited for an object of a pool for long.
+/// Threads that have waited for an object of a pool for long, or at death.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EmptyPool {
@@ -143,8 +144,9 @@ pub struct EmptyPool {
     /// Where it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<LocationId>,
-    /// For how long it has waited, ns, at least.
-    pub for_ns: u64,
+    /// For how long it has waited, ns, at least; `None`: the process is dead, and nothing says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
 }
 
 impl EmptyPool {
@@ -159,8 +161,42 @@ impl EmptyPool {
         };
         let waits: Vec<_> = view.now.present().filter_map(waits).collect();
         let &(for_ns, first, location) = waits.iter().max_by_key(|(for_ns, ..)| for_ns)?;
-        Some(EmptyPool { threads: waits.len(), first, location, for_ns })
+        Some(EmptyPool { threads: waits.len(), first, location, for_ns: Some(for_ns) })
     }
+
+    /// The same of a dead process, by the record: most threads that use a pool waited for an object of it.
+    fn at_death(view: &View<'_>) -> Option<EmptyPool> {
+        if !view.now.is_final || !view.now.is_end_unknown || !view.now.seen.is_empty() {
+            return None;
+        }
+        let waits = |thread: &ThreadLocks| match thread.awaited()? {
+            Awaited::Condition { wait, .. } => {
+                wait.filter(|wait| pool_at(view.locations[wait.location]).is_some()).copied()
+            }
+            Awaited::Lock(_) | Awaited::Unit { .. } | Awaited::End(_) => None,
+        };
+        let waits: Vec<Wait> = view.now.present().filter_map(|(_, thread)| waits(thread)).collect();
+        let at = |lock: LockId| {
+            let at_pool = || waits.iter().filter(|wait| wait.lock == lock);
+            let is_other = |(id, thread): &(ThreadId, &ThreadLocks)| {
+                at_pool().all(|wait| wait.thread != *id)
+                    && thread.steps.iter().any(|step| step.lock == Some(lock))
+            };
+            let others = view.now.present().filter(is_other).count();
+            let first = at_pool().min_by_key(|wait| wait.since_ns)?;
+            let threads = at_pool().count();
+            let (for_ns, location) = (view.ago_ns(first.since_ns), Some(first.location));
+            (threads >= others).then_some(EmptyPool { threads, first: first.thread, location, for_ns })
+        };
+        waits.iter().filter_map(|wait| at(wait.lock)).max_by_key(|pool| pool.threads)
+    }
+}
+
+/// The library of the pool that a thread at this place wants an object of.
+pub fn pool_at(location: &Location) -> Option<&'static str> {
+    let callers =
+        location.callers.iter().chain(&location.outer).filter_map(|frame| frame.function.as_deref());
+    [&*location.full_function].into_iter().chain(callers).find_map(pool_of)
 }
 
 /// A process that alone can end the waits of some threads, unless a signal does.
@@ -323,7 +359,8 @@ impl Balance {
         let nobody_runs = || doing.keys().all(|what| waits_inside(what) || is_idle(what));
         let held_at_end = HeldAtEnd::of(view, &pools).filter(|_| found.is_empty());
         let waiting_in_core = if found.is_empty() { going_on::waiting_in_core(view) } else { 0 };
-        let empty_pool = EmptyPool::of(view).filter(|_| found.is_empty());
+        let empty_pool = EmptyPool::of(view).or_else(|| EmptyPool::at_death(view));
+        let empty_pool = empty_pool.filter(|_| found.is_empty());
         let managed_lock = ManagedLock::of(view).filter(|_| found.is_empty());
         let waits_for_server = model.only_helpers.iter().any(|only| only.server.is_some());
         let running_on = RunningOn::of(view).filter(|_| found.is_empty());
@@ -511,10 +548,29 @@ mod tests {
         scene.model.threads[other].seen = Some(seen(Doing::Runs, false));
         let of = balance(&scene);
         let pool = of.empty_pool.unwrap();
-        assert_eq!((of.outcome, pool.threads, pool.for_ns), (Outcome::EmptyPool, 3, 2 * SECOND));
+        assert_eq!((of.outcome, pool.threads, pool.for_ns), (Outcome::EmptyPool, 3, Some(2 * SECOND)));
         // They have just begun, as in a busy pool.
         for thread in &mut scene.model.threads[..3] {
             thread.seen.as_mut().unwrap().asleep_ns = NonZeroU64::new(SECOND / 10);
+        }
+        assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
+    }
+
+    #[test]
+    fn a_dead_process_most_of_whose_threads_wait_for_an_object_of_a_pool_is_not_called_sound() {
+        let mut scene = Scene::killed();
+        let (lock, user) = (scene.lock("POOL"), scene.thread("user"));
+        let place = scene.location("lib.rs", 438);
+        scene.locations[place].full_function = "r2d2::Pool<app::Manager>::get_timeout".into();
+        scene.waits_on_condition(user, lock);
+        let wait = scene.model.threads[user].sleep.as_mut().unwrap();
+        (wait.location, wait.is_timed) = (place, true);
+        let of = balance(&scene);
+        assert_eq!((of.outcome, of.empty_pool.unwrap().threads), (Outcome::EmptyPool, 1));
+        // Others have objects, and work.
+        for _ in 0..2 {
+            let other = scene.thread("user");
+            scene.nests(other, &[lock]);
         }
         assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
     }

@@ -100,7 +100,7 @@ mod worker_tests;
 pub use abandoned_channel::FullChannel;
 pub use about::{Mentions, Role};
 pub use await_circle::TasksAwaitLocks;
-pub use balance::{Balance, EmptyPool, HeldAtEnd, HelperFact, Outcome};
+pub use balance::{Balance, EmptyPool, HeldAtEnd, HelperFact, Outcome, pool_at};
 pub use between::{ProcessCycle, ProcessWait, WaitsFor, tells};
 pub use busy_wait::{BusyWait, BusyWaits};
 pub use contention::Contended;
