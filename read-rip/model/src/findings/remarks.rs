@@ -110,6 +110,8 @@ worded! {
         WorkerHandedOver = "worker-handed-over":
             "more threads have polled tasks of the executor than it has workers: one may have taken over a \
              worker, as with tokio's `block_in_place`, and goes on",
+        MaybeNoWorker = "maybe-no-worker":
+            "it is not recorded which of these threads are workers: one may be in a `block_on`, and a worker free",
         EndMayMove = "end-may-move": "the end may have moved to another task since",
         AnswererPresumed = "answerer-presumed":
             "the request may have been in another message, or was handed on, and another task answers: the \

@@ -16,8 +16,9 @@
 //! # Blind spots
 //!
 //! A task that is not traced occupies a worker too, and is not seen: then fewer polls than workers are known, and there
-//! is no finding. A dead process shows polls whose beginning may have been recorded too early: their times are upper
-//! limits.
+//! is no finding. Who may poll a future that the program has made a task of by itself is not known. If it takes such
+//! polls to make all workers busy, the finding is suspected. A dead process shows polls whose beginning may have been
+//! recorded too early: their times are upper limits.
 //!
 //! # Example output
 //!
@@ -153,19 +154,26 @@ impl Analysis for StarvedRuntime {
         let is_polled =
             |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(|task| is_long_poll(view, task));
         let stuck: HashSet<ThreadId> = threads_of(found, &[Kind::Deadlock, Kind::Futurelock]);
+        let strays = strays(view, is_polled);
         for (of, tasks) in tasks_of_all(view, is_polled, |id| is_long_ready(view, id)) {
-            let are_all = tasks.keep_all(view, of);
+            let mut tasks = tasks;
+            let (mut are_all, mut doubt) = (tasks.keep_all(view, of), None);
+            if are_all {
+                let is_overstaffed = matches!(of, Of::Polls(of) if of.are_overstaffed(view));
+                doubt = is_overstaffed.then_some(Doubt::WorkerHandedOver);
+            } else if tasks.keep_all_with(&strays, view, of) {
+                (are_all, doubt) = (true, Some(Doubt::MaybeNoWorker));
+            }
             // A poll that waits for ever is part of a deadlock, and one that waits for a recorded lock of a long wait.
             let waits =
                 |task: &ThreadId| stuck.contains(task) || view.wait(*task).is_some_and(|wait| wait.is_steady);
             // If tasks of a deadlock alone want a worker, it says that there is none for them.
-            let are_ready_stuck = !tasks.ready.is_empty() && tasks.ready.iter().all(|id| stuck.contains(id));
+            let are_ready_stuck = tasks.ready.iter().all(|id| stuck.contains(id));
             let is_said = (!are_all || are_ready_stuck) && tasks.polled.iter().all(waits);
             // A call on a pool, or the main future, may take as long as it likes, until others wait for its thread.
             let is_free = !matches!(of, Of::Polls(Pollers::Workers(..))) && tasks.ready.is_empty();
             if !tasks.polled.is_empty() && !is_said && !is_free {
-                let is_certain = !matches!(of, Of::Polls(of) if of.are_overstaffed(view));
-                found.push(finding(view, of, are_all, is_certain, tasks));
+                found.push(finding(view, of, are_all, doubt, tasks));
             }
         }
     }
@@ -185,6 +193,38 @@ impl Tasks {
             Of::Calls(..) => true,
         }
     }
+
+    /// Whether no worker is left if the threads in these polls are workers, and one of them is. Adds these polls then.
+    fn keep_all_with(&mut self, strays: &[ThreadId], view: &View<'_>, of: Of) -> bool {
+        let Of::Polls(workers @ Pollers::Workers(pid, _)) = of else { return false };
+        if self.ready.is_empty() {
+            return false;
+        }
+        let known = self.polled.len();
+        self.polled.extend(strays.iter().copied().filter(|&id| view.now.threads[id].pid == pid));
+        let thread = |id: ThreadId| task_of(&view.now.threads[id]).and_then(|task| task.thread);
+        let has_worker = || {
+            let threads: HashSet<ThreadId> = self.polled.iter().filter_map(|&id| thread(id)).collect();
+            let is_worker = |id: ThreadId| thread(id).is_some_and(|thread| threads.contains(&thread));
+            (0..view.now.threads.len()).any(|id| is_worker(id) && Pollers::of(view, id) == Some(workers))
+        };
+        let keep_all = self.keep_all(view, of) && has_worker();
+        if !keep_all {
+            self.polled.truncate(known);
+        }
+        keep_all
+    }
+}
+
+/// The tasks that are polled, and of which it is not known who may poll them: a worker, or a thread in a `block_on`.
+/// The requests of a server are such tasks, if those that the server spawns are not recorded.
+fn strays(view: &View<'_>, is_polled: impl Fn(ThreadId) -> bool) -> Vec<ThreadId> {
+    let is_stray = |&id: &ThreadId| {
+        let task = task_of(&view.now.threads[id]);
+        let is_polled_async = task.is_some_and(|task| task.is_polled && task.kind == TaskKind::Async);
+        is_polled_async && Pollers::of(view, id).is_none() && is_polled(id)
+    };
+    (0..view.now.threads.len()).filter(is_stray).collect()
 }
 
 /// The tasks that are polled, and those that are ready, by who may poll them.
@@ -224,12 +264,13 @@ fn tasks_of_all(
 /// for a moment.
 pub(super) fn saturated(view: &View<'_>) -> Vec<PollFact> {
     let is_ready = |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(TaskFacts::is_ready);
-    let is_saturated = |(of, tasks): &(Of, Tasks)| {
+    let strays = strays(view, |_| true);
+    let saturated = |(of, mut tasks): (Of, Tasks)| {
+        let are_kept = tasks.keep_all(view, of) || tasks.keep_all_with(&strays, view, of);
         let has_both = !tasks.polled.is_empty() && !tasks.ready.is_empty();
-        matches!(of, Of::Polls(_)) && has_both && tasks.keep_all(view, *of)
+        (matches!(of, Of::Polls(_)) && has_both && are_kept).then(|| longest_polls(view, &tasks))
     };
-    let first = tasks_of_all(view, |_| true, is_ready).into_iter().find(is_saturated);
-    first.map(|(_, tasks)| longest_polls(view, &tasks)).unwrap_or_default()
+    tasks_of_all(view, |_| true, is_ready).into_iter().find_map(saturated).unwrap_or_default()
 }
 
 /// Polls and calls that had not returned when a process died, although what runs in them waited, the longest first. A
@@ -268,7 +309,7 @@ fn longest_polls(view: &View<'_>, tasks: &Tasks) -> Vec<PollFact> {
     polls
 }
 
-fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Tasks) -> Finding {
+fn finding(view: &View<'_>, of: Of, are_all: bool, doubt: Option<Doubt>, tasks: Tasks) -> Finding {
     let polls = longest_polls(view, &tasks);
     let threads = tasks.threads(view);
     let since_ns = tasks.polled.iter().filter_map(|&id| task_of(&view.now.threads[id])?.since_ns).max();
@@ -284,7 +325,7 @@ fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Task
     let ready = ready_tasks(view, tasks.ready);
     let hurt = ready.count.max(1);
     // How many threads a pool may have is not recorded. Without a task that waits, nobody may be hurt.
-    let is_proven = are_all && !is_blocking && is_certain && ready.count > 0;
+    let is_proven = are_all && !is_blocking && doubt.is_none() && ready.count > 0;
     let (runtime, only_thread) = match of {
         Of::Polls(Pollers::Workers(_, runtime)) | Of::Calls(_, runtime) => (Some(runtime.number), None),
         Of::Polls(Pollers::Thread(thread)) => (None, Some(thread)),
@@ -307,7 +348,7 @@ fn finding(view: &View<'_>, of: Of, are_all: bool, is_certain: bool, tasks: Task
     if is_proven && matches!(of, Of::Polls(Pollers::Workers(..))) {
         finding.premises.push(Premise::WorkersBlock);
     }
-    finding.doubts.extend((are_all && !is_certain).then_some(Doubt::WorkerHandedOver));
+    finding.doubts.extend(doubt);
     finding.threads_hurt = hurt;
     finding.since_ns = since_ns;
     finding

@@ -120,6 +120,31 @@ fn a_task_that_one_thread_alone_polls_is_stuck_when_that_thread_is() {
 }
 
 #[test]
+fn polls_of_requests_may_keep_all_workers() {
+    let (mut scene, ready) = starved();
+    // The futures of requests: who polls them is not recorded. One of these threads has polled the other task before.
+    [1, 3].into_iter().for_each(|task| scene.facts(task).runtime = None);
+    scene.facts(ready).thread = Some(0);
+    let found = one(scene.run(&StarvedRuntime));
+    assert_eq!((found.kind, found.confidence), (Kind::StarvedRuntime, Confidence::Suspected));
+    assert_eq!(found.doubts, [Doubt::MaybeNoWorker]);
+    let Evidence::BusyRuntime(busy) = &found.evidence else { panic!("{found:?}") };
+    assert_eq!((busy.workers, busy.of_workers, busy.polls.len()), (2, 2, 2));
+    assert!(scene.run_after(&UnpolledTask, vec![found]).is_empty(), "explained");
+    // None of these threads is known as a worker; one of them returns; nobody waits for a worker.
+    scene.facts(ready).thread = None;
+    assert!(scene.run(&StarvedRuntime).is_empty());
+    let mut free = starved().0;
+    free.facts(ready).thread = Some(0);
+    [1, 3].into_iter().for_each(|task| free.facts(task).runtime = None);
+    free.facts(3).is_steady = false;
+    assert!(free.run(&StarvedRuntime).is_empty());
+    free.facts(3).is_steady = true;
+    free.facts(ready).wakes = 0;
+    assert!(free.run(&StarvedRuntime).is_empty());
+}
+
+#[test]
 fn a_task_that_is_part_of_another_one_keeps_the_worker_of_that_one() {
     let mut scene = lock_over_await();
     let (last, outer) = (scene.model.threads.len() - 1, scene.task("outer"));
