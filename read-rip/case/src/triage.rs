@@ -168,6 +168,9 @@ fn may_be_stuck(seen: &Standings) -> bool {
     if waits.into_iter().any(|wait| is_owned(wait.owner)) {
         return true;
     }
+    if seen.interior.as_ref().is_some_and(|inside| !inside.waits.is_empty()) {
+        return true;
+    }
     let has_circle =
         |tasks: &TokioTasks| !tasks.circles(false).is_empty() || !tasks.lock_circles(false).is_empty();
     if seen.tokio.as_ref().is_some_and(has_circle) {

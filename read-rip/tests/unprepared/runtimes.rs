@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use librip_test_kit::tool::tool;
 use librip_test_kit::victim::Plan;
 
+use crate::support::run::read_rip;
 use crate::support::unprepared::{Stuck, contains, directory};
 
 /// Whether a program is installed. It is not started: `erl` has no option that ends it.
@@ -91,12 +92,25 @@ fn started(program: &Path) -> Stuck {
 }
 
 #[test]
-fn a_stuck_program_of_go_is_not_called_sound() {
+fn goroutines_that_wait_for_mutexes_of_one_another_are_suspected() {
     for (name, flags) in [("go-deadlock", ""), ("go-stripped", "-s -w")] {
         let Some(program) = go(name, flags) else { return };
         let stuck = started(&program);
-        is_not_judged(&stuck, "the owners of Go's locks", "`dlv attach PID`");
-        let checked = stuck.read(&["check"]).stdout;
+        let outcome = stuck.read(&["check"]);
+        assert_eq!(outcome.status, 1, "{outcome:#?}");
+        let checked = outcome.stdout;
+        contains(
+            &checked,
+            &[
+                "suspected deadlock: 2 goroutines wait for mutexes, and nobody else is known who may have these",
+                " waits for the mutex 0x",
+                " at main.transfer deadlock.go:21",
+                "doubt: a mutex of Go does not say who has it",
+                "next: acquire these locks in one order everywhere",
+            ],
+        );
+        let all = read_rip(["check", "--all"]).stdout;
+        assert!(all.contains(&format!("{name}[{}]: 2 goroutines wait", stuck.0.pid())), "{all}");
         let main = "made at main.main deadlock.go:31 or main.main deadlock.go:32";
         contains(
             &checked,

@@ -17,6 +17,22 @@ pub struct Interior {
     /// Its tasks, as goroutines, in groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<InnerTasks>,
+    /// Its tasks that wait for locks without owners which only others of them are known to have. Of two readings: those
+    /// of both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<InnerWait>,
+}
+
+/// A task of a runtime that waits for a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InnerWait {
+    /// Its id.
+    pub task: u64,
+    /// The address of the lock.
+    pub lock: u64,
+    /// Where it waits in the program; `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<SourceFrame>,
 }
 
 /// Tasks of a runtime that do the same at the same place.
@@ -90,6 +106,13 @@ impl InnerLock {
 }
 
 impl Interior {
+    /// Compares with a later reading: if all wait as before, they are stuck, and if one does not, none is.
+    pub(crate) fn compare_waits(&mut self, later: Option<Interior>) {
+        if later.is_none_or(|later| later.waits != self.waits) {
+            self.waits.clear();
+        }
+    }
+
     /// A thread by its id.
     pub fn thread(&self, tid: u32) -> Option<&InnerThread> {
         self.threads.iter().find(|thread| thread.tid == tid)

@@ -344,9 +344,13 @@ impl Standings {
             *task = now;
         }
         self.window_ns = Some(window_ns);
-        // Goroutines have no owners that two readings could compare, and may be many.
-        if let Some(runtime) = self.runtime.filter(|&runtime| runtime != Runtime::Go) {
-            self.interior = runtime.interior(&self.target, memory);
+        match (self.runtime, &mut self.interior) {
+            // Goroutines may be many. Who waits for mutexes is compared.
+            (Some(Runtime::Go), Some(interior)) if !interior.waits.is_empty() => {
+                interior.compare_waits(Runtime::Go.interior(&self.target, memory));
+            }
+            (None | Some(Runtime::Go), _) => {}
+            (Some(runtime), _) => self.interior = runtime.interior(&self.target, memory),
         }
         if let Some(tasks) = &mut self.tokio {
             tasks.compare(&self.tokio_lists, &self.target, memory, window_ns);

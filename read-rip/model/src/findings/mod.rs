@@ -47,6 +47,7 @@ mod graph;
 mod halted;
 mod history;
 mod idle_pool;
+mod inner_circle;
 mod kin;
 mod left_waiting;
 mod lines;
@@ -113,6 +114,7 @@ pub use facts::{Asleep, HoldFact, JoinFact, LockHistory, SleepFact, SuspendedFac
 pub use finding::{Analysis, Confidence, Finding, Limit};
 pub use halted::NotRunning;
 pub use idle_pool::IdlePool;
+pub use inner_circle::{GoroutineWait, GoroutinesAtMutexes};
 pub use left_waiting::LeftWaiting;
 pub use lines::{ApparentHolder, CrowdedLine};
 pub use livelock::{BusyLoop, BusyLoops, FailedTries, MutualFailure};
@@ -264,6 +266,7 @@ analyses! {
     between::BetweenProcesses => [ProcessCycle],
     end_circle::EndCircles => [TasksInCircle],
     await_circle::AwaitCircles => [TasksAwaitLocks],
+    inner_circle::InnerCircle => [GoroutinesAtMutexes],
     starved_runtime::StarvedRuntime => [BusyRuntime],
     unpolled_task::UnpolledTask => [Unpolled],
     never_woken::NeverWokenTask => [NeverWoken],

@@ -90,8 +90,11 @@ worded! {
             "a semaphore, a condition variable or a barrier does not say who has to end the wait: a signal handler may, or \
              a process that opens the memory",
         LastUser = "last-user":
-            "any process with the rights may change a semaphore or use a message queue: who used it last may not be who \
-             has to",
+            "any process with the rights may change a semaphore or use a message queue: who used it last may not be \
+             who has to",
+        ByPointers = "by-pointers":
+            "a mutex of Go does not say who has it: all whose stacks point to it wait, and who has it without that is \
+             not seen",
         TimerSignal = "timer-signal":
             "a process handles the signals of timers, and one of these may interrupt its wait",
         SignalHandler = "signal-handler":

@@ -138,6 +138,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         knots: Vec::new(),
         only_helpers: Vec::new(),
         stopped_partners: Vec::new(),
+        inner_waits: Vec::new(),
         end_circles: Vec::new(),
         await_circles: Vec::new(),
         hidden_executor: None,

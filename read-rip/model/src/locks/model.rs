@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use foldhash::HashMap;
-use read_rip_evidence::runtimes::Runtime;
+use read_rip_evidence::runtimes::{InnerWait, Runtime};
 use read_rip_ring::IncidentKind;
 
 use super::{
@@ -73,6 +73,8 @@ pub struct LockModel {
     pub only_helpers: Vec<OnlyHelper>,
     /// Threads that wait for processes which do not run.
     pub stopped_partners: Vec<StoppedPartners>,
+    /// Goroutines that wait for mutexes which only others of them are known to have.
+    pub inner_waits: Vec<InnerWait>,
     /// Tasks that nobody recorded and that wait for one another's ends.
     pub end_circles: Vec<EndCircle>,
     /// Tasks that nobody recorded and that await locks which others of them hold.

@@ -60,6 +60,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         // The process itself says more than the names of its files.
         model.runtime = seen.unseen();
         model.hidden_executor = seen.hidden_executor();
+        model.inner_waits = seen.interior.as_ref().map_or_else(Vec::new, |inside| inside.waits.clone());
         // What is recorded of tasks says more.
         if !model.has_tasks() {
             (model.end_circles, model.await_circles) = (end_circles(seen), await_circles(seen));

@@ -17,7 +17,13 @@ fn evidence(kind: Kind, generator: &mut SchemaGenerator) -> Vec<Schema> {
         generator.subschema_for::<T>()
     }
     let of: &[fn(&mut SchemaGenerator) -> Schema] = match kind {
-        Kind::Deadlock => &[of::<WaitCycle>, of::<ProcessCycle>, of::<TasksInCircle>, of::<TasksAwaitLocks>],
+        Kind::Deadlock => &[
+            of::<WaitCycle>,
+            of::<ProcessCycle>,
+            of::<TasksInCircle>,
+            of::<TasksAwaitLocks>,
+            of::<GoroutinesAtMutexes>,
+        ],
         Kind::Futurelock => &[of::<WaitCycle>],
         Kind::StarvedRuntime | Kind::LongPoll => &[of::<BusyRuntime>],
         Kind::UnpolledTask => &[of::<Unpolled>],

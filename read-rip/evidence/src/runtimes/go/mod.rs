@@ -10,15 +10,18 @@
 //! | file | what it has |
 //! |---|---|
 //! | `functions` | functions, files and lines |
+//! | `mutexes` | who waits for mutexes, and who may have them |
 
 mod functions;
+mod mutexes;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use self::functions::{Functions, HEAD_WORDS};
+use self::mutexes::{Does, User};
 use super::pages::Pages;
-use super::{InnerTasks, Interior, SourceFrame};
+use super::{InnerTasks, InnerWait, Interior, SourceFrame};
 use crate::target::{Architecture, Mapping, Memory, Target};
 
 /// No more of a program is searched, and no more of its variables.
@@ -61,10 +64,15 @@ const STATUS_MAX: u32 = 11;
 /// The collector looks at the goroutine.
 const SCAN: u32 = 0x1000;
 
+/// The states of goroutines that wait for a mutex, and for others to be done.
+const AT_MUTEX: &str = "sync.Mutex.Lock";
+const AT_GROUP: &str = "sync.WaitGroup.Wait";
+
 type Goroutine = [u64; WORDS];
 
 /// Goroutines, and how many of them were not read.
 struct Goroutines {
+    addresses: Vec<u64>,
     read: Vec<Goroutine>,
     unread: usize,
 }
@@ -85,7 +93,9 @@ pub(super) fn interior(target: &Target, memory: &dyn Memory) -> Option<Interior>
     let reasons = data.into_iter().find_map(|range| reasons(range, memory));
     let made_at = list.read.iter().find_map(|of| made_at(of, id_at, &functions));
     let reader = Reader { architecture: target.architecture, memory, functions, id_at, reasons, made_at };
-    Some(Interior { tasks: reader.groups(&list), ..Interior::default() })
+    let tasks = reader.groups(&list);
+    let waits = reader.circle(&list, &tasks);
+    Some(Interior { tasks, waits, ..Interior::default() })
 }
 
 /// Each word of a range with its index and those that follow it, until `found` has what it wants.
@@ -137,22 +147,23 @@ fn goroutines(range: std::ops::Range<u64>, memory: &dyn Memory) -> Option<(Gorou
         let at = |index: u64| {
             let address =
                 memory.u64(list.checked_add(8 * index)?).ok().filter(|&of| of != 0 && of % 8 == 0)?;
-            goroutine(address, memory)
+            Some((address, goroutine(address, memory)?))
         };
-        let sample: Vec<Goroutine> = (0..len.min(SAMPLE)).map_while(at).collect();
+        let sample: Vec<(u64, Goroutine)> = (0..len.min(SAMPLE)).map_while(at).collect();
         if sample.len() as u64 != len.min(SAMPLE) {
             return None;
         }
         let id_at = IDS.into_iter().find(|&id_at| {
             // The first one runs `main`.
-            sample[0][id_at] == 1 && sample.iter().all(|of| is_known(of, id_at))
+            sample[0].1[id_at] == 1 && sample.iter().all(|(_, of)| is_known(of, id_at))
         })?;
         let begun = Instant::now();
         let in_time = |_: &u64| begun.elapsed() < PATIENCE;
-        let read: Vec<Option<Goroutine>> = (0..len).take_while(in_time).map(at).collect();
+        let read: Vec<Option<(u64, Goroutine)>> = (0..len).take_while(in_time).map(at).collect();
         let unread = len as usize - read.len();
-        let read = read.into_iter().flatten().filter(|of| is_known(of, id_at)).collect();
-        Some((Goroutines { read, unread }, id_at))
+        let read = read.into_iter().flatten().filter(|(_, of)| is_known(of, id_at));
+        let (addresses, read) = read.unzip();
+        Some((Goroutines { addresses, read, unread }, id_at))
     })
 }
 
@@ -234,6 +245,35 @@ impl Reader<'_> {
             groups.push(InnerTasks { count: unread, state, at: None, made_at: Vec::new() });
         }
         groups
+    }
+
+    /// Goroutines that wait for mutexes which only others of them are known to have.
+    fn circle(&self, list: &Goroutines, groups: &[InnerTasks]) -> Vec<InnerWait> {
+        let at_mutexes = groups.iter().filter(|group| group.state == AT_MUTEX);
+        // Who was not looked at may have one of the mutexes.
+        if list.unread > 0 || at_mutexes.map(|group| group.count).sum::<usize>() < 2 {
+            return Vec::new();
+        }
+        let is_counted = |&(of, _): &(&Goroutine, u64)| {
+            !matches!(status(of, self.id_at), IDLE | DEAD | DEAD_EXTRA) && !self.is_of_runtime(of)
+        };
+        let all = list.read.iter().zip(list.addresses.iter().copied()).filter(is_counted);
+        let all: Vec<(&Goroutine, u64)> = all.collect();
+        let user = |&(of, address): &(&Goroutine, u64)| {
+            let is_asleep = matches!(status(of, self.id_at), WAITING | RUNNABLE);
+            let does = match &*self.state(of, &self.frames(of)) {
+                AT_MUTEX => Does::WaitsForMutex,
+                AT_GROUP => Does::WaitsForGroup,
+                _ => Does::Other,
+            };
+            User { address, stack: (if is_asleep { of[SP] } else { of[LOW] }, of[HIGH]), does }
+        };
+        let users: Vec<User> = all.iter().map(user).collect();
+        let waiting = mutexes::circle(&users, self.memory).into_iter().map(|(at, lock)| {
+            let of = all[at].0;
+            InnerWait { task: of[self.id_at], lock, at: self.frames(of).into_iter().find(is_of_program) }
+        });
+        waiting.collect()
     }
 
     /// Whether the runtime made it for itself. The one that runs `main` is not for itself.

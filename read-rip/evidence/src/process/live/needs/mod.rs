@@ -96,8 +96,8 @@ impl Machine {
         needs.iter().filter_map(|(&at, need)| Some((at, helper(need)?))).collect()
     }
 
-    /// The only other process that has locks, by `fcntl`, on files which a process has open: for one that waits for such
-    /// a lock without a call for it.
+    /// The only other process that has locks, by `fcntl`, on files which a process has open: for one that waits for
+    /// such a lock without a call for it.
     pub fn owner_of_files(&self, live: &LiveTarget) -> Option<Helper> {
         let inode = |number: u32| {
             let is_file = live.thread.link(&format!("fd/{number}")).is_ok_and(|link| link.starts_with(b"/"));
