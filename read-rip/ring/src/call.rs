@@ -21,6 +21,8 @@ pub struct CopiedCall {
     pub file: String,
     /// Line, from 1.
     pub line: u32,
+    /// Column, from 1; 0: not recorded.
+    pub column: u32,
 }
 
 /// The address of the location in a PC word that is a call.
@@ -83,5 +85,6 @@ fn call(entry: &Bytes<'_>) -> Option<CopiedCall> {
         address: entry.u64(offset_of!(Raw, address)),
         file: if is_cut { format!("...{end}") } else { end.to_owned() },
         line,
+        column: entry.u32(offset_of!(Raw, column)),
     })
 }

@@ -17,13 +17,16 @@ const WORDS: usize = 3;
 /// The positions of the name's address, of its length, and of line and column. The first order is today's.
 const ORDERS: [[usize; WORDS]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
-/// File and line of a location.
+/// File, line and column of a location.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct CallerLine {
     /// The source file, as the compiler named it.
     pub file: String,
     /// Line, from 1.
     pub line: u32,
+    /// Column, from 1. Earlier versions have not kept it.
+    #[serde(default)]
+    pub column: Option<u32>,
 }
 
 /// The relative relocations of a file: addends by the address that is relocated.
@@ -83,6 +86,6 @@ pub(super) fn caller_line(image: &Image, relocations: &Relocations, address: u64
         let is_possible = line > 0 && column > 0 && (1..=FILE_LEN_MAX).contains(&len_bytes);
         let name = if is_possible { image.loaded(word(file)?, len_bytes)? } else { return None };
         let file = String::from_utf8(name).ok()?;
-        (!file.contains(char::is_control)).then_some(CallerLine { file, line })
+        (!file.contains(char::is_control)).then_some(CallerLine { file, line, column: Some(column) })
     })
 }

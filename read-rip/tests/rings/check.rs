@@ -296,8 +296,8 @@ fn a_long_wait_says_who_holds_and_who_waits_and_its_source_lines_do() {
     assert!(text.contains("suspected long-wait"), "{text}");
     let label: Vec<&str> = text.split_whitespace().filter(|&word| word != "|").collect();
     let label = label.join(" ");
-    assert!(label.contains("line_35(); ---------- keeper[10] holds SAVINGS since here"), "{text}");
-    assert!(label.contains("line_37(); ^^^^^^^^^^ waiter[11] waits for SAVINGS here"), "{text}");
+    assert!(label.contains("line_35(); --------- keeper[10] holds SAVINGS since here"), "{text}");
+    assert!(label.contains("line_37(); ^^^^^^^^^ waiter[11] waits for SAVINGS here"), "{text}");
     let counts = "of 3 threads: 1 waits for a lock, 2 run, or wait";
     assert!(label.contains(counts), "{text}");
     let holder = label.split("keeper[10] has held it").nth(1).unwrap().split("waiter[11]").next().unwrap();

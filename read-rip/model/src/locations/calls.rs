@@ -55,15 +55,17 @@ impl<'a> Calls<'a> {
         self.wrapping.contains(&module) && !snapshot.modules[module].code.contains(&address)
     }
 
-    /// File and line of a location.
-    pub(super) fn line(&self, resolver: &mut Resolver, module: usize, address: u64) -> Option<(String, u32)> {
+    /// File, line and column of a location.
+    pub(super) fn line(&self, resolver: &mut Resolver, module: usize, address: u64) -> Option<CallerLine> {
         let copied = self.copied.get(&(module, address));
         let is_whole = |call: &&&CopiedCall| !call.file.starts_with("...");
-        if let Some(call) = copied.filter(is_whole) {
-            return Some((call.file.clone(), call.line));
-        }
-        let from_file = resolver.caller_line(module, address).map(|CallerLine { file, line }| (file, line));
-        from_file.or_else(|| copied.map(|call| (call.file.clone(), call.line)))
+        let line = |call: &&CopiedCall| CallerLine {
+            file: call.file.clone(),
+            line: call.line,
+            column: Some(call.column).filter(|&column| column > 0),
+        };
+        let whole = copied.filter(is_whole).map(line);
+        whole.or_else(|| resolver.caller_line(module, address)).or_else(|| copied.map(line))
     }
 
     /// File and line that the recorder has copied for an address of code: where a coroutine was made. A file that

@@ -34,6 +34,8 @@ pub struct Location {
     pub full_function: Arc<str>,
     /// Source file and line.
     pub source: Option<(Arc<str>, u32)>,
+    /// The column of the source, from 1; `None`: not known.
+    pub column: Option<u32>,
     /// Source file and line of other marks that the linker folded into this one. Which of the marks was passed is
     /// not known.
     pub folded: Vec<(Arc<str>, u32)>,

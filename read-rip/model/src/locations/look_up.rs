@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use read_rip_ring::{Home, OperandType, Site, SiteKind, call_location};
-use read_rip_symbols::Frame;
+use read_rip_symbols::{CallerLine, Frame};
 
 use super::Location;
 use super::calls::Caller;
@@ -48,6 +48,7 @@ impl Locations<'_> {
         let mut sources = sources(&code, &sites).into_iter();
         let source = sources.next();
         let folded: Vec<(Arc<str>, u32)> = sources.collect();
+        let column = source.as_ref().and_then(|source| column(source, &code, &sites));
         let functions = self.functions(module, address, &code, &sites, !folded.is_empty());
         let short: Vec<Cow<'_, str>> = functions.iter().map(|function| without_arguments(function)).collect();
         Location {
@@ -58,6 +59,7 @@ impl Locations<'_> {
             function: self.names.share(&short.join("|")),
             full_function: self.names.share(&functions.join("|")),
             source,
+            column,
             folded,
             is_ambiguous: meaning.is_some_and(|meaning| meaning.is_ambiguous()),
             callers: code.callers,
@@ -113,7 +115,10 @@ impl Locations<'_> {
             (location.module, location.address) = (Some(module), address);
             location.module_name = self.module_name(module);
         }
-        let Some((file, line)) = self.calls.line(&mut self.resolver, module, address) else { return };
+        let Some(CallerLine { file, line, column }) = self.calls.line(&mut self.resolver, module, address)
+        else {
+            return;
+        };
         let is_known = !location.is_in_wrapper && location.source.is_some();
         if is_known && self.resolver.whose(module, None, Some(&file)).is_around_locks() {
             // The wrapper was called by a standard library, as an iterator over messages is. Debug information knows
@@ -139,6 +144,7 @@ impl Locations<'_> {
         if !location.source.as_ref().is_some_and(is_known) {
             location.source = Some((self.names.share(&file), line));
         }
+        location.column = column;
     }
 
     /// Asks debug information for the functions of a module that call wrappers.
@@ -268,6 +274,16 @@ fn sources(code: &Code, sites: &[&Site]) -> Vec<(Arc<str>, u32)> {
     }
     noted
 }
+/// The column of a source: that of the frame at its line, or else that of the only mark there.
+fn column((file, line): &(Arc<str>, u32), code: &Code, sites: &[&Site]) -> Option<u32> {
+    let is_file = |other: &str| is_same_file(other, file) || is_same_file(file, other);
+    let frame = code.innermost.as_ref().filter(|frame| frame.line == Some(*line));
+    let of_frame = frame.filter(|frame| frame.file.as_deref().is_some_and(is_file));
+    let mut marks = sites.iter().filter(|site| site.line == *line && site.file == *file);
+    let of_mark = || marks.next().filter(|_| sites.len() == 1).map(|site| site.column);
+    of_frame.and_then(|frame| frame.column).or_else(of_mark).filter(|&column| column > 0)
+}
+
 /// The Rust modules of marks, as `path::?`: they stand for functions that are not known.
 fn modules(sites: &[&Site]) -> Vec<Arc<str>> {
     let paths = sites.iter().map(|site| &site.module_path).filter(|path| !path.is_empty());

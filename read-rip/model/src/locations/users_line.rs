@@ -22,6 +22,8 @@ pub struct Spot<'a> {
     pub function: &'a str,
     /// Source file and line.
     pub source: Option<(&'a str, u32)>,
+    /// The column of that line, from 1; `None`: not known.
+    pub column: Option<u32>,
     /// Whose code it is.
     pub whose: &'a Whose,
 }
@@ -46,6 +48,7 @@ impl<'a> Spot<'a> {
         Spot {
             function: frame.function.as_deref().unwrap_or_default(),
             source: frame.file.as_deref().zip(frame.line),
+            column: frame.column,
             whose: &frame.whose,
         }
     }
@@ -93,6 +96,7 @@ impl Location {
         let own = Spot {
             function: &self.full_function,
             source: self.source.as_ref().map(|(file, line)| (&**file, *line)),
+            column: self.column,
             whose: &self.whose,
         };
         std::iter::once(own).chain(self.callers.iter().chain(&self.outer).map(Spot::of))
@@ -132,7 +136,7 @@ impl Location {
     }
 
     fn own(&self) -> Spot<'_> {
-        Spot { function: &self.full_function, source: None, whose: &self.whose }
+        Spot { function: &self.full_function, source: None, column: None, whose: &self.whose }
     }
 
     /// The innermost line of the user, or else the innermost function of the user, or else the innermost frame. A
