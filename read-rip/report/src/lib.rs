@@ -52,6 +52,7 @@ mod picture;
 mod polls;
 mod printable;
 pub mod remarks;
+mod rows;
 mod stack_lines;
 mod standing;
 mod tasks;
@@ -71,7 +72,7 @@ pub use json::{
     Json, LogText, clock_level_name, process_state_name, task_kind_name, task_state_name, thread_state_name,
 };
 pub use list::{list, removed, removed_unfinished};
-pub use locks::{locks, rate};
+pub use locks::{locks, locks_table, rate};
 pub use log::level_name;
 pub use log::{LogWriter, channel_level, entry_word, realtime_ns, spans, thread_of_slot};
 pub use machine::{Examined, MANY_GROUPS, Unjudged, brief, examined, stuck, unjudged};

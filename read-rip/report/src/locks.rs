@@ -13,6 +13,7 @@
 
 use std::io::{self, Write};
 
+use foldhash::HashMap;
 use read_rip_model::findings::Verbs;
 use read_rip_model::locks::{
     HoldState, Holders, Lock, LockName, Ownership, Quantiles, Rate, Summary, ThreadId, Waiters,
@@ -22,6 +23,7 @@ use read_rip_ring::LockType;
 
 use super::activity::ActivityWords;
 use super::names::{LockNames, lock_type};
+use super::rows::Rows;
 use super::units::{counted, duration, lasted};
 
 /// Of so many of the threads that wait at one place the view says where the kernel contradicts the record.
@@ -54,6 +56,51 @@ pub fn locks<'s>(
     Ok(())
 }
 
+/// Writes the numbers of locks, a line each; nothing of fewer than two.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn locks_table<'s>(
+    out: &mut dyn Write,
+    summaries: impl Iterator<Item = &'s Summary>,
+    names: &LockNames<'_>,
+) -> io::Result<()> {
+    let mut rows = Rows::new(["WAITING", "LONGEST", "ACQUIRED", "CONTENDED"], ["LOCK", "HOLDER"]);
+    let summaries: Vec<&Summary> = summaries.collect();
+    let at_least = if names.model.is_end_unknown { ">=" } else { "" };
+    let mut namesakes: HashMap<String, usize> = HashMap::default();
+    for summary in &summaries {
+        *namesakes.entry(lock_name(&names.model.locks[summary.lock], names)).or_default() += 1;
+    }
+    for summary in &summaries {
+        let lock = &names.model.locks[summary.lock];
+        let mut name = lock_name(lock, names);
+        if namesakes[&name] > 1 {
+            name = format!("{name} {:#x}", lock.address);
+        }
+        let longest =
+            summary.waiters.iter().chain(&summary.futures_waiting).filter_map(|group| group.longest_ns).max();
+        let holders = summary.holders.iter().filter(|group| group.state == HoldState::Held);
+        let holders: Vec<ThreadId> = holders.flat_map(|group| group.threads.iter().copied()).collect();
+        let holder = match holders[..] {
+            [] => String::new(),
+            [holder] => names.thread(holder),
+            _ => counted(holders.len() as u64, "thread"),
+        };
+        rows.add(
+            [
+                lock.waiting().to_string(),
+                longest.map_or_else(String::new, |ns| format!("{at_least}{}", duration(ns))),
+                lock.record.acquisitions.to_string(),
+                lock.record.contended.to_string(),
+            ],
+            [name, holder],
+        );
+    }
+    if summaries.len() > 1 { rows.write(out) } else { Ok(()) }
+}
+
 /// How many threads wait at a barrier, and how many it takes; `None` if nobody waits, or if that is not known.
 pub(super) fn round(lock: &Lock) -> Option<String> {
     let (here, taken) = (lock.semaphore_waiters.len(), lock.threads_of_round?);
@@ -61,12 +108,17 @@ pub(super) fn round(lock: &Lock) -> Option<String> {
     (here > 0).then(|| format!("{here} of the {taken} threads that it takes {wait} there"))
 }
 
-fn heading(out: &mut dyn Write, lock: &Lock, pid: u32, names: &LockNames<'_>) -> io::Result<()> {
-    let bold = anstyle::Style::new().bold();
-    let name = match (names.region_of(lock), &lock.name, &lock.class) {
+/// The name of a lock, or else the region of memory that it is in.
+fn lock_name(lock: &Lock, names: &LockNames<'_>) -> String {
+    match (names.region_of(lock), &lock.name, &lock.class) {
         (Some(region), LockName::None, None) => region.to_owned(),
         _ => names.lock(lock),
-    };
+    }
+}
+
+fn heading(out: &mut dyn Write, lock: &Lock, pid: u32, names: &LockNames<'_>) -> io::Result<()> {
+    let bold = anstyle::Style::new().bold();
+    let name = lock_name(lock, names);
     write!(out, "{bold}{name}{bold:#}  {} at {:#x}", lock_type(lock), lock.address)?;
     if lock.pid != pid {
         write!(out, " of process {}", lock.pid)?;

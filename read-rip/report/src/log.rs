@@ -12,10 +12,12 @@
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
+use read_rip_model::locks::Quantiles;
 use read_rip_model::log::{Entry, EntryKind, Span, shown};
 use read_rip_ring::{ChannelLevel, Level, Slot, Snapshot};
 
 use super::names::who;
+use super::rows::Rows;
 use super::units::{age, duration};
 use crate::printable;
 
@@ -163,10 +165,10 @@ pub fn spans(
     /// So many open spans of one place are listed.
     const OPEN_MAX: usize = 10;
     let bold = anstyle::Style::new().bold();
-    for span in spans {
+    table(out, spans, file)?;
+    for span in spans.iter().filter(|span| !span.open.is_empty() || span.longest.is_some()) {
         let (path, line) = &span.place;
-        write!(out, "{bold}{}{bold:#}  {}:{line}: ", printable(&span.name), printable(&file(path)))?;
-        writeln!(out, "{} open, {} ended in the record", span.open.len(), span.ended)?;
+        writeln!(out, "{bold}{}{bold:#}  {}:{line}", printable(&span.name), printable(&file(path)))?;
         for open in span.open.iter().take(OPEN_MAX) {
             let slot = snapshot.recorded(open.slot);
             write!(out, "  open: {}", thread_of_slot(slot, names_process))?;
@@ -194,16 +196,6 @@ pub fn spans(
         if span.open.len() > OPEN_MAX {
             writeln!(out, "  and {} more that are open", span.open.len() - OPEN_MAX)?;
         }
-        let Some(took) = &span.took else { continue };
-        writeln!(
-            out,
-            "  took: p50 {}, p90 {}, p99 {}, max {}; {} in all",
-            duration(took.p50_ns),
-            duration(took.p90_ns),
-            duration(took.p99_ns),
-            duration(took.max_ns),
-            duration(span.total_ns),
-        )?;
         if let Some(longest) = &span.longest {
             write!(out, "  the longest: {}", thread_of_slot(snapshot.recorded(longest.slot), names_process))?;
             match wall_clock(snapshot, longest.ended_ns) {
@@ -213,4 +205,32 @@ pub fn spans(
         }
     }
     Ok(())
+}
+
+/// A line for each span: how many are open and have ended, and how long they took.
+fn table(out: &mut dyn Write, spans: &[Span], file: &dyn Fn(&str) -> String) -> io::Result<()> {
+    if spans.is_empty() {
+        return Ok(());
+    }
+    let mut rows = Rows::new(["OPEN", "ENDED", "P50", "P90", "P99", "MAX", "IN ALL"], ["SPAN", "PLACE"]);
+    for span in spans {
+        let (path, line) = &span.place;
+        let took = |of: fn(&Quantiles) -> u64| {
+            span.took.as_ref().map_or_else(String::new, |took| duration(of(took)))
+        };
+        let total = span.took.as_ref().map_or_else(String::new, |_| duration(span.total_ns));
+        rows.add(
+            [
+                span.open.len().to_string(),
+                span.ended.to_string(),
+                took(|took| took.p50_ns),
+                took(|took| took.p90_ns),
+                took(|took| took.p99_ns),
+                took(|took| took.max_ns),
+                total,
+            ],
+            [span.name.clone(), format!("{}:{line}", file(path))],
+        );
+    }
+    rows.write(out)
 }

@@ -14,7 +14,7 @@ use super::error::AppError;
 use super::limits::limits;
 use super::log::{names_process, read};
 use super::matching::Pattern;
-use super::output::output;
+use super::output::prose;
 use super::remarks;
 use crate::cli::{CapturesArgs, Common};
 
@@ -51,7 +51,7 @@ pub(super) fn captures(args: &CapturesArgs, common: &Common) -> Result<u8, AppEr
     let matching = args.r#match.as_ref().map(|pattern| Pattern { pattern, names_process });
     let model = LockModel::default();
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: None };
-    let mut out = output(common);
+    let mut out = prose(common);
     if common.json {
         reading.write_ring(&mut Json(&mut out))?;
     } else {

@@ -47,10 +47,12 @@ pub(super) fn locks(args: &LocksArgs, common: &Common) -> Result<u8, AppError> {
                 pid == process.pid || index == 0 && !is_listed(pid)
             };
             let mut locks = overview.locks.iter().filter(is_own).peekable();
+            let compared = overview.locks.iter().filter(is_own);
             if index > 0 && args.r#match.is_some() && locks.peek().is_none() {
                 continue;
             }
             writeln!(out, "{}", process.heading)?;
+            report::locks_table(&mut out, compared, &names)?;
             report::locks(&mut out, locks, process.pid, &names, args.verbose)?;
         }
     }

@@ -14,7 +14,7 @@ use read_rip_ring::{Channel, Syntax, Value};
 use super::error::AppError;
 use super::limits::limits;
 use super::matching::Pattern;
-use super::output::output;
+use super::output::prose;
 use super::remarks;
 use crate::cli::{Common, LogArgs, SpansArgs};
 
@@ -25,7 +25,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 pub(super) fn log(args: &LogArgs, common: &Common) -> Result<u8, AppError> {
     let subject = super::rings::choose(&args.ring, common)?;
     let options = common.options();
-    let mut out = output(common);
+    let mut out = prose(common);
     let mut shown = Shown::default();
     loop {
         let reading = read(&subject, &options)?;
@@ -93,7 +93,7 @@ pub(super) fn spans(args: &SpansArgs, common: &Common) -> Result<u8, AppError> {
             is_named || !span.open.is_empty()
         });
     }
-    let mut out = output(common);
+    let mut out = prose(common);
     if common.json {
         let mut json = Json(&mut out);
         reading.write_ring(&mut json)?;
@@ -133,7 +133,7 @@ fn slowest<'r>(
         let end = &entries[ended.end];
         (end, ended.begin.map_or(end, |begin| &entries[begin]))
     });
-    let mut out = output(common);
+    let mut out = prose(common);
     if common.json {
         reading.write_ring(&mut Json(&mut out))?;
     }

@@ -56,6 +56,48 @@ pub(super) fn prose(common: &Common) -> Box<dyn Write> {
     }
 }
 
+/// The output of a view: on a terminal, a legend follows signs that are not words.
+pub(super) enum View {
+    Terminal(Box<Wrapping<Box<dyn Write>>>),
+    Plain(Box<dyn Write>),
+}
+
+impl View {
+    pub(super) fn new(common: &Common) -> View {
+        let out: Box<dyn Write> = Box::new(output(common));
+        match width(io::stdout()) {
+            Some(width) if !common.json => View::Terminal(Box::new(Wrapping::with_legend(out, width))),
+            _ => View::Plain(out),
+        }
+    }
+
+    /// Writes what is left, and the legend.
+    pub(super) fn end(mut self) -> io::Result<()> {
+        self.flush()?;
+        match &mut self {
+            View::Terminal(out) => out.end()?,
+            View::Plain(_) => {}
+        }
+        self.flush()
+    }
+}
+
+impl Write for View {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            View::Terminal(out) => out.write(bytes),
+            View::Plain(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            View::Terminal(out) => out.flush(),
+            View::Plain(out) => out.flush(),
+        }
+    }
+}
+
 /// Writes a line to standard error. A failure is ignored: with `2>&1 | head` nothing may read it.
 pub(super) fn remark(line: impl Display) {
     let text = line.to_string();

@@ -14,7 +14,7 @@ use read_rip_ring::{Slot, is_task};
 use super::error::AppError;
 use super::limits::limits;
 use super::matching::Pattern;
-use super::output::{output, prose, remark};
+use super::output::{View, prose, remark};
 use super::remarks;
 use crate::cli::{Common, RingArgs, ShowArgs};
 
@@ -79,7 +79,7 @@ pub(super) fn info(ring: &RingArgs, common: &Common) -> Result<u8, AppError> {
         Subject::Process(_) => return Err(AppError::NoEvents { path }),
         subject => Reading::of(&subject, &common.options())?,
     };
-    let mut out = output(common);
+    let mut out = prose(common);
     if common.json {
         let mut json = Json(&mut out);
         reading.write_ring(&mut json)?;
@@ -133,7 +133,7 @@ fn show_condensed(
     for (thread, location) in last {
         by_process.entry(thread.slot.pid).or_default().push((thread.slot.tid, location));
     }
-    let mut out = prose(common);
+    let mut out = View::new(common);
     if common.json {
         reading.write_ring(&mut Json(&mut out))?;
     }
@@ -153,7 +153,7 @@ fn show_condensed(
             report::condensed(&mut out, &groups, locations, &texts, args.verbose)?;
         }
     }
-    out.flush()?;
+    out.end()?;
     let has_tasks = threads.iter().any(|thread| is_task(thread.slot.tid));
     let of_tasks = has_tasks.then(|| "`read-rip tasks` shows the tasks.".to_owned());
     let remarks =
@@ -196,7 +196,7 @@ fn show_threads(
     let seen = reading.seen_names(&objects);
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(locations, files, args.verbose);
-    let mut out = output(common);
+    let mut out = View::new(common);
     if common.json {
         reading.write_ring(&mut Json(&mut out))?;
     }
@@ -233,7 +233,7 @@ fn show_threads(
             }
         }
     }
-    out.flush()?;
+    out.end()?;
     let mut remarks = report::remarks::of_leftover(&leftover);
     remarks.extend(report::remarks::of_threads_left_out(left_out));
     Ok(remarks)

@@ -13,7 +13,7 @@ use read_rip_model::locks::LockModel;
 use read_rip_report::{self as report, ActivityWords, Json, printable};
 
 use super::error::AppError;
-use super::output::{output, prose};
+use super::output::View;
 use super::remarks;
 use super::verdict;
 use crate::cli::{Common, RingArgs, ShowArgs, StacksArgs, THRESHOLD};
@@ -45,7 +45,7 @@ pub(super) fn show(
     let threads: Vec<usize> = (0..seen.threads.len())
         .filter(|&thread| is_wanted(args.r#match.as_ref(), thread, &places, &words))
         .collect();
-    let mut out: Box<dyn Write> = if args.threads { Box::new(output(common)) } else { prose(common) };
+    let mut out = View::new(common);
     if common.json {
         reading.write_core(&mut Json(&mut out))?;
         Json(&mut out).standings(&words, &threads, |thread| places[thread], &reading.snapshot)?;
@@ -73,7 +73,7 @@ pub(super) fn show(
             writeln!(out, "{}", printable(&verdict))?;
         }
     }
-    out.flush()?;
+    out.end()?;
     let is_hidden = seen.target.hidden.is_some();
     let unseen = report::remarks::of_executor(&case.model, !is_hidden);
     match is_judged {
@@ -99,7 +99,7 @@ pub(super) fn stacks(args: &StacksArgs, common: &Common) -> Result<u8, AppError>
     let words = ActivityWords::new(&names).ok_or_else(no_stacks)?;
     let places = places(seen, &case.model);
     let is_wanted = |thread| is_wanted(args.r#match.as_ref(), thread, &places, &words);
-    let mut out = prose(common);
+    let mut out = View::new(common);
     if common.json {
         reading.write_core(&mut Json(&mut out))?;
         Json(&mut out).stacks(&words, is_wanted, &case.frames)?;
@@ -107,7 +107,7 @@ pub(super) fn stacks(args: &StacksArgs, common: &Common) -> Result<u8, AppError>
         writeln!(out, "{}", reading.heading(&reading.threads()))?;
         report::stacks(&mut out, &words, is_wanted, |path| texts.file(path).to_owned(), &case.frames)?;
     }
-    out.flush()?;
+    out.end()?;
     let unseen = report::remarks::of_executor(&case.model, false);
     remarks::write(reading, common, &case.locations, unseen.as_slice())
 }

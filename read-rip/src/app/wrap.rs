@@ -1,7 +1,9 @@
 //! Breaks long lines between words where a terminal would break them anywhere, and cuts those of source code.
 //!
-//! Only text for people passes through it: not JSON, and not the lines that scripts read. Into a pipe, each line stays
-//! whole, so that a search finds it.
+//! Only text on a terminal passes through it. Into a pipe, each line stays whole, so that a search finds it, and scripts
+//! read it.
+//!
+//! If lines have signs that are not words, a legend follows the last line.
 
 use std::io::{self, Write};
 
@@ -12,6 +14,10 @@ use textwrap::{Options, WordSplitter, WrapAlgorithm};
 const WIDTH_MIN: usize = 40;
 /// The continuation of a line begins this much further to the right.
 const INDENT: usize = 4;
+/// A space at which no line is broken.
+const NO_BREAK: &str = "\u{a0}";
+/// What may follow a number.
+const UNITS: [&str; 9] = ["ns", "us", "ms", "s", "min", "h", "d", "KiB", "%"];
 /// Ends all colours.
 const RESET: &str = "\x1b[0m";
 
@@ -21,11 +27,32 @@ pub(super) struct Wrapping<W: Write> {
     width: usize,
     /// The beginning of a line.
     pending: Vec<u8>,
+    /// The signs so far; `None` if there is to be no legend.
+    signs: Option<Signs>,
+}
+
+/// Which signs lines had.
+#[derive(Default)]
+struct Signs {
+    sequence: bool,
+    address: bool,
+    inferred: bool,
 }
 
 impl<W: Write> Wrapping<W> {
     pub(super) fn new(inner: W, width: usize) -> Wrapping<W> {
-        Wrapping { inner, width: width.max(WIDTH_MIN), pending: Vec::new() }
+        Wrapping { inner, width: width.max(WIDTH_MIN), pending: Vec::new(), signs: None }
+    }
+
+    /// The same, with a legend.
+    pub(super) fn with_legend(inner: W, width: usize) -> Wrapping<W> {
+        Wrapping { signs: Some(Signs::default()), ..Wrapping::new(inner, width) }
+    }
+
+    /// Writes the legend of the signs since the last one.
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        let legend = self.signs.as_mut().and_then(|signs| std::mem::take(signs).legend());
+        legend.map_or(Ok(()), |legend| self.inner.write_all(&wrap(legend.as_bytes(), self.width)))
     }
 }
 
@@ -34,6 +61,9 @@ impl<W: Write> Write for Wrapping<W> {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.pending.extend(piece);
             if piece.ends_with(b"\n") {
+                if let (Some(signs), Ok(line)) = (&mut self.signs, std::str::from_utf8(&self.pending)) {
+                    signs.note(line);
+                }
                 let wrapped = wrap(&self.pending, self.width);
                 self.pending.clear();
                 self.inner.write_all(&wrapped)?;
@@ -46,6 +76,31 @@ impl<W: Write> Write for Wrapping<W> {
         let rest = std::mem::take(&mut self.pending);
         self.inner.write_all(&rest)?;
         self.inner.flush()
+    }
+}
+
+impl Signs {
+    fn note(&mut self, line: &str) {
+        let is_sequence = |after: &str| {
+            after.split_once('}').is_some_and(|(digits, _)| {
+                !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+            })
+        };
+        self.sequence |= line.split('{').skip(1).any(is_sequence);
+        self.address |= line.contains("<0x");
+        self.inferred |= line.trim_start().starts_with("? ");
+    }
+
+    /// One line that explains the signs; `None` if there were none.
+    fn legend(self) -> Option<String> {
+        let parts = [
+            (self.sequence, "{5}: the fifth word that the thread recorded"),
+            (self.address, "<0x1f>: an address in the program or library, where a line has several"),
+            (self.inferred, "?: found on the stack, and perhaps no caller"),
+        ];
+        let said: Vec<&str> =
+            parts.into_iter().filter_map(|(is_there, text)| is_there.then_some(text)).collect();
+        (!said.is_empty()).then(|| format!("Signs: {}.\n", said.join("; ")))
     }
 }
 
@@ -68,7 +123,23 @@ pub(super) fn wrap(line: &[u8], width: usize) -> Vec<u8> {
         .break_words(false)
         .word_splitter(WordSplitter::NoHyphenation)
         .wrap_algorithm(WrapAlgorithm::FirstFit);
-    (textwrap::fill(&text[own..], options) + end).into_bytes()
+    let lines = textwrap::fill(&kept_together(&text[own..]), options);
+    (lines.replace(NO_BREAK, " ") + end).into_bytes()
+}
+
+/// A text in which numbers do not part from what they count: `12 s`, `task 3`.
+fn kept_together(text: &str) -> String {
+    let mut words = text.split(' ').peekable();
+    let mut kept = String::with_capacity(text.len());
+    while let Some(word) = words.next() {
+        kept.push_str(word);
+        let Some(&next) = words.peek() else { break };
+        let unit = next.trim_end_matches(|letter: char| letter.is_ascii_punctuation() && letter != '%');
+        let is_length = word.ends_with(|last: char| last.is_ascii_digit()) && UNITS.contains(&unit);
+        let is_task = word.ends_with("[task") && next.starts_with(|first: char| first.is_ascii_digit());
+        kept.push_str(if is_length || is_task { NO_BREAK } else { " " });
+    }
+    kept
 }
 
 /// Whether it is a line of source code with its number, or one of the labels below it, as `26 |`.
@@ -131,6 +202,34 @@ mod tests {
             wrapped("  held by worker[11] at server::cache::get cache.rs:12, for 3.2 s\nshort\n"),
             "  held by worker[11] at\n      server::cache::get cache.rs:12,\n      for 3.2 s\nshort\n"
         );
+    }
+
+    #[test]
+    fn numbers_stay_with_their_units() {
+        let line = "one[task 3] waits for the lock, for 12 s, on a processor, and 31 % of the others\n";
+        assert_eq!(
+            wrapped(line),
+            "one[task 3] waits for the lock, for\n    12 s, on a processor, and 31 % of the\n    others\n"
+        );
+    }
+
+    #[test]
+    fn signs_have_a_legend_where_they_occur() {
+        let legend = |text: &str| {
+            let mut out = Wrapping::with_legend(Vec::new(), 200);
+            out.write_all(text.as_bytes()).unwrap();
+            out.flush().unwrap();
+            out.inner.clear();
+            out.end().unwrap();
+            String::from_utf8(out.inner).unwrap()
+        };
+        assert_eq!(legend("main[1]: a.c:1, {x}, is it so? yes\n"), "");
+        assert_eq!(
+            legend("    transfer bank.c:14\n  ? main bank.c:30\n"),
+            "Signs: ?: found on the stack, and perhaps no caller.\n"
+        );
+        let all = legend("main[1]: {12}a.c:1<0x1000>, {13}a.c:2\n");
+        assert!(all.starts_with("Signs: {5}: ") && all.contains("; <0x1f>: ") && !all.contains("?"), "{all}");
     }
 
     #[test]

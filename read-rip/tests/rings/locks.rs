@@ -176,7 +176,10 @@ fn a_thread_that_may_hold_a_lock_is_not_a_holder() {
     ]);
     assert_eq!(
         shown(&ring),
-        "lock of server::cache::? cache.rs:10<0x1000>  mutex at 0x7f0000001000\n  \
+        "WAITING  LONGEST  ACQUIRED  CONTENDED  LOCK                                                         HOLDER\n      \
+           1                  0          0  lock of server::cache::? cache.rs:10<0x1000> 0x7f0000001000\n      \
+           0                  0          0  lock of server::cache::? cache.rs:10<0x1000> 0x7f0000002000\n\
+         lock of server::cache::? cache.rs:10<0x1000>  mutex at 0x7f0000001000\n  \
            a[1] is acquiring it at server::cache::? cache.rs:10<0x1000>\n  \
            b[2] is releasing it, acquired at server::cache::? cache.rs:10<0x1000>\n  \
            c[3] waits on a condition variable at server::cache::? cache.rs:10<0x1000> \

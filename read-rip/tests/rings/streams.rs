@@ -145,7 +145,10 @@ fn a_terminal_gets_lines_that_fit_and_a_pipe_whole_ones() {
     let long = shown.lines().find(|line| line.trim_end().chars().count() > 80);
     assert_eq!(long, None);
     let piped = fixture.show(&["-v"]).sound().stdout;
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert!(words(&shown) == words(&piped), "the same words");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let legend = "Signs: <0x1f>: an address in the program or library, where a line has several.";
+    let (before, after) =
+        words(&shown).split_once(legend).map(|(a, b)| (a.to_owned(), b.to_owned())).expect(legend);
+    assert!(words(&format!("{before} {after}")) == words(&piped), "the same words");
     assert!(piped.lines().any(|line| line.len() > 1000));
 }
