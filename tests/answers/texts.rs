@@ -338,14 +338,19 @@ pub(crate) fn kinds(facts: &mut Facts, mut found: Vec<String>) {
     facts.say(Key::Findings, found.join(", "));
 }
 
-/// `W waits for L at ..., held by W, ...`, and `W waits on a condition at ... and needs L to return`. Addresses follow
-/// the names of locks that have namesakes.
+/// `W holds L`, `W waits for L at ..., held by W`, and `W waits on a condition at ... and needs L to return`. Addresses
+/// follow the names of locks that have namesakes.
 fn evidence(facts: &mut Facts, line: &str, names: &Names) {
     let Some((who, rest)) = names.who(line) else { return };
     let lock_of = |text: &str| {
         let (lock, rest) = names.lock(text)?;
         [" at ", " (", " to return"].iter().any(|next| rest.starts_with(next)).then(|| lock.to_owned())
     };
+    let holds = [" holds ", " runs "].iter().find_map(|verb| rest.strip_prefix(verb));
+    if let Some((lock, _)) = holds.and_then(|of| names.lock(of)) {
+        facts.holds(&who, lock);
+        return;
+    }
     let lock = if let Some(of) = rest.strip_prefix(" waits for ") {
         let lock = lock_of(of);
         lock.iter().for_each(|lock| facts.waits(&who, &for_lock(lock)));

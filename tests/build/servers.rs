@@ -41,7 +41,7 @@ fn a_request_that_waits_for_a_background_task_is_called_by_its_route() {
         let text = &said.stdout;
         assert!(text.contains("\nproven deadlock: 2 tasks wait for one another"), "{said:?}");
         assert!(text.contains("POST /orders/{id}[task "), "{said:?}");
-        assert!(text.contains("waits for cache") && text.contains("held by sweep["), "{said:?}");
+        assert!(text.contains("waits for cache") && text.contains("] holds cache"), "{said:?}");
         assert_eq!(said.status, 1, "{said:?}");
     }
 }

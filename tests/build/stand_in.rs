@@ -138,8 +138,10 @@ fn a_deadlock_with_a_lock_of_an_unchanged_dependency_is_proven_with_the_lines_in
     let findings = findings_of_the_stuck(&programs.join("librip-example-patched"));
     assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
     for expected in [
-        r"waits for lock of prometheus registry\.rs:\d+ at prometheus registry\.rs:\d+, held shared by .* at prometheus registry\.rs:\d+\n",
-        r"waits for librip_example_patched::SESSIONS at main\.rs:\d+, held by .* at main\.rs:\d+\n",
+        r"\] holds lock of prometheus registry\.rs:\d+ \(shared\).* at prometheus registry\.rs:\d+\n",
+        r"waits for lock of prometheus registry\.rs:\d+ at prometheus registry\.rs:\d+\n",
+        r"\] holds librip_example_patched::SESSIONS.* at main\.rs:\d+\n",
+        r"waits for librip_example_patched::SESSIONS at main\.rs:\d+\n",
     ] {
         assert!(Regex::new(expected).unwrap().is_match(&findings), "{expected}: {findings}");
     }

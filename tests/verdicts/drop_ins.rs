@@ -61,7 +61,10 @@ fn an_initialiser_that_needs_what_it_initialises_is_a_proven_deadlock() {
     finds("once-lock-that-joins-its-user", &["proven deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["loader", "user"]);
     });
-    says("once-lock-that-joins-its-user", &["run by loader[", "] waits for the end of user["]);
+    says(
+        "once-lock-that-joins-its-user",
+        &["    loader[", "] runs scenario::drop_ins::CONFIG", "] waits for the end of user["],
+    );
 }
 
 #[test]
@@ -70,7 +73,10 @@ fn an_initialiser_that_needs_a_lock_of_a_thread_that_waits_for_it_is_a_proven_de
     finds(scenario, &["proven deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["loader", "user"]);
     });
-    says(scenario, &["waits for scenario::drop_ins::ROUTES", "run by loader[", ", begun at "]);
+    says(
+        scenario,
+        &["waits for scenario::drop_ins::ROUTES", "] runs scenario::drop_ins::ROUTES", ", begun at "],
+    );
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn the_record_has_the_line_of_the_user_after_a_kill() {
     let remains = victim.wait();
     let ring = remains.ring_path();
     let said = printed(&["check", "--no-source"], &ring);
-    assert!(said.contains("dead") && said.contains(&format!("at {}, held by", users_place())), "{said}");
+    assert!(said.contains("dead") && said.contains(&format!("at {}\n", users_place())), "{said}");
     // The lines of threads and the view have it too.
     let line = format!("library.rs:{}", line_of("SHELF.put"));
     let threads = printed(&["-t"], &ring);

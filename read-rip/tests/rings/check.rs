@@ -44,10 +44,10 @@ fn a_deadlock_of_a_dead_process_is_reported_and_fails_a_build() {
     assert_eq!(
         outcome.result(),
         "proven deadlock: 2 threads wait for one another, for at least 1.0 s\n    \
-             saver[10] waits for CURRENT at bank::? bank.rs:37<0x1100>, \
-             held by spender[11] for at least 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
-             spender[11] waits for SAVINGS at bank::? bank.rs:37<0x1100>, \
-             held by saver[10] for at least 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
+             saver[10] holds SAVINGS for at least 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
+             saver[10] waits for CURRENT at bank::? bank.rs:37<0x1100>\n    \
+             spender[11] holds CURRENT for at least 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
+             spender[11] waits for SAVINGS at bank::? bank.rs:37<0x1100>\n    \
              1 more thread is blocked by them\n    \
              next: acquire these locks in one order everywhere, or release the first before waiting for the second\n\n    \
              of 3 threads: 3 wait for locks (the longest for at least 1.0 s)\n"

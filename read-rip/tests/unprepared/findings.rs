@@ -72,13 +72,19 @@ fn locks_with_priority_inheritance_are_part_of_a_proven_deadlock() {
     let stuck = Stuck::start(deadlocks(), &["inheriting-and-normal"], 2);
     the_proven_deadlock(&stuck);
     let check = stuck.read(&["check"]).stdout;
-    contains(&check, &["2 threads wait for one another", "waits for savings", ", held by saver["]);
+    contains(
+        &check,
+        &["2 threads wait for one another", "waits for savings", "    saver[", "] holds savings"],
+    );
     // A lock of the kernel alone: the word has its owner.
     let stuck = Stuck::start(deadlocks(), &["raw-inheriting"], 2);
     the_proven_deadlock(&stuck);
     let at = format!("at take_the_word deadlocks.c:{}", line_of("&word, LOCK_PI"));
     let check = stuck.read(&["check"]).stdout;
-    contains(&check, &["2 threads wait for one another", "waits for word", &at, ", held by saver["]);
+    contains(
+        &check,
+        &["2 threads wait for one another", "waits for word", &at, "    saver[", "] holds word"],
+    );
 }
 
 #[test]
@@ -113,9 +119,12 @@ fn the_same_deadlock_is_proven_in_static_and_in_stripped_programs() {
         let stuck = Stuck::start(&program, &["normal"], 2);
         the_proven_deadlock(&stuck);
         let check = stuck.read(&["check"]);
-        let lock = if name == "static" { "waits for savings" } else { "waits for lock 0x" };
+        let (waits, holds) = match name {
+            "static" => ("waits for savings", "] holds savings"),
+            _ => ("waits for lock 0x", "] holds lock 0x"),
+        };
         // A stripped dynamic program exports no variable of its own either.
-        contains(&check.stdout, &[lock, "held by saver["]);
+        contains(&check.stdout, &[waits, holds]);
     }
 }
 
@@ -135,7 +144,7 @@ fn readers_writer_locks_that_writers_hold_are_part_of_a_proven_deadlock() {
     the_proven_deadlock(&stuck);
     let check = stuck.read(&["check"]).stdout;
     contains(&check, &["writer[", "waits for table_index", "at writes_the_table deadlocks.c:"]);
-    contains(&check, &["reader[", "waits for table", "(shared) at looks_up deadlocks.c:", "held by writer["]);
+    contains(&check, &["reader[", "waits for table", "(shared) at looks_up deadlocks.c:", "] holds table"]);
 }
 
 #[test]
@@ -144,7 +153,7 @@ fn a_join_under_a_lock_that_the_thread_wants_is_a_proven_deadlock() {
     the_proven_deadlock(&stuck);
     let check = stuck.read(&["check"]).stdout;
     contains(&check, &["joiner[", "waits for the end of ", "at joins_under_a_lock deadlocks.c:"]);
-    contains(&check, &["waits for savings", "at saves deadlocks.c:", "held by joiner["]);
+    contains(&check, &["waits for savings", "at saves deadlocks.c:", "    joiner[", "] holds savings"]);
 }
 
 #[test]
@@ -324,10 +333,7 @@ fn a_handler_that_allocates_while_its_thread_does_is_a_proven_deadlock() {
         if outer.is_some_and(|outer| outer.contains("_int_malloc ")) {
             let found = stuck.read(&["check"]).stdout;
             contains(&found, &["proven deadlock: handler[", " waits for a lock that it holds itself"]);
-            contains(
-                &found,
-                &[" at reports handler.c:15, held by itself", "call nothing in a signal handler"],
-            );
+            contains(&found, &["] holds ", " at reports handler.c:15\n", "call nothing in a signal handler"]);
             return;
         }
     }

@@ -71,7 +71,7 @@ fn the_interpreters_lock_against_a_mutex_is_a_proven_deadlock() {
         is_proven_deadlock(&findings[0]);
         let checked = stuck.read(&["check"]).stdout;
         let waits = "waits for Python's global interpreter lock";
-        contains(&checked, &[waits, "at flush_registry registry.c:23 from gil.py:12", "held by "]);
+        contains(&checked, &[waits, "at flush_registry registry.c:23 from gil.py:12", "] holds registry"]);
         contains(&checked, &["waits for registry", "at add_entry registry.c:14 from gil.py:16"]);
     }
 }

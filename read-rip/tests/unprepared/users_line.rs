@@ -64,7 +64,7 @@ fn findings_and_views_say_what_the_user_has_called_and_where() {
     let place = format!("pool_take of pool, called from serve app.c:{}", line_of("serve: pool"));
     let own = format!("main app.c:{}", line_of("main: orders"));
     let found = stuck.read(&["check", "--no-source"]).stdout;
-    contains(&found, &["proven deadlock", &format!("at {place}, held by"), &format!("at {own}, held by")]);
+    contains(&found, &["proven deadlock", &format!(" at {place}\n"), &format!(" at {own}\n")]);
     assert!(!found.contains("wait_for_turn") && !found.contains("pool.c"), "{found}");
     contains(&stuck.read(&["-t"]).stdout, &[&place, &own]);
     let view = format!("serve : 1 thread at app.c:{}, in pool_take of pool, waiting", line_of("serve: pool"));

@@ -61,8 +61,10 @@
 //!
 //! ```text
 //! proven deadlock: 2 threads wait for one another, for 12 s
-//!     saver[123] waits for SAVINGS at transfer bank.rs:37, held by spender[124] for 12 s, acquired at ...
-//!     spender[124] waits for CURRENT at transfer bank.rs:37, held by saver[123] for 12 s, acquired at ...
+//!     saver[123] holds CURRENT for 12 s, acquired at transfer bank.rs:34
+//!     saver[123] waits for SAVINGS at transfer bank.rs:37
+//!     spender[124] holds SAVINGS for 12 s, acquired at transfer bank.rs:34
+//!     spender[124] waits for CURRENT at transfer bank.rs:37
 //!     14 more threads are blocked by them
 //! ```
 
@@ -149,6 +151,14 @@ impl WaitEdge {
         match self {
             WaitEdge::Lock(edge) => Some(edge),
             WaitEdge::Join { .. } | WaitEdge::Channel { .. } | WaitEdge::Worker { .. } => None,
+        }
+    }
+
+    /// The hold that blocks it, if that is one.
+    fn hold(&self) -> Option<&HoldFact> {
+        match &self.of_lock()?.blocker {
+            Blocker::Holder(hold) => Some(hold),
+            Blocker::QueuedWriter(_) | Blocker::LeftOut(_) => None,
         }
     }
 
@@ -486,9 +496,17 @@ impl Basis for WaitCycle {
             }
         };
         let said_max = if words.is_verbose() { EDGES_MAX } else { EDGES_SAID_MAX };
-        let mut evidence: Vec<String> =
-            self.edges.iter().take(said_max).map(|edge| edge.line(words)).collect();
-        let unlisted = self.threads.saturating_sub(evidence.len());
+        let said = &self.edges[..self.edges.len().min(said_max)];
+        let members: Vec<ThreadId> = said.iter().map(WaitEdge::thread).collect();
+        let mut evidence = Vec::new();
+        for edge in said {
+            // What a thread holds stands before what it waits for.
+            let held =
+                self.edges.iter().filter_map(WaitEdge::hold).filter(|hold| hold.thread == edge.thread());
+            evidence.extend(held.map(|hold| words.holds(hold)));
+            evidence.push(edge.line(&members, words));
+        }
+        let unlisted = self.threads.saturating_sub(said.len());
         if unlisted > 0 {
             evidence.push(format!("and so on: {} close the cycle", words.more_threads(unlisted)));
         }
@@ -530,9 +548,10 @@ impl WaitEdge {
         }
     }
 
-    fn line(&self, words: &mut Words<'_>) -> String {
+    /// What the thread waits for. These `members` of the cycle have lines that say what they hold.
+    fn line(&self, members: &[ThreadId], words: &mut Words<'_>) -> String {
         match self {
-            WaitEdge::Lock(edge) => edge.line(words),
+            WaitEdge::Lock(edge) => edge.line(members, words),
             WaitEdge::Join { join } => words.join(join),
             WaitEdge::Channel { channel } => channel.line(words),
             WaitEdge::Worker { worker } => worker.line(words),
@@ -541,7 +560,7 @@ impl WaitEdge {
 }
 
 impl LockEdge {
-    fn line(&self, words: &mut Words<'_>) -> String {
+    fn line(&self, members: &[ThreadId], words: &mut Words<'_>) -> String {
         let LockEdge { wait, blocker } = self;
         let (thread, location) = (words.thread(wait.thread), words.location(wait.location));
         if words.lock_of(wait.lock).nature.is_refused {
@@ -557,17 +576,16 @@ impl LockEdge {
             false => words.thread(id),
         };
         let blocked_by = match blocker {
+            Blocker::Holder(hold) if members.contains(&hold.thread) => String::new(),
             Blocker::Holder(hold) => {
-                let (shared, lasting) = (shared(hold.is_shared), words.lasting(" for ", hold.for_ns));
-                let (held, acquired) = (words.verbs(hold.lock).held, words.acquired(hold));
-                let but = words.other_holder(hold);
-                format!("{held}{shared} by {}{lasting}{acquired}{but}", other(hold.thread, "itself"))
+                let (shared, held) = (shared(hold.is_shared), words.verbs(hold.lock).held);
+                format!(", {held}{shared} by {}", words.thread(hold.thread))
             }
             Blocker::LeftOut(first) => {
                 let is_certain = words.lock_of(wait.lock).is_held_where_recorded();
                 let known = if is_certain { "holds" } else { "is known to hold" };
                 format!(
-                    "which nobody {known}: the first in line is another future of {}, which waits at {}{}, and is \
+                    ", which nobody {known}: the first in line is another future of {}, which waits at {}{}, and is \
                      not polled",
                     other(first.thread, "it"),
                     words.location(first.location),
@@ -575,16 +593,16 @@ impl LockEdge {
                 )
             }
             Blocker::QueuedWriter(writer) => {
-                format!("queued after {}, which waits to acquire it exclusively", words.thread(*writer))
+                format!(", queued after {}, which waits to acquire it exclusively", words.thread(*writer))
             }
         };
         if wait.is_relock {
             return format!(
-                "{thread} waits on a condition at {location} and needs {lock} to return, {blocked_by}"
+                "{thread} waits on a condition at {location} and needs {lock} to return{blocked_by}"
             );
         }
         let (limit, but) = (limit(wait.is_timed), words.contradiction(wait.thread));
-        format!("{thread} waits for {lock}{mode} at {location}{limit}, {blocked_by}{but}")
+        format!("{thread} waits for {lock}{mode} at {location}{limit}{blocked_by}{but}")
     }
 }
 

@@ -74,7 +74,17 @@ fn the_text_has_the_first_threads_of_a_long_cycle() {
         let scene = circle(Scene::new(), threads);
         let found = scene.run(&Deadlock);
         let lines = scene.says(&found[0]).1;
-        let rest = lines.get(8).map(|line| &**line);
+        // Two lines a thread: what it holds and what it waits for.
+        assert_eq!(
+            &lines[..2],
+            [
+                "worker 0 holds LOCK_0 for 30.0 s, acquired at take.rs:10",
+                "worker 0 waits for LOCK_1 at wait.rs:11",
+            ]
+        );
+        // Who holds the last lock has no lines of its own.
+        assert_eq!(lines[15].ends_with(", held by worker 8"), threads > 8, "{lines:#?}");
+        let rest = lines.get(16).map(|line| &**line);
         let expected = format!(
             "and so on: {} more {} close the cycle",
             threads - 8,

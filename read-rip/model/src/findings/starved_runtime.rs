@@ -477,13 +477,28 @@ impl PollFact {
 }
 
 impl ReadyTasks {
-    /// A line for each of the first, and one for all others.
+    /// A line for those of the first that are alike, and one for all others.
     pub(super) fn lines(&self, words: &Words<'_>) -> Vec<String> {
-        let line = |one: &ReadyTask| {
-            let what = if one.is_new { "was made and never polled" } else { "was woken and is not polled" };
-            format!("{} {what}{}", words.thread(one.task), words.lasting(", for ", one.for_ns))
+        let line = |is_new: bool| {
+            let alike: Vec<&ReadyTask> = self.first.iter().filter(|one| one.is_new == is_new).collect();
+            let longest = alike.iter().filter_map(|one| one.for_ns).max();
+            let names: Vec<String> = alike.iter().map(|one| words.thread(one.task)).collect();
+            match &names[..] {
+                [] => None,
+                [task] => {
+                    let what =
+                        if is_new { "was made and never polled" } else { "was woken and is not polled" };
+                    Some(format!("{task} {what}{}", words.lasting(", for ", longest)))
+                }
+                tasks => {
+                    let what =
+                        if is_new { "were made and never polled" } else { "were woken and are not polled" };
+                    let lasting = words.lasting(", the longest for ", longest);
+                    Some(format!("{} tasks {what}{lasting}: {}", tasks.len(), tasks.join(", ")))
+                }
+            }
         };
         let more = and_more(self.count, self.first.len(), "more task");
-        self.first.iter().map(line).chain(more).collect()
+        [true, false].into_iter().filter_map(line).chain(more).collect()
     }
 }

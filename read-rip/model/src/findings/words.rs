@@ -190,6 +190,15 @@ impl<'a> Words<'a> {
         Some(format!("{} acquired it at {location}", self.thread(hold.thread)))
     }
 
+    /// `THREAD holds LOCK for 2 s, acquired at LOCATION`.
+    pub(super) fn holds(&mut self, hold: &HoldFact) -> String {
+        let (lock, lasting) = (self.lock(hold.lock), self.lasting(" for ", hold.for_ns));
+        let (thread, verb) = (self.thread(hold.thread), self.verbs(hold.lock).holds);
+        let (shared, acquired, but) =
+            (in_parentheses(hold.is_shared), self.acquired(hold), self.other_holder(hold));
+        format!("{thread} {verb} {lock}{shared}{lasting}{acquired}{but}")
+    }
+
     /// `THREAD has held it for 2 s, acquired at LOCATION`.
     pub(super) fn holder(&self, hold: &HoldFact) -> String {
         let lasting = self.lasting(" for ", hold.for_ns);
@@ -236,15 +245,39 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// A line for each of the first threads that wait for a lock, and one for all others.
+    /// A line for the first threads that wait for a lock, for those at one place together, and one for all others.
     pub(super) fn waiters(&self, waiters: &Waiters) -> Vec<String> {
-        let line = |wait: &WaitFact| {
-            let (thread, location) = (self.thread(wait.thread), self.location(wait.location));
-            let (shared, lasting) = (in_parentheses(wait.is_shared), self.lasting(", for ", wait.for_ns));
-            let but = self.contradiction(wait.thread);
-            format!("{thread} waits for it{shared} at {location}{lasting}{but}")
+        let mut alike: Vec<(String, Vec<&WaitFact>)> = Vec::new();
+        for wait in &waiters.first {
+            let (shared, location) = (in_parentheses(wait.is_shared), self.location(wait.location));
+            let where_it_waits = format!("for it{shared} at {location}");
+            // What the kernel says of one is said of one.
+            let is_like = |(at, others): &&mut (String, Vec<&WaitFact>)| {
+                *at == where_it_waits && self.names.contradiction(others[0].thread).is_none()
+            };
+            let is_contradicted = self.names.contradiction(wait.thread).is_some();
+            match alike.iter_mut().find(is_like).filter(|_| !is_contradicted) {
+                Some((_, others)) => others.push(wait),
+                None => alike.push((where_it_waits, vec![wait])),
+            }
+        }
+        let line = |(at, waits): &(String, Vec<&WaitFact>)| {
+            let longest = waits.iter().filter_map(|wait| wait.for_ns).max();
+            let names: Vec<String> = waits.iter().map(|wait| self.thread(wait.thread)).collect();
+            match &names[..] {
+                [thread] => {
+                    let (lasting, but) =
+                        (self.lasting(", for ", longest), self.contradiction(waits[0].thread));
+                    format!("{thread} waits {at}{lasting}{but}")
+                }
+                names => {
+                    let (count, lasting) =
+                        (self.threads(names.len()), self.lasting(", the longest for ", longest));
+                    format!("{count} wait {at}{lasting}: {}", names.join(", "))
+                }
+            }
         };
-        let mut lines: Vec<String> = waiters.first.iter().map(line).collect();
+        let mut lines: Vec<String> = alike.iter().map(line).collect();
         lines.extend(self.and_more(waiters.count - waiters.first.len()));
         lines
     }
