@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use read_rip_evidence::process::live::{LiveTarget, Machine};
 use read_rip_evidence::standing::{ServerWaits, Standings};
-use read_rip_evidence::target::{Helper, Need, RunState, Sleep, Task};
+use read_rip_evidence::target::{CallKind, Helper, Need, RunState, Sleep, Task};
 use read_rip_evidence::waits::LockManager;
 use read_rip_model::findings::{server_waits, tells};
 use read_rip_model::locks::{Graph, Stand, Who, graph_of, knots_of, waits_between};
@@ -169,16 +169,23 @@ impl FirstLook {
     }
 }
 
-/// Who has the files of a process, by its threads that look from time to time whether a lock on a file is free.
+/// Who has the files of a process, by its threads that look from time to time whether a lock on a file is free, and by
+/// those that open a file.
 fn owners_of_files(seen: &Standings) -> BTreeMap<usize, Helper> {
     let looks = |at: &usize| seen.threads[*at].manager.is_some_and(LockManager::polls);
+    // The kernel wakes those that wait for a lease from time to time, so they need not have stood still.
+    let opens = |at: &usize| matches!(seen.target.tasks[*at].sleep, Some(Sleep::Call(call)) if call.kind == CallKind::File);
     let looking: Vec<usize> = (0..seen.threads.len()).filter(looks).collect();
-    if looking.is_empty() {
+    let opening: Vec<usize> = (0..seen.threads.len()).filter(opens).collect();
+    if looking.is_empty() && opening.is_empty() {
         return BTreeMap::new();
     }
-    let owner =
-        LiveTarget::open_here(seen.target.pid).ok().and_then(|live| Machine::new().owner_of_files(&live));
-    looking.into_iter().filter_map(|at| Some((at, owner.clone()?))).collect()
+    let Ok(live) = LiveTarget::open_here(seen.target.pid) else { return BTreeMap::new() };
+    let machine = Machine::new();
+    let of_lease = |at: usize| Some((at, machine.owner_of_lease(&live, &seen.target.tasks[at])?));
+    let opening = opening.into_iter().filter_map(of_lease);
+    let owner = (!looking.is_empty()).then(|| machine.owner_of_files(&live)).flatten();
+    looking.into_iter().filter_map(|at| Some((at, owner.clone()?))).chain(opening).collect()
 }
 
 /// What threads of a process wait for, if it is a server with locks of its own.

@@ -493,6 +493,18 @@ static void tracer(void) {
     wait_for_child(-1);
 }
 
+/* A process has a lease on a file, and another one opens it. */
+static void lease(const char *path) {
+    signal(SIGIO, SIG_IGN);
+    int file = open(path, O_RDWR | O_CREAT, 0600);
+    if (file < 0 || fcntl(file, F_SETLEASE, F_WRLCK)) _exit(1);
+    pid_t pid = child();
+    if (pid) told(pid, 0);
+    if (pid) sleeps(NULL);
+    open(path, O_RDONLY);
+    sleeps(NULL);
+}
+
 /* Two FIFOs, opened in opposite orders. */
 static void fifos(const char *one, const char *other) {
     mkfifo(one, 0600);
@@ -510,6 +522,7 @@ int main(int count, char **arguments) {
     if (!strncmp(mode, "sysv", 4)) semaphores_of_system_v();
     if (!strncmp(mode, "messages", 8)) queues_of_system_v();
     if (is("tracer")) tracer();
+    if (count > 3 && is("lease")) lease(arguments[2]);
     if (is("pipes")) write_both();
     if (!strncmp(mode, "sockets", 7) || is("producer")) sockets();
     if (is("tcp")) tcp();

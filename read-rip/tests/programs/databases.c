@@ -35,7 +35,8 @@ OUT_OF_LINE void ProcSleep(void) { WaitLatch(), calls++; }
 OUT_OF_LINE void LockAcquireExtended(void) { ProcSleep(), calls++; }
 OUT_OF_LINE void pg_sleep(void) { WaitLatch(), calls++; }
 
-OUT_OF_LINE void unixSleep(void) { usleep(100000), calls++; }
+/* SQLite sleeps for up to 0.1 s. Here it is longer, so that both readings see it. */
+OUT_OF_LINE void unixSleep(void) { usleep(10000000), calls++; }
 OUT_OF_LINE void sqlite3InvokeBusyHandler(void) { unixSleep(), calls++; }
 OUT_OF_LINE void sqlite3_sleep(void) { unixSleep(), calls++; }
 
@@ -84,7 +85,7 @@ static void file(const char *path) {
     pid_t other = child();
     if (other == 0) sqlite3_step(file);
     told(other);
-    for (;;) pause();
+    for (;;) sleep(1000);
 }
 
 int main(int count, char **arguments) {

@@ -105,7 +105,7 @@ fn name(task: &Task) -> &'static str {
 }
 
 /// Waits until the threads of a process sleep in these calls.
-fn until(pid: u32, calls: &[&str]) {
+pub(crate) fn until(pid: u32, calls: &[&str]) {
     let deadline = Instant::now() + DEADLINE;
     loop {
         let tasks = LiveTarget::open(pid).and_then(|live| live.tasks()).expect("it lives");
@@ -506,4 +506,20 @@ fn objects_of_system_v_lead_to_who_used_them_last_and_idle_ones_are_healthy() {
 fn who_waits_for_a_child_may_learn_of_a_process_that_it_traces() {
     let processes = Processes::start("tracer", &[&["wait4"], &["read"]]);
     (0..2).for_each(|at| processes.has_nothing(at));
+}
+
+#[test]
+fn who_opens_a_file_with_a_lease_is_told_who_has_it() {
+    let processes = Processes::start("lease", &[&["clock_nanosleep"], &["openat"]]);
+    let [owner, other] = processes.pids[..] else { panic!("{:?}", processes.pids) };
+    let line = format!("only between[{owner}] can end the wait of between[{other}]");
+    // The kernel lets it run from time to time.
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let outcome = processes.check(1);
+        assert!(outcome.status == 0 && Instant::now() < deadline, "{outcome:#?}");
+        if outcome.stdout.contains(&line) {
+            return;
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use librip_test_kit::victim::{Plan, Victim};
 
+use crate::between::until;
 use crate::support::run::{Outcome, read_rip};
 use crate::support::unprepared::{compile, contains};
 
@@ -18,12 +19,14 @@ fn postgres() -> &'static Path {
     PROGRAM.get_or_init(|| program("postgres"))
 }
 
-/// Starts one. Returns the two pids that it tells.
-fn start(program: &Path, mode: &str) -> (Victim, [u32; 2]) {
+/// Starts one. Returns the two pids that it tells, once the processes sleep in these calls; an empty one runs.
+fn start(program: &Path, mode: &str, calls: [&str; 2]) -> (Victim, [u32; 2]) {
     let plan = Plan::new(program, &[mode]);
     let file = plan.dir().join("file");
     let mut victim = plan.argument(file).start();
     let pids: Vec<u32> = victim.line().split(' ').map(|pid| pid.parse().expect("a pid")).collect();
+    let sleeping = pids.iter().zip(calls).filter(|(_, call)| !call.is_empty());
+    sleeping.for_each(|(&pid, call)| until(pid, &[call]));
     (victim, pids.try_into().expect("two pids"))
 }
 
@@ -33,7 +36,7 @@ fn check(pid: u32) -> Outcome {
 
 #[test]
 fn who_waits_for_a_lock_of_postgresql_and_its_client_are_told_who_knows_more() {
-    let (_victim, [client, server]) = start(postgres(), "lock");
+    let (_victim, [client, server]) = start(postgres(), "lock", ["read", "epoll_wait"]);
     let outcome = check(server);
     assert_eq!(outcome.status, 3, "{outcome:#?}");
     let advice =
@@ -63,21 +66,21 @@ fn who_waits_for_a_lock_of_postgresql_and_its_client_are_told_who_knows_more() {
 
 #[test]
 fn a_server_that_sleeps_or_runs_for_its_client_and_a_program_of_another_name_are_healthy() {
-    for mode in ["sleep", "query"] {
-        let (_victim, pids) = start(postgres(), mode);
+    for (mode, call) in [("sleep", "epoll_wait"), ("query", "")] {
+        let (_victim, pids) = start(postgres(), mode, ["read", call]);
         for pid in pids {
             let outcome = check(pid);
             assert!(outcome.status == 0 && outcome.stdout.contains("no findings"), "{mode}: {outcome:#?}");
         }
     }
-    let (_victim, pids) = start(&program("database"), "lock");
+    let (_victim, pids) = start(&program("database"), "lock", ["read", "epoll_wait"]);
     assert!(pids.into_iter().all(|pid| check(pid).status == 0), "any program may have such a function");
 }
 
 #[test]
 fn who_looks_whether_a_file_of_sqlite_is_free_is_told_who_has_it() {
     let database = program("database");
-    let (_victim, [holder, waiter]) = start(&database, "file");
+    let (_victim, [holder, waiter]) = start(&database, "file", ["clock_nanosleep", "clock_nanosleep"]);
     let outcome = check(waiter);
     assert_eq!(outcome.status, 3, "{outcome:#?}");
     contains(
@@ -89,7 +92,7 @@ fn who_looks_whether_a_file_of_sqlite_is_free_is_told_who_has_it() {
     );
     let outcome = check(holder);
     assert!(outcome.status == 0 && outcome.stdout.contains("no findings"), "{outcome:#?}");
-    let (_victim, [pid, _]) = start(&database, "sleeps");
+    let (_victim, [pid, _]) = start(&database, "sleeps", ["clock_nanosleep", ""]);
     let outcome = check(pid);
     assert!(outcome.status == 0 && outcome.stdout.contains("no findings"), "{outcome:#?}");
 }

@@ -144,6 +144,18 @@ impl FileLocks {
     }
 }
 
+/// The process that has the lease on a file which another process opens, by the table of locks. The one that opens it
+/// waits until the lease is given up, or the kernel takes it.
+pub(super) fn lease_owner(table: &str, opens: u32) -> Option<u32> {
+    // As `1: LEASE  BREAKING  READ 47 fe:00:33 0 EOF` and `1: -> LEASE  BREAKER   READ 48 <none>:0 0 EOF`.
+    let lines = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    let lines: Vec<Vec<&str>> = lines.filter(|words| words.len() > 5 && words.contains(&"LEASE")).collect();
+    let is_waiting = |words: &&Vec<&str>| words[1] == "->" && words.get(5) == Some(&&*opens.to_string());
+    let number = lines.iter().find(is_waiting)?[0];
+    let lease = lines.iter().find(|words| words[0] == number && words[1] == "LEASE")?;
+    lease.get(4)?.parse().ok()
+}
+
 /// The inode of a file, by the `fdinfo` of a descriptor.
 pub(super) fn inode_of(information: &[u8]) -> Option<u64> {
     let mut lines = information.split(|&byte| byte == b'\n');
@@ -153,6 +165,13 @@ pub(super) fn inode_of(information: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_opens_a_file_waits_for_whoever_has_the_lease() {
+        let table = "1: LEASE  BREAKING  READ 47 fe:00:33 0 EOF\n1: -> LEASE  BREAKER   READ 48 <none>:0 0 EOF\n\
+            2: LEASE  ACTIVE    WRITE 49 fe:00:34 0 EOF\n3: FLOCK  ADVISORY  WRITE 48 fe:00:33 0 EOF\nLEASE\n";
+        assert_eq!((lease_owner(table, 48), lease_owner(table, 49)), (Some(47), None));
+    }
 
     #[test]
     fn a_wait_leads_to_whoever_has_the_lock() {

@@ -30,7 +30,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use self::ends::{Ends, Hidden, Holder, Kind, PARTIES_MAX, key_of};
-use self::file_locks::{FileLocks, inode_of};
+use self::file_locks::{FileLocks, inode_of, lease_owner};
 use self::memory::SharedMemory;
 use super::folder::{Failure, Folder};
 use super::sockets::Sockets;
@@ -108,6 +108,15 @@ impl Machine {
         let locks = self.locks.get_or_init(FileLocks::search);
         let owners = locks.owners(&inodes, live.pid);
         let pid = owners.first().copied().filter(|_| owners.len() == 1)?;
+        Some(Helper { party: party(pid, None), state: state_of(pid)? })
+    }
+
+    /// Who has the lease on a file that a thread opens. The wait ends after a time: the kernel takes the lease.
+    pub fn owner_of_lease(&self, live: &LiveTarget, task: &Task) -> Option<Helper> {
+        let function = live.tasks.read(&format!("{}/wchan", task.tid)).ok()?;
+        let table = || Folder::open("/proc").and_then(|processes| processes.read("locks")).ok();
+        let table = (&*function == b"__break_lease").then(table)??;
+        let pid = lease_owner(&String::from_utf8_lossy(&table), live.pid)?;
         Some(Helper { party: party(pid, None), state: state_of(pid)? })
     }
 
