@@ -4,7 +4,7 @@ use std::path::Path;
 
 use librip_test_kit::victim::Remains;
 
-use crate::{compile_as, plan, preload, read_rip};
+use crate::{compile_as, compile_cpp, plan, preload, read_rip};
 
 /// Runs the fixture, compiled with these flags, until all of its threads wait.
 fn stuck(name: &'static str, flags: &[&str]) -> Remains {
@@ -92,4 +92,21 @@ fn a_saved_ring_has_the_callers_of_wrappers() {
     let found = read_rip(&["check"], &saved);
     std::fs::remove_file(&saved).unwrap();
     assert!(found.contains(&format!(" at inner {chain}\n")), "{chain}: {found}");
+}
+
+/// The record of a wait in `std::thread::join` or `std::condition_variable::wait` was at a line of the C++ library.
+#[test]
+fn a_wait_in_the_cpp_library_is_at_the_line_of_the_user_after_a_kill() {
+    let program = compile_cpp("library", "library", &["-g", "-O1"]);
+    let mut victim = plan(&program, &[], &[preload()]).start();
+    assert_eq!(victim.line(), "ready");
+    victim.kill();
+    let threads = read_rip(&["-t"], &victim.wait().ring_path());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("preload/fixtures/library.cc");
+    let source = std::fs::read_to_string(source).unwrap();
+    for (comment, does) in [("consumer waits", "idle"), ("joiner waits", "waits")] {
+        let line = source.lines().position(|line| line.ends_with(&format!("// {comment}"))).unwrap() + 1;
+        let place = format!("library.cc:{line}({does})");
+        assert!(threads.contains(&place), "{place}: {threads}");
+    }
 }

@@ -23,6 +23,7 @@ pub struct Answers {
     caller_lines: HashMap<At, Option<CallerLine>>,
     call_targets: HashMap<At, Option<u64>>,
     function_begins: HashMap<At, Option<u64>>,
+    called_imports: HashMap<At, Option<String>>,
     /// By module.
     debug_info: HashMap<usize, bool>,
     /// By module.
@@ -76,6 +77,16 @@ impl Answers {
     }
 
     /// As [`Answers::frames`].
+    pub(super) fn called_import(
+        &mut self,
+        at: At,
+        keeps: bool,
+        find: impl FnOnce() -> Option<String>,
+    ) -> Option<String> {
+        kept(&mut self.called_imports, at, keeps, find)
+    }
+
+    /// As [`Answers::frames`].
     pub(super) fn function_begin(
         &mut self,
         at: At,
@@ -123,6 +134,8 @@ pub struct SavedAnswers {
     call_targets: Vec<(At, Option<u64>)>,
     #[serde(default)]
     function_begins: Vec<(At, Option<u64>)>,
+    #[serde(default)]
+    called_imports: Vec<(At, Option<String>)>,
     debug_info: Vec<(usize, bool)>,
     #[serde(default)]
     packages: Vec<(usize, Vec<String>)>,
@@ -155,6 +168,7 @@ impl From<&Answers> for SavedAnswers {
             caller_lines: answers.caller_lines.iter().map(|(&at, found)| (at, found.clone())).collect(),
             call_targets: answers.call_targets.iter().map(|(&at, &found)| (at, found)).collect(),
             function_begins: answers.function_begins.iter().map(|(&at, &found)| (at, found)).collect(),
+            called_imports: answers.called_imports.iter().map(|(&at, found)| (at, found.clone())).collect(),
             debug_info: answers.debug_info.iter().map(|(&module, &has)| (module, has)).collect(),
             packages: answers.packages.iter().map(|(&module, of)| (module, of.to_vec())).collect(),
         };
@@ -165,6 +179,7 @@ impl From<&Answers> for SavedAnswers {
         saved.caller_lines.sort_by_key(|&(at, _)| at);
         saved.call_targets.sort_unstable();
         saved.function_begins.sort_unstable();
+        saved.called_imports.sort_unstable();
         saved.debug_info.sort_unstable();
         saved.packages.sort_unstable();
         saved
@@ -191,6 +206,7 @@ impl From<SavedAnswers> for Answers {
             caller_lines: saved.caller_lines.into_iter().collect(),
             call_targets: saved.call_targets.into_iter().collect(),
             function_begins: saved.function_begins.into_iter().collect(),
+            called_imports: saved.called_imports.into_iter().collect(),
             debug_info: saved.debug_info.into_iter().collect(),
             packages: saved.packages.into_iter().map(|(module, of)| (module, of.into())).collect(),
         }

@@ -2,8 +2,8 @@
 //!
 //! A word of a stack may be a return address, or be left over. It is taken for one only if the instruction before it
 //! calls the function in question. A call through a word that the loader fills in, and nobody changes, counts as one.
-//! Calls through other pointers and through stubs of the linker name no function, so they prove nothing. Where
-//! functions begin, the symbol table says, or the unwind tables, which `strip` keeps.
+//! Calls through other pointers name no function, so they prove nothing. Calls of functions of other modules are in
+//! `imports`. Where functions begin, the symbol table says, or the unwind tables, which `strip` keeps.
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection};
 use object::Endianness;

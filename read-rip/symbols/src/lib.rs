@@ -19,6 +19,7 @@
 //! | `answers` | what was found, to be kept with a saved ring |
 //! | `caller` | which line called a wrapper? |
 //! | `direct_call` | which function does a call instruction call? |
+//! | `imports` | and which one of another module? |
 //! | `unwind_index`, `unwind_sections` | which bytes say how a stack is unwound? |
 //! | `function_names` | which function has the address, by symbol tables alone? |
 //! | `types` | which types has a function, and how are their values laid out? |
@@ -37,6 +38,7 @@ mod dwarf;
 mod elf;
 mod frame;
 mod function_names;
+mod imports;
 mod line_budget;
 mod loaded;
 mod locate;

@@ -11,6 +11,7 @@ use super::caller::{self, CallerLine, Relocations};
 use super::direct_call::{self, Unwinds};
 use super::dwarf::Dwarf;
 use super::frame::Frame;
+use super::imports::Imports;
 use super::line_budget::LineBudget;
 use super::locate::{Files, Options, Search};
 use super::packages;
@@ -24,6 +25,7 @@ pub(super) struct Loaded {
     dwarf: Option<Dwarf>,
     symbols: Option<SymbolTable>,
     relocations: Option<Relocations>,
+    imports: Option<Imports>,
     unwinds: Option<Unwinds>,
     /// Why frames are missing or incomplete, of each kind one, and the file with the problem.
     problems: Vec<(PathBuf, Problem)>,
@@ -39,6 +41,7 @@ impl Loaded {
             dwarf: None,
             symbols: None,
             relocations: None,
+            imports: None,
             unwinds: None,
             problems: Vec::new(),
         };
@@ -118,6 +121,13 @@ impl Loaded {
         }
         let slot = direct_call::slot(own, return_address)?;
         self.relocations.get_or_insert_with(|| Relocations::read(own)).word(own, slot)
+    }
+
+    /// The demangled name of the function of another module that the call calls which returns to an address.
+    pub(super) fn called_import(&mut self, return_address: u64) -> Option<String> {
+        let own = self.files.own.as_ref()?;
+        let imports = self.imports.get_or_insert_with(|| Imports::read(own));
+        imports.called(own, return_address).map(str::to_owned)
     }
 
     pub(super) fn has_debug_info(&self) -> bool {

@@ -140,6 +140,13 @@ impl Resolver {
         self.answers.call_target((module, return_address), self.keeps_answers, || find(&mut self.files))
     }
 
+    /// The demangled name of the function of another module that the call calls which returns to a module-relative
+    /// address; `None` if it calls none, or if that is not known.
+    pub fn called_import(&mut self, module: usize, return_address: u64) -> Option<String> {
+        let find = |files: &mut ModuleFiles| files.load(module)?.called_import(return_address);
+        self.answers.called_import((module, return_address), self.keeps_answers, || find(&mut self.files))
+    }
+
     /// Where the function begins that a module-relative address is in.
     pub fn function_begin(&mut self, module: usize, address: u64) -> Option<u64> {
         let find = |files: &mut ModuleFiles| files.load(module)?.function_begin(address);

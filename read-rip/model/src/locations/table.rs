@@ -47,12 +47,15 @@ pub struct Locations<'a> {
     /// Calls by their own location and the return addresses further out.
     by_calls: HashMap<(LocationId, Vec<u64>), LocationId>,
     /// Whether the call that returns to an address of a module calls the function of another address.
-    proofs: HashMap<(usize, u64, u64), bool>,
+    proofs: HashMap<(At, At), bool>,
     pub(super) names: SharedNames,
     pub(super) resolver: Resolver,
 }
 /// At most this many calls further out that words of a stack prove are looked up.
 const OUTER_MAX: usize = 4;
+
+/// A module, and an address in it.
+type At = (usize, u64);
 
 impl<'a> Locations<'a> {
     /// An empty table. `resolver` must have been made for the snapshot's modules.
@@ -229,20 +232,20 @@ impl<'a> Locations<'a> {
         }
     }
 
-    /// Whether a word of a stack is the return address of a direct call of the function that `callee` is in.
+    /// Whether a word of a stack is the return address of a call of the function that `callee` is in: of a direct one,
+    /// or of one by the name of that function from another module.
     fn is_call_of(&mut self, pid: u32, word: u64, callee: u64) -> bool {
         let (Some((home, address)), Some((module, callee))) =
             (self.module_of(pid, word), self.module_of(pid, callee))
         else {
             return false;
         };
-        if home != module {
-            return false;
-        }
         let resolver = &mut self.resolver;
-        *self.proofs.entry((module, address, callee)).or_insert_with(|| {
-            let target = resolver.call_target(module, address);
-            target.is_some() && target == resolver.function_begin(module, callee)
+        *self.proofs.entry(((home, address), (module, callee))).or_insert_with(|| {
+            let target = resolver.call_target(home, address).filter(|_| home == module);
+            let is_direct = target.is_some() && target == resolver.function_begin(module, callee);
+            let mut by_name = || resolver.called_import(home, address);
+            is_direct || by_name().is_some_and(|name| resolver.namesakes(module, callee).contains(&name))
         })
     }
 
