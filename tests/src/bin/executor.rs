@@ -1,14 +1,15 @@
 //! A program of tokio that knows nothing of librip: one of its tasks blocks in a poll, and the others wait.
 //!
 //! ```text
-//! executor [named | current-thread | crowd | local | circle | watchers | deaf]
+//! executor [named | current-thread | crowd | local | circle | watchers | deaf | unserved | in-place]
 //! ```
 //!
 //! Without an argument, its workers have the names that tokio gives them. Those of `named` have a name of the program,
-//! and `current-thread` has a runtime without workers. None of the others blocks a thread: `crowd` has tasks that wait
-//! for a notification, and one that waits for the end of one of them; `local` has them in a `LocalSet`. The tasks of
-//! `circle` wait for the ends of one another. Those of `watchers` do too, and for a time: they go on. `deaf` prints the
-//! address at which it listens, and accepts nobody.
+//! and `current-thread` has a runtime without workers. `unserved` also listens, prints its address, and accepts nobody.
+//! So does `in-place`, whose task says that it blocks: another thread takes over its worker. None of the others blocks
+//! a thread: `crowd` has tasks that wait for a notification, and one that waits for the end of one of them; `local` has
+//! them in a `LocalSet`. The tasks of `circle` wait for the ends of one another. Those of `watchers` do too, and for a
+//! time: they go on. `deaf` listens as `unserved` does.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -38,10 +39,15 @@ fn main() {
     let runtime = builder.worker_threads(3).enable_time().build().expect("threads can be started");
     // A thread of the pool, which runs no task.
     drop(runtime.spawn_blocking(|| thread::sleep(Duration::MAX)));
+    let _listener = matches!(&*kind, "unserved" | "in-place").then(listen);
     let held = Arc::new(Mutex::new(0));
     let guard = lock(&held);
     let wanted = Arc::clone(&held);
-    runtime.spawn(async move { *lock(&wanted) += 1 });
+    let is_in_place = kind == "in-place";
+    runtime.spawn(async move {
+        let block = || *lock(&wanted) += 1;
+        if is_in_place { tokio::task::block_in_place(block) } else { block() }
+    });
     say_ready();
     runtime.block_on(async { tokio::time::sleep(Duration::MAX).await });
     drop(guard);
@@ -51,9 +57,14 @@ fn workers() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("threads can be started")
 }
 
-fn deaf() {
+fn listen() -> TcpListener {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     println!("{}", listener.local_addr().expect("it has an address"));
+    listener
+}
+
+fn deaf() {
+    let _listener = listen();
     workers().block_on(crowd());
 }
 

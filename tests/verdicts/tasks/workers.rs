@@ -1,5 +1,6 @@
 //! Workers that are blocked or busy, tasks that none of them polls, and executors that nothing prepared.
 
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -132,6 +133,44 @@ fn says_of_an_unprepared_executor_what_its_workers_do_and_that_its_tasks_are_not
     assert!(text.contains("1 thread at") && text.contains("waiting to be woken (tokio block_on)"), "{text}");
     let expected = "3 threads run async tasks (tokio), and nothing has recorded which: ";
     assert!(remarks.contains(expected) && remarks.contains("librip_tokio::spawn"), "{remarks}");
+}
+
+#[test]
+fn a_poll_that_does_not_return_is_found_if_connections_wait_meanwhile_and_no_thread_for_events() {
+    for (kind, is_found) in [("unserved", true), ("in-place", false)] {
+        let mut victim = Plan::new(env!("CARGO_BIN_EXE_executor"), &[kind]).start();
+        let address = victim.line();
+        victim.until("ready");
+        let pid = victim.pid().to_string();
+        let until = |wanted: &str| {
+            let start = Instant::now();
+            loop {
+                let text = printed(&["check", "--threshold", "1ms"], Path::new(&pid));
+                if text.contains(wanted) {
+                    break text;
+                }
+                assert!(start.elapsed() < DEADLINE, "{kind}: {text}");
+            }
+        };
+        let text = until(" 1 waits for a lock");
+        assert!(!text.contains("long-poll"), "{kind}: nobody waits: {text}");
+        let clients = [(); 2].map(|()| TcpStream::connect(&address).unwrap());
+        if !is_found {
+            let text = until(" 1 waits for a lock");
+            assert!(!text.contains("long-poll"), "another thread took over: {text}");
+            continue;
+        }
+        // A worker may not have come to where it waits yet.
+        let text = until("suspected long-poll: ");
+        let said = [
+            "1 of 3 workers is in a poll that has not returned, and no thread waits for events",
+            "2 workers wait to be woken, and nobody asks for the events that would wake them",
+            "2 connections wait until the process accepts them",
+            " waits for a lock at executor::lock executor.rs:",
+        ];
+        assert!(said.iter().all(|said| text.contains(said)), "{text}");
+        drop(clients);
+    }
 }
 
 #[test]

@@ -32,13 +32,13 @@ use read_rip_symbols::FunctionNames;
 use serde::{Deserialize, Serialize};
 
 use crate::runtimes::{Interior, Runtime, TOKIO_APART_NS, TokioLists, TokioTasks};
-use crate::stacks::{Called, Group, Stack, Unwinder, group};
+use crate::stacks::{Called, Frame, Group, Stack, Unwinder, group};
 use crate::target::{
     Connections, Descriptor, Freezer, Helper, KernelWait, Memory, Need, Registers, RunState, Sleep, Target,
     Task, Unstopped,
 };
 use crate::waits::{
-    Clue, FutexWait, LockManager, Owner, Runners, UnknownOwner, WaitKind, Waits, Worker, executor_of,
+    Clue, FutexWait, Keeps, LockManager, Owner, Runners, UnknownOwner, WaitKind, Waits, Worker, executor_of,
 };
 
 /// The package of tokio.
@@ -138,6 +138,9 @@ pub struct Standing {
     /// both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<LockManager>,
+    /// What the poll of a task of tokio that it is in keeps, by the functions of its stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps: Option<Keeps>,
     /// What it waits for, if it sleeps in a futex.
     pub wait: Option<FutexWait>,
     /// For how long it sleeps at most, ns, counted from the begin of its call; `None` if there is no such limit, or if
@@ -201,6 +204,11 @@ impl Standings {
         let program = program.and_then(|program| program.path.file_name()?.to_str());
         let managers = stacks.iter().map(|group| manager(&group.stack, program, &names));
         let managers: Vec<Option<LockManager>> = managers.collect();
+        let keeps = stacks.iter().zip(&workers).map(|(group, worker)| match worker {
+            Some(Worker::OfTasks(_)) => keeps(&group.stack, &mut name),
+            _ => None,
+        });
+        let keeps: Vec<Option<Keeps>> = keeps.collect();
         let mut stack_of = vec![0; target.tasks.len()];
         for (at, group) in stacks.iter().enumerate() {
             group.tasks.iter().for_each(|&task| stack_of[task] = at);
@@ -209,6 +217,7 @@ impl Standings {
             stack,
             worker: workers[stack],
             manager: managers[stack],
+            keeps: keeps[stack],
             wait: None,
             limit_ns: None,
             is_still: None,
@@ -569,9 +578,18 @@ fn worker(
     known: &mut HashMap<u64, Option<Worker>>,
     name: &mut impl FnMut(u64) -> Option<String>,
 ) -> Option<Worker> {
-    let outermost = &stack.frames[stack.frames.len().saturating_sub(OUTERMOST_MAX)..];
-    Worker::of_stack(outermost.iter().map(|frame| frame.lookup()).filter_map(|address| {
+    Worker::of_stack(outermost(stack).iter().map(|frame| frame.lookup()).filter_map(|address| {
         let known = known.entry(address);
         *known.or_insert_with(|| name(address).and_then(|name| Worker::of_function(&name)))
     }))
+}
+
+/// What the poll keeps in which a thread is with this stack.
+fn keeps(stack: &Stack, name: &mut impl FnMut(u64) -> Option<String>) -> Option<Keeps> {
+    let functions: Vec<String> = outermost(stack).iter().filter_map(|frame| name(frame.lookup())).collect();
+    Keeps::of_stack(functions.iter().map(String::as_str))
+}
+
+fn outermost(stack: &Stack) -> &[Frame] {
+    &stack.frames[stack.frames.len().saturating_sub(OUTERMOST_MAX)..]
 }

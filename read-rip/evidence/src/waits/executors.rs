@@ -37,6 +37,43 @@ impl Worker {
     }
 }
 
+/// Whom the poll of a task of tokio that a thread is in keeps from polling others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Keeps {
+    /// One of several workers.
+    AWorker,
+    /// The only thread that polls the tasks of its runtime.
+    TheOnlyThread,
+}
+
+impl Keeps {
+    /// What the names of a stack's functions say together, innermost first. `None` if no task is polled there, or if
+    /// its poll has handed its worker over to another thread. A worker is itself a task of the pool for calls, whose
+    /// poll is outside of the scheduler.
+    pub(crate) fn of_stack<'n>(functions: impl Iterator<Item = &'n str>) -> Option<Keeps> {
+        let mut is_polled = false;
+        for name in functions.filter(|name| name.contains("tokio::")).map(plain) {
+            if glob("tokio::*block_in_place*", &name) {
+                return None;
+            }
+            if let Some(&(_, keeps)) = KEPT.iter().find(|(pattern, _)| glob(pattern, &name)) {
+                return is_polled.then_some(keeps);
+            }
+            is_polled |= POLL.iter().any(|pattern| glob(pattern, &name));
+        }
+        None
+    }
+}
+
+/// The function that polls a task of tokio: without and with its types.
+const POLL: &[&str] = &["tokio::runtime::task::raw::poll", "tokio::runtime::task::raw::poll::<*"];
+
+/// The schedulers of tokio.
+const KEPT: &[(&str, Keeps)] = &[
+    ("tokio::runtime::scheduler::multi_thread*::worker::*", Keeps::AWorker),
+    ("tokio::runtime::scheduler::current_thread::*", Keeps::TheOnlyThread),
+];
+
 /// How the names of threads begin that poll async tasks, unless the program names them, and their executor.
 const NAMED: &[(&str, Constant)] = &[
     ("tokio-rt-worker", "tokio"),
@@ -143,6 +180,22 @@ mod tests {
         (&["futures_executor::local_pool::LocalPool::run"], Some(Worker::OfTasks("futures"))),
         (&["tokio", "", "main"], None),
     ];
+
+    #[test]
+    fn a_poll_keeps_the_threads_of_its_scheduler_unless_it_has_handed_its_worker_over() {
+        let of = |functions: &[&str]| Keeps::of_stack(functions.iter().copied());
+        let [poll, worker, alone, in_place] = [
+            "tokio::runtime::task::raw::poll::<server::handle::{closure#0}, alloc::sync::Arc<_>>",
+            "tokio::runtime::scheduler::multi_thread::worker::Context::run_task",
+            "<tokio::runtime::scheduler::current_thread::CoreGuard>::block_on::{{closure}}",
+            "tokio::runtime::scheduler::multi_thread::worker::block_in_place",
+        ];
+        assert_eq!(of(&["nanosleep", poll, worker]), Some(Keeps::AWorker));
+        assert_eq!(of(&["nanosleep", "tokio::runtime::task::raw::poll", alone]), Some(Keeps::TheOnlyThread));
+        assert_eq!(of(&["nanosleep", in_place, poll, worker]), None, "another thread is the worker now");
+        assert_eq!(of(&["epoll_wait", worker, poll]), None, "the worker alone is polled, by the pool");
+        assert_eq!(of(&["nanosleep", poll, "tokio::runtime::blocking::pool::Inner::run"]), None, "a call");
+    }
 
     #[test]
     fn workers_are_known_by_what_called_them() {

@@ -61,7 +61,7 @@ mod wait;
 
 pub use clue::Clue;
 pub use construct::{Construct, Role};
-pub use executors::{Worker, executor_of};
+pub use executors::{Keeps, Worker, executor_of};
 pub use managers::LockManager;
 pub(crate) use names::PYTHON_LOCK;
 pub use names::pool_of;

@@ -87,6 +87,7 @@ mod task_tests;
 mod task_waits;
 #[cfg(test)]
 mod testing;
+mod undriven;
 mod unended_calls;
 mod unlock;
 mod unpolled_task;
@@ -141,6 +142,7 @@ pub use starved_runtime::{BusyRuntime, PollFact, ReadyTask, ReadyTasks};
 pub use stopped_partner::StoppedHelpers;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
 pub use task_balance::TaskBalance;
+pub use undriven::{KeptWorker, Undriven};
 pub use unended_calls::EndOfRuntime;
 pub use unlock::StrayRelease;
 pub use unpolled_task::Unpolled;
@@ -268,6 +270,7 @@ analyses! {
     await_circle::AwaitCircles => [TasksAwaitLocks],
     inner_circle::InnerCircle => [GoroutinesAtMutexes],
     starved_runtime::StarvedRuntime => [BusyRuntime],
+    undriven::UndrivenRuntime => [Undriven],
     unpolled_task::UnpolledTask => [Unpolled],
     never_woken::NeverWokenTask => [NeverWoken],
     abandoned_channel::AbandonedChannel => [FullChannel],

@@ -36,13 +36,14 @@ use serde::Serialize;
 use super::finding::threads_of;
 use super::pollers::Pollers;
 use super::task_waits::task_of;
+use super::undriven::undriven;
 use super::view::Length;
 use super::words::and_more;
 use super::{
     About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Names, Paragraph, Premise, View, Words,
 };
 use crate::locations::LocationId;
-use crate::locks::{Doing, TaskFacts, ThreadId};
+use crate::locks::{Doing, TaskFacts, ThreadId, Unserved};
 use crate::units::{agree, counted};
 
 /// See the file's description.
@@ -50,7 +51,7 @@ pub(super) struct StarvedRuntime;
 
 /// A poll or a ready task is long if it lasts for one part of the threshold in this many: an executor's threads are
 /// few, and a poll should take microseconds.
-const PART: u64 = 10;
+pub(super) const PART: u64 = 10;
 
 /// So many polls and tasks are evidence.
 const LISTED_MAX: usize = 5;
@@ -93,6 +94,9 @@ pub struct BusyRuntime {
     pub polls: Vec<PollFact>,
     /// The tasks that were woken or made since, and wait to be polled.
     pub ready: ReadyTasks,
+    /// What the process does not serve meanwhile, because no thread waits for events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unserved: Option<Unserved>,
 }
 
 /// A poll that does not return.
@@ -341,6 +345,7 @@ fn finding(view: &View<'_>, of: Of, are_all: bool, doubt: Option<Doubt>, tasks: 
         is_blocking,
         polls,
         ready,
+        unserved: undriven(view).filter(|_| !is_blocking).map(|(undriven, _)| undriven.unserved),
     };
     let kind = if are_all { Kind::StarvedRuntime } else { Kind::LongPoll };
     let confidence = if is_proven { Confidence::Proven } else { Confidence::Suspected };
@@ -447,6 +452,7 @@ impl Basis for BusyRuntime {
             self.polls.iter().map(|poll| poll.words(words, self.is_blocking)).collect();
         evidence.extend(and_more(workers, self.polls.len(), "more poll"));
         evidence.extend(self.ready.lines(words));
+        evidence.extend(self.unserved.map(|of| format!("no thread waits for events: {}", of.words())));
         Paragraph { summary, evidence }
     }
 }

@@ -9,7 +9,7 @@
 //! A task counts its wakes. One that was woken since its last poll, or was never polled, is ready. If it has been for
 //! a tenth of `threshold`, is the same in two readings, and its executor is not starved (`starved_runtime`), then
 //! whoever should poll it does not: a `LocalSet` that is not awaited, a `FuturesUnordered` that its task has left, an
-//! executor that has ended.
+//! executor that has ended. A worker in a poll may keep a task in its queue, if nobody asks for events (`undriven`).
 //!
 //! # Blind spots
 //!
@@ -60,6 +60,8 @@ impl Analysis for UnpolledTask {
                 _ => None,
             })
             .collect();
+        // What a worker has in its queue, it has to itself while it is in a poll and nobody is woken.
+        let is_undriven = found.iter().any(|finding| matches!(finding.evidence, Evidence::Undriven(_)));
         let is_explained = |id: ThreadId| {
             let only_thread = match Pollers::of(view, id) {
                 Some(Pollers::Thread(thread)) => Some(thread),
@@ -68,6 +70,9 @@ impl Analysis for UnpolledTask {
             let runtime = task_of(&view.now.threads[id]).and_then(|task| task.runtime);
             let number = runtime.map(|runtime| runtime.number).filter(|_| only_thread.is_none());
             let of_it = (number, only_thread);
+            if is_undriven && only_thread.is_none() {
+                return true;
+            }
             of_it != (None, None) && starved.iter().any(|busy| (busy.runtime, busy.only_thread) == of_it)
         };
         let tasks: Vec<ThreadId> = (0..view.now.threads.len())

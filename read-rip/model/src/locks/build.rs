@@ -24,7 +24,7 @@ use super::replay::{Scratch, replay};
 use super::task_facts::{find_pollers, main_wait, main_wait_for, task_facts};
 use super::{
     ConditionCalls, Hold, HoldState, Join, Lock, LockIncident, LockModel, Peer, StepKind, TaskFacts,
-    ThreadId, ThreadLocks, Wait,
+    ThreadId, ThreadLocks, Unserved, Wait,
 };
 use crate::locations::{Horizon, Limits, LocationId, Locations};
 use crate::threads::{self, Thread, ThreadState};
@@ -142,6 +142,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         end_circles: Vec::new(),
         await_circles: Vec::new(),
         hidden_executor: None,
+        unserved: Unserved::default(),
         last_calls: HashMap::default(),
         lost_locks: Vec::new(),
         seen: HashMap::default(),

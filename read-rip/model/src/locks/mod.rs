@@ -19,6 +19,7 @@
 //! | `task_groups` | what do all tasks wait for, in few lines? |
 //! | `polls` | how long did polls of tasks take? |
 //! | `tokio_tasks` | what do the tasks do that nobody recorded? |
+//! | `unserved` | what waits in the connections of a process? |
 //! | `overview` | which locks are shown first? |
 
 mod awaited;
@@ -46,6 +47,7 @@ mod task_facts;
 mod task_groups;
 mod thread_locks;
 mod tokio_tasks;
+mod unserved;
 
 pub use awaited::{Awaited, Object};
 pub use between::{Rate, per_second};
@@ -74,3 +76,4 @@ pub use tokio_tasks::{
     AwaitCircle, AwaitTask, EndCircle, EndTask, TokioDoes, TokioGroup, TokioPart, task_function,
     tokio_groups, tokio_lock_type, users_await,
 };
+pub use unserved::Unserved;

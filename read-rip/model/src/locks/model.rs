@@ -11,6 +11,7 @@ use read_rip_ring::IncidentKind;
 
 use super::{
     AwaitCircle, EndCircle, Halt, Knot, LastCall, Lock, LostLock, OnlyHelper, StoppedPartners, ThreadLocks,
+    Unserved,
 };
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
@@ -81,6 +82,8 @@ pub struct LockModel {
     pub await_circles: Vec<AwaitCircle>,
     /// The executor that the program has if no thread is known that polls its tasks, because functions have no names.
     pub hidden_executor: Option<&'static str>,
+    /// What waits in the connections of a process that polls tasks.
+    pub unserved: Unserved,
     /// The last calls of threads that run without pause.
     pub last_calls: HashMap<ThreadId, LastCall>,
     /// The threads about which the kernel was asked, by their ids.

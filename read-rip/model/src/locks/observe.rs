@@ -19,14 +19,15 @@ use std::num::NonZeroU64;
 
 use foldhash::{HashMap, HashSet};
 use read_rip_evidence::standing::{Activity, Standings};
-use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Needed, RunState, Task};
+use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Needed, RunState, Sleep, Task};
 use read_rip_evidence::waits::{MutexType, Owner, Preference, Protocol, Role, UnknownOwner, WaitKind};
 use read_rip_ring::LockType;
 
 use super::tokio_tasks::{await_circles, end_circles};
 use super::{
     AbsentOwner, Doing, Halt, Hold, HoldState, Join, LastCall, Lock, LockId, LockModel, LockName, Nature,
-    OwnerInMemory, Ownership, Seen, ThreadId, ThreadLocks, Wait, halts, knots_of, lost_locks, only_helpers,
+    OwnerInMemory, Ownership, Seen, ThreadId, ThreadLocks, Unserved, Wait, halts, knots_of, lost_locks,
+    only_helpers,
 };
 use crate::locations::{LocationId, Locations};
 use crate::threads::ThreadState;
@@ -61,6 +62,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         model.runtime = seen.unseen();
         model.hidden_executor = seen.hidden_executor();
         model.inner_waits = seen.interior.as_ref().map_or_else(Vec::new, |inside| inside.waits.clone());
+        model.unserved = Unserved::of(&seen.connections);
         // What is recorded of tasks says more.
         if !model.has_tasks() {
             (model.end_circles, model.await_circles) = (end_circles(seen), await_circles(seen));
@@ -114,6 +116,8 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             worker: standing.worker,
             manager: standing.manager,
+            keeps: standing.keeps,
+            is_in_epoll: matches!(task.sleep, Some(Sleep::Call(call)) if call.kind == CallKind::Epoll),
             inward: seen.inward(at),
             runs_on: standing.runs_on(),
         });

@@ -25,7 +25,7 @@ fn evidence(kind: Kind, generator: &mut SchemaGenerator) -> Vec<Schema> {
             of::<GoroutinesAtMutexes>,
         ],
         Kind::Futurelock => &[of::<WaitCycle>],
-        Kind::StarvedRuntime | Kind::LongPoll => &[of::<BusyRuntime>],
+        Kind::StarvedRuntime | Kind::LongPoll => &[of::<BusyRuntime>, of::<Undriven>],
         Kind::UnpolledTask => &[of::<Unpolled>],
         Kind::NeverWoken => &[of::<NeverWoken>],
         Kind::AbandonedChannel => &[of::<FullChannel>],

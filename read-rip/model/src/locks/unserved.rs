@@ -1,0 +1,48 @@
+//! What waits in the connections of a process until the process reads or accepts it.
+
+use read_rip_evidence::target::Connections;
+use serde::Serialize;
+
+use crate::units::{agree, counted};
+
+/// What waits in the connections of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unserved {
+    /// How many connections the process has not accepted.
+    pub not_accepted: usize,
+    /// How many connections have data that the process has not read.
+    pub unread: usize,
+}
+
+impl Unserved {
+    /// That of a process with these connections.
+    pub(super) fn of(connections: &[Connections]) -> Unserved {
+        let sum = |of: fn(&Connections) -> usize| connections.iter().map(of).fold(0, usize::saturating_add);
+        Unserved { not_accepted: sum(|with| with.not_accepted), unread: sum(|with| with.unread) }
+    }
+
+    /// How many connections that are.
+    pub fn count(&self) -> usize {
+        self.not_accepted.saturating_add(self.unread)
+    }
+
+    /// The same as a sentence.
+    pub(crate) fn words(&self) -> String {
+        let parts = [
+            (
+                self.not_accepted,
+                ["waits until the process accepts it", "wait until the process accepts them"],
+            ),
+            (
+                self.unread,
+                ["has data that the process has not read", "have data that the process has not read"],
+            ),
+        ];
+        let some = parts.into_iter().filter(|&(count, _)| count > 0);
+        let say = |(count, [one, several]): (usize, [&'static str; 2])| {
+            format!("{} {}", counted(count as u64, "connection"), agree(count, one, several))
+        };
+        some.map(say).collect::<Vec<_>>().join(", ")
+    }
+}
