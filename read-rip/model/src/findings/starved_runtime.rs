@@ -200,12 +200,15 @@ impl Tasks {
 
     /// Whether no worker is left if the threads in these polls are workers, and one of them is. Adds these polls then.
     fn keep_all_with(&mut self, strays: &[ThreadId], view: &View<'_>, of: Of) -> bool {
-        let Of::Polls(workers @ Pollers::Workers(pid, _)) = of else { return false };
+        let Of::Polls(workers @ Pollers::Workers(pid, runtime)) = of else { return false };
         if self.ready.is_empty() {
             return false;
         }
         let known = self.polled.len();
-        self.polled.extend(strays.iter().copied().filter(|&id| view.now.threads[id].pid == pid));
+        let is_other = |task: &TaskFacts| task.runtime.is_some_and(|own| own.number != runtime.number);
+        let is_of_it = |id: ThreadId| !task_of(&view.now.threads[id]).is_some_and(is_other);
+        let strays = strays.iter().copied().filter(|&id| view.now.threads[id].pid == pid && is_of_it(id));
+        self.polled.extend(strays);
         let thread = |id: ThreadId| task_of(&view.now.threads[id]).and_then(|task| task.thread);
         let has_worker = || {
             let threads: HashSet<ThreadId> = self.polled.iter().filter_map(|&id| thread(id)).collect();

@@ -131,6 +131,10 @@ fn polls_of_requests_may_keep_all_workers() {
     let Evidence::BusyRuntime(busy) = &found.evidence else { panic!("{found:?}") };
     assert_eq!((busy.workers, busy.of_workers, busy.polls.len()), (2, 2, 2));
     assert!(scene.run_after(&UnpolledTask, vec![found]).is_empty(), "explained");
+    // They are of another executor.
+    scene.facts(1).runtime = Some(read_rip_ring::Runtime { number: 2, workers: 0 });
+    assert!(scene.run(&StarvedRuntime).is_empty());
+    scene.facts(1).runtime = None;
     // None of these threads is known as a worker; one of them returns; nobody waits for a worker.
     scene.facts(ready).thread = None;
     assert!(scene.run(&StarvedRuntime).is_empty());
