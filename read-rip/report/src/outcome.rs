@@ -3,7 +3,7 @@
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
     Balance, EmptyPool, Finding, Framework, HeldAtEnd, HelperFact, ManagedLock, Outcome, RunningOn,
-    UnrecordedFutures, Unseen, executors, pool_at,
+    SilentRequests, UnrecordedFutures, Unseen, executors, pool_at,
 };
 use read_rip_model::locks::Seen;
 
@@ -72,6 +72,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             None => server_lock(balance.helpers.iter().find(|helper| helper.server.is_some())?)?,
         },
         Outcome::RunningOn => running_on(balance.running_on?, names),
+        Outcome::SilentRequests => silent_requests(balance.tasks.silent?, names),
         Outcome::OneMoment => {
             let waiting = counted(balance.waiting_in_core as u64, "thread");
             reason(
@@ -235,6 +236,24 @@ fn server_lock(of: &HelperFact) -> Option<Reason> {
         sentence: format!("not judged: {counted} {waits} for {}[{}], {which}", printable(&of.name), of.pid),
         more: format!("; {}", server.manager.advice(server.own_pid)),
     })
+}
+
+/// Which requests wait for what is not recorded.
+fn silent_requests(of: SilentRequests, names: &LockNames<'_>) -> Reason {
+    let SilentRequests { count, first, for_ns } = of;
+    let (counted, has) = (counted(count as u64, "request"), agree(count, "has", "have"));
+    let lasted = lasted_at_least(Some(for_ns));
+    Reason {
+        sentence: format!(
+            "not judged: {counted} {has} lasted {lasted}, and what {} for is not recorded",
+            agree(count, "it waits", "they wait")
+        ),
+        more: format!(
+            "; the longest is {}: it may wait for an object of a pool, an answer, or a time; \
+             librip::task::at names such an await, so that `read-rip tasks` shows it",
+            names.thread(first)
+        ),
+    }
 }
 
 /// Who runs without pause while all others wait.

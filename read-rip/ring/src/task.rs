@@ -56,6 +56,8 @@ pub struct TaskState {
     pub is_local: bool,
     /// Whether its wakes are counted.
     pub counts_wakes: bool,
+    /// Whether its name is one of few, which say what kind of task it is, as those of requests do.
+    pub is_of_kind: bool,
     /// Its executor, if that is known.
     pub runtime: Option<Runtime>,
     /// Where it was made: the address of a location.
@@ -183,6 +185,7 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: Slo
         },
         is_local: has_flag(librip_format::TASK_LOCAL),
         counts_wakes,
+        is_of_kind: has_flag(librip_format::TASK_NAME_IS_KIND),
         runtime: (number != 0).then_some(Runtime { number, workers }),
         location: Some(librip_format::payload(location)).filter(|&it| is_same_location && it != 0),
         turn,

@@ -67,6 +67,8 @@ named! {
         OtherLocks = "other-locks",
         /// No task is recorded, no finding is there, and the program has async tasks.
         UnseenTasks = "unseen-tasks",
+        /// Requests have lasted for long and are suspended, and what they wait for is not recorded.
+        SilentRequests = "silent-requests",
         /// No finding is there, and futures wait for locks or hold them that belong to no recorded task: those that a
         /// worker of an executor has polled, or others whose wait or hold lasted.
         UnrecordedFutures = "unrecorded-futures",
@@ -379,6 +381,7 @@ impl Balance {
             () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
             () if !tasks.waiting_within.is_empty() => Outcome::WaitsWithinPoll,
             () if unrecorded_futures.is_some() => Outcome::UnrecordedFutures,
+            () if tasks.silent.is_some() => Outcome::SilentRequests,
             () if !model.has_tasks() && executors(model).next().is_some() => Outcome::UnseenTasks,
             () if running_on.is_some() => Outcome::RunningOn,
             () => Outcome::NothingFound,

@@ -141,7 +141,7 @@ pub use starvation::{Overtaken, OvertakenWait};
 pub use starved_runtime::{BusyRuntime, PollFact, ReadyTask, ReadyTasks};
 pub use stopped_partner::StoppedHelpers;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
-pub use task_balance::TaskBalance;
+pub use task_balance::{SilentRequests, TaskBalance};
 pub use undriven::{KeptWorker, Undriven};
 pub use unended_calls::EndOfRuntime;
 pub use unlock::StrayRelease;

@@ -6,7 +6,8 @@ use serde::Serialize;
 use super::View;
 use super::starved_runtime::{self, PollFact};
 use super::task_waits::task_of;
-use crate::locks::{Hold, Peer, TaskDoes, TaskWait, ThreadId, ThreadLocks, task_does};
+use super::view::Length;
+use crate::locks::{Hold, Peer, TaskDoes, TaskFacts, TaskWait, ThreadId, ThreadLocks, task_does};
 use crate::threads::ThreadState;
 
 /// What the tasks of a ring do.
@@ -40,6 +41,40 @@ pub struct TaskBalance {
     pub all_wait: bool,
     /// Tasks that have no slot.
     pub refused: u64,
+    /// Requests that have lasted for the threshold and are suspended, if what they wait for is not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silent: Option<SilentRequests>,
+}
+
+/// Requests that have lasted for long and are suspended, and what they wait for is not recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SilentRequests {
+    /// How many.
+    pub count: usize,
+    /// The one that has lasted longest.
+    pub first: ThreadId,
+    /// For how long, ns.
+    pub for_ns: u64,
+}
+
+impl SilentRequests {
+    /// A request is a task that is a part of another one, or of what nobody recorded, and whose name says what kind it
+    /// is. A client waits for its end, so it should not last.
+    fn of(view: &View<'_>) -> Option<SilentRequests> {
+        let silent = |(id, thread): (ThreadId, &ThreadLocks)| {
+            let is_part = |task: &&TaskFacts| task.runtime.is_none_or(|runtime| runtime.workers == 0);
+            let task = task_of(thread).filter(|task| task.is_of_kind).filter(is_part)?;
+            let is_silent = task.is_asleep() && task.polls > 0 && task.polled_waits() == 0;
+            // Since when it is suspended is often not recorded.
+            let since_ns = Some(thread.claimed_ns);
+            let is_long = || view.length(since_ns, view.threshold_ns) == Length::Long;
+            (is_silent && is_long()).then_some((view.ago_ns(since_ns)?, id))
+        };
+        let silent: Vec<(u64, ThreadId)> = view.now.threads.iter().enumerate().filter_map(silent).collect();
+        let &(for_ns, first) = silent.iter().max_by_key(|(for_ns, id)| (*for_ns, std::cmp::Reverse(*id)))?;
+        Some(SilentRequests { count: silent.len(), first, for_ns })
+    }
 }
 
 impl TaskBalance {
@@ -62,6 +97,7 @@ impl TaskBalance {
             balance.present += 1;
         }
         balance.longest_ns = view.ago_ns(first_ns);
+        balance.silent = SilentRequests::of(view);
         if view.now.is_end_unknown && view.now.is_final {
             balance.saturated = starved_runtime::saturated(view);
             balance.waiting_within = starved_runtime::waiting_within(view);
@@ -101,10 +137,36 @@ mod tests {
 
     use crate::findings::testing::{NOW, SECOND, Scene, finding_about, seen};
     use crate::findings::{Balance, Kind, Outcome};
-    use crate::locks::{Doing, TaskJoin, ThreadId};
+    use crate::locks::{Doing, TaskFacts, TaskJoin, ThreadId};
 
     fn outcome(scene: &Scene) -> Outcome {
         scene.with_view(|view| Balance::of(view, &[])).outcome
+    }
+
+    #[test]
+    fn a_server_whose_requests_wait_for_long_and_nobody_knows_for_what_is_not_judged() {
+        let of_one = |change: fn(&mut Scene)| {
+            let mut scene = Scene::new();
+            let worker = scene.thread("tokio-rt-worker");
+            scene.model.threads[worker].seen = Some(seen(Doing::WaitsOutside, true));
+            let request = scene.task("GET /orders/{id}");
+            scene.facts(request).runtime.as_mut().unwrap().workers = 0;
+            scene.facts(request).is_of_kind = true;
+            change(&mut scene);
+            outcome(&scene)
+        };
+        assert_eq!(of_one(|_| {}), Outcome::SilentRequests);
+        let healthy: &[fn(&mut Scene)] = &[
+            |scene| scene.model.threads[1].claimed_ns = NOW - SECOND,
+            |scene| scene.facts(1).wakes = 1,
+            |scene| scene.facts(1).is_polled = true,
+            // A task of the program's own may wait for as long as it likes.
+            |scene| scene.facts(1).is_of_kind = false,
+            |scene| scene.facts(1).runtime = TaskFacts::suspended(1, 0).runtime,
+        ];
+        for (at, healthy) in healthy.iter().enumerate() {
+            assert_eq!(of_one(*healthy), Outcome::NothingFound, "{at}");
+        }
     }
 
     /// Two tasks that wait at channels whose senders nobody has used, and a worker without a task.

@@ -17,6 +17,8 @@ pub struct TaskFacts {
     pub kind: TaskKind,
     /// Whether only one thread polls it.
     pub is_local: bool,
+    /// Whether its name says what kind of task it is, as those of requests do.
+    pub is_of_kind: bool,
     /// Its executor, if that is known. A poll that has left its worker is one of no executor.
     pub runtime: Option<Runtime>,
     /// Where it was made, if that is known.
@@ -116,6 +118,7 @@ impl TaskFacts {
             number,
             kind: TaskKind::Async,
             is_local: false,
+            is_of_kind: false,
             runtime: Some(Runtime { number: 1, workers: 2 }),
             made_at: None,
             is_polled: false,

@@ -28,6 +28,7 @@ pub(super) fn task_facts(
         number: task_number(slot.tid).unwrap_or(0),
         kind: state.kind,
         is_local: state.is_local,
+        is_of_kind: state.is_of_kind,
         // A poll that has left its worker keeps the executor from nothing.
         runtime: state.runtime.filter(|_| !(state.is_off_worker && state.kind == TaskKind::Async)),
         made_at: state.location.map(&mut location),

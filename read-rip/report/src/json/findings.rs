@@ -171,7 +171,8 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
         || held.is_some()
         || empty.is_some()
         || running.is_some()
-        || managed.is_some();
+        || managed.is_some()
+        || tasks.silent.is_some();
     let mentions = is_any.then(|| {
         let of_polls = polls.iter().filter_map(|poll| poll.place());
         let of_held = held.iter().flat_map(|held| [held.hold.location, held.last]).flatten();
@@ -181,6 +182,7 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
         let locations: BTreeSet<_> =
             pools.iter().map(|pool| pool.location).chain(of_polls).chain(of_held).chain(of_empty).collect();
         let of_polls = polls.iter().flat_map(|poll| [Some(poll.task), poll.thread]).flatten();
+        let of_polls = of_polls.chain(tasks.silent.iter().map(|silent| silent.first));
         let of_held = held.iter().map(|held| held.hold.thread);
         let of_empty = empty.iter().map(|empty| empty.first).chain(managed.iter().map(|of| of.first));
         let of_empty = of_empty.chain(running.iter().map(|running| running.first));
