@@ -70,6 +70,10 @@ fn tasks_that_gave_back_what_they_held_are_not_accused() {
         let said = says("check", Path::new(&victim.pid().to_string()));
         assert_eq!(said.status, 3, "{way} {said:?}");
         assert!(!said.stdout.contains("deadlock"), "{way} {said:?}");
+        assert!(
+            said.stdout.contains("wait for is seen only in part"),
+            "what awaits are known is shown: {said:?}"
+        );
     }
 }
 

@@ -43,7 +43,13 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
         },
         Outcome::UnseenTasks => {
             let executor = executors(model).next().unwrap_or("an executor");
-            reason(&unseen(Unseen::Tasks(executor)), "")
+            match model.knows_awaits {
+                true => reason(
+                    &format!("not judged: what the async tasks of {executor} wait for is seen only in part"),
+                    ", in the memory of the process",
+                ),
+                false => reason(&unseen(Unseen::Tasks(executor)), ""),
+            }
         }
         Outcome::UnrecordedFutures => reason(
             "not judged: futures hold or wait for locks, and belong to no recorded task",

@@ -258,8 +258,9 @@ pub fn of_executor(model: &LockModel, has_stacks: bool) -> Option<String> {
         None => {
             let workers = findings::executors(model).count();
             let workers = agreeing(workers as u64, "thread", "runs", "run");
+            let seen = if model.knows_awaits { "seen only in part" } else { "not seen" };
             format!(
-                "{workers} async tasks ({name}), and nothing has recorded which: what they wait for is not seen."
+                "{workers} async tasks ({name}), and nothing has recorded which: what they wait for is {seen}."
             )
         }
         Some(_) => format!(

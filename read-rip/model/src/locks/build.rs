@@ -142,6 +142,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         end_circles: Vec::new(),
         await_circles: Vec::new(),
         hidden_executor: None,
+        knows_awaits: false,
         unserved: Unserved::default(),
         last_calls: HashMap::default(),
         lost_locks: Vec::new(),

@@ -82,6 +82,8 @@ pub struct LockModel {
     pub await_circles: Vec<AwaitCircle>,
     /// The executor that the program has if no thread is known that polls its tasks, because functions have no names.
     pub hidden_executor: Option<&'static str>,
+    /// Whether the memory says where tasks are suspended that nobody recorded.
+    pub knows_awaits: bool,
     /// What waits in the connections of a process that polls tasks.
     pub unserved: Unserved,
     /// The last calls of threads that run without pause.

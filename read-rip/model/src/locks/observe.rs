@@ -63,6 +63,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         model.hidden_executor = seen.hidden_executor();
         model.inner_waits = seen.interior.as_ref().map_or_else(Vec::new, |inside| inside.waits.clone());
         model.unserved = Unserved::of(&seen.connections);
+        model.knows_awaits = seen.tokio.as_ref().is_some_and(|tasks| !tasks.chains.is_empty());
         // What is recorded of tasks says more.
         if !model.has_tasks() {
             (model.end_circles, model.await_circles) = (end_circles(seen), await_circles(seen));
