@@ -134,8 +134,8 @@ worded! {
             "no other thread releases what these threads acquired: nothing enforces it, and POSIX and \
              `lock_api` demand it",
         GuardStays = "guard-stays":
-            "a guard that borrows its lock stays in the task that acquired the lock; only a guard of a static \
-             can be sent to another one",
+            "a guard that borrows its lock stays in the task that acquired the lock; only a guard of a static, or of \
+             a lock that was leaked, can be sent to another one",
         WorkersBlock = "workers-block":
             "no poll has handed its worker over, as tokio's `block_in_place` does",
         NotAborted = "not-aborted": "no other part of the program aborts one of these tasks",
