@@ -240,6 +240,33 @@ fn bars_of_a_timeline_are_read_with_keys_and_lengths_are_written_as_elsewhere() 
 }
 
 #[test]
+fn a_box_of_the_drawing_leads_to_its_row_and_the_row_to_its_timeline() {
+    let Some(browser) = Browser::start() else { return };
+    let (_scratch, path) = page(&deadlock());
+    browser.open(&path);
+    browser.wait_for("document.querySelectorAll('#threads .body .row').length > 3");
+    let selected = |list: &str| {
+        let rows = texts(&browser, &format!("#{list} [aria-selected=true] .name"));
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        rows[0].clone()
+    };
+    let click = |selector: &str| {
+        browser.run(&format!(
+            "document.querySelector('{selector}').dispatchEvent(new MouseEvent('click', {{ bubbles: true, cancelable: true }}))"
+        ));
+        browser.wait_for("true");
+    };
+    click("#graph a[data-name=\"spender[2]\"]");
+    assert_eq!(selected("threads"), "spender[2]");
+    assert_eq!(browser.run("return document.activeElement.closest('section').id"), "threads");
+    assert_eq!(texts(&browser, "#threads .detail a"), ["Its timeline"], "a ring alone has no stacks");
+    click("#threads .detail a");
+    assert_eq!(selected("timelines"), "spender[2]");
+    click("#graph a[data-name=savings]");
+    assert_eq!(selected("locks"), "savings");
+}
+
+#[test]
 fn the_page_fits_a_phone_follows_the_colours_of_the_system_and_prints_what_matters() {
     let Some(browser) = Browser::start() else { return };
     let (_scratch, path) = page(&deadlock());
@@ -283,6 +310,13 @@ fn who_uses_no_mouse_reaches_everything_and_who_sees_nothing_hears_what_it_is() 
     let (_scratch, path) = page(&deadlock());
     browser.open(&path);
     browser.wait_for("document.querySelectorAll('#threads .body .row').length === 8");
+    // As axe-core asks: a heading says something, and what is read aloud has the text that is seen.
+    let silent =
+        "[...document.querySelectorAll('[role=columnheader]')].filter((one) => !one.textContent.trim())";
+    assert_eq!(browser.run(&format!("return {silent}.length")), 0);
+    let other = "[...document.querySelectorAll('button[aria-label]')].filter((one) => \
+                 /[a-z]/i.test(one.textContent) && !one.ariaLabel.startsWith(one.textContent))";
+    assert_eq!(browser.run(&format!("return {other}.length")), 0);
     let levels = "return [...document.querySelectorAll('h1, h2, h3')].map((one) => Number(one.tagName[1]))";
     let levels = browser.run(levels);
     let levels: Vec<u64> = levels.as_array().unwrap().iter().map(|level| level.as_u64().unwrap()).collect();

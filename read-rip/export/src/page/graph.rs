@@ -177,7 +177,7 @@ fn sentence(edge: &Edge, labels: &[Label], names: &LockNames<'_>) -> String {
 fn svg(graph: &WaitGraph, labels: &[Label], layout: &Layout, names: &LockNames<'_>) -> String {
     let (width, height) = (layout.width + 2.0 * MARGIN, layout.height + 2.0 * MARGIN);
     let mut out = format!(
-        "<svg role=\"img\" aria-label=\"Who waits for whom\" \
+        "<svg role=\"group\" aria-label=\"Who waits for whom\" \
          width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"{} {} {width:.0} {height:.0}\">\
          <defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"7.5\" refY=\"4\" markerWidth=\"9\" \
          markerHeight=\"9\" markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\">\
@@ -212,10 +212,11 @@ fn svg(graph: &WaitGraph, labels: &[Label], layout: &Layout, names: &LockNames<'
         let name_y = if label.about.is_empty() { 27 } else { 19 };
         let _ = write!(
             out,
-            "<g class=\"box {class}{circle}\" transform=\"translate({:.1} {:.1})\"><title>{}\n{}</title>\
+            "<a href=\"#{class}s\" data-name=\"{}\"><g class=\"box {class}{circle}\" transform=\"translate({:.1} {:.1})\"><title>{}\n{}</title>\
              <rect width=\"{:.1}\" height=\"{BOX_HEIGHT}\" rx=\"{round}\"/>\
              <text class=\"name\" x=\"{middle:.1}\" y=\"{name_y}\">{}</text>\
-             <text class=\"about\" x=\"{middle:.1}\" y=\"35\">{}</text></g>",
+             <text class=\"about\" x=\"{middle:.1}\" y=\"35\">{}</text></g></a>",
+            Text(&label.name),
             at.x,
             at.y,
             Text(&label.name),

@@ -60,12 +60,12 @@ class List {
    * name: of the list, unique. thing: what a row is, and things what several are. count: how many rows there are.
    * columns: of each a title, a cell (from the number of a row to a text or an element), and if it can be sorted, an
    * order (to a number or a text). counted: what so many rows are called. text: what is searched. lines: what is shown
-   * of a selected row. drawn: called when rows were made.
+   * of a selected row, and links: elements below. drawn: called when rows were made.
    */
   constructor(host, options) {
     const counted = (rows) => plural(rows.length, this.thing);
     const things = `${options.thing}s`;
-    Object.assign(this, { rowHeight: 28, lines: () => [], drawn: () => {}, tools: [], things, counted }, options);
+    Object.assign(this, { rowHeight: 28, lines: () => [], links: () => [], drawn: () => {}, tools: [], things, counted }, options);
     this.rows = Array.from({ length: this.count }, (_, row) => row);
     this.all = this.counted(this.rows);
     this.at = -1;
@@ -120,7 +120,9 @@ class List {
   header(column, at) {
     const cell = el('div', { class: `cell ${column.className ?? ''}`, role: 'columnheader' });
     if (!column.order) {
-      cell.append(column.head ?? column.title);
+      // Who does not see the drawing hears the title.
+      if (column.head) cell.append(column.head, el('span', { class: 'hidden' }, column.title));
+      else cell.append(column.title);
       return cell;
     }
     const button = el(
@@ -228,6 +230,7 @@ class List {
     const lines = this.at < 0 ? [] : this.lines(this.rows[this.at]);
     this.detail.hidden = lines.length === 0;
     this.detail.replaceChildren(...lines.map((line) => el('p', {}, line)));
+    if (lines.length > 0) this.detail.append(...this.links(this.rows[this.at]));
     if (this.at >= 0) {
       const head = this.head.offsetHeight;
       const top = this.at * this.rowHeight;
@@ -236,6 +239,18 @@ class List {
       if (top > this.grid.scrollTop + room) this.grid.scrollTop = top - room;
     }
     this.later();
+  }
+
+  /** Selects the row that a test of its number chooses, and shows the list. Returns whether there is one. */
+  show(is) {
+    this.search.value = '';
+    this.filter();
+    const at = this.rows.findIndex(is);
+    if (at < 0) return false;
+    this.select(at);
+    this.grid.scrollIntoView({ block: 'center' });
+    this.grid.focus({ preventScroll: true });
+    return true;
   }
 
   key(event) {

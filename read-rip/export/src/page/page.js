@@ -48,6 +48,45 @@ const histogram = (lengths, kind) => {
 const number = (value) => (value ? value.toLocaleString('en') : '');
 const lengths = (of) => (of ? duration(of.max) : '');
 
+/** The lists by their names, to lead from one to another. */
+const lists = {};
+
+/** The stack of a thread, if a group of stacks names it. */
+const stackOf = (thread) =>
+  [...document.querySelectorAll('#stacks details')].find((group) => {
+    const names = group.querySelector('summary').textContent.replace(/^[^:]*: /, '');
+    return `${names}, `.includes(`${thread}, `) || names.startsWith(`${thread} `);
+  });
+
+/** A link that acts; without a script it leads to the section. */
+const link = (text, href, act) => {
+  const made = el('a', { href }, text);
+  made.addEventListener('click', (event) => {
+    event.preventDefault();
+    act();
+  });
+  return made;
+};
+
+/** Leads to the timeline and to the stack of a thread, as far as the page has them. */
+const waysFrom = (thread) => {
+  const ways = [];
+  const row = data.timelines.findIndex((track) => texts[track.name] === thread);
+  if (row >= 0 && lists.timelines) {
+    ways.push(link('Its timeline', '#timelines', () => lists.timelines.show((of) => of === row)));
+  }
+  const stack = stackOf(thread);
+  if (stack) {
+    const open = () => {
+      stack.open = true;
+      stack.scrollIntoView({ block: 'center' });
+      stack.querySelector('summary').focus({ preventScroll: true });
+    };
+    ways.push(link('Its stack', '#stacks', open));
+  }
+  return ways;
+};
+
 const sections = {
   locks(host) {
     const { locks } = data;
@@ -87,7 +126,7 @@ const sections = {
         },
       );
     }
-    new List(host, {
+    lists.locks = new List(host, {
       name: 'locks',
       thing: 'lock',
       count: locks.length,
@@ -99,15 +138,16 @@ const sections = {
   },
 
   timelines(host) {
-    new Timelines(host, { tracks: data.timelines, texts, clock });
+    lists.timelines = new Timelines(host, { tracks: data.timelines, texts, clock }).list;
   },
 
   threads(host) {
     const { name, task, doing, place, holds } = data.threads;
     const of = (column) => (row) => texts[column[row]];
     const hasTasks = task.includes(true);
-    new List(host, {
+    lists.threads = new List(host, {
       name: 'threads',
+      links: (row) => waysFrom(texts[name[row]]),
       thing: hasTasks ? 'thread or task' : 'thread',
       things: hasTasks ? 'threads and tasks' : 'threads',
       count: name.length,
@@ -212,6 +252,16 @@ const sections = {
 };
 
 for (const host of document.querySelectorAll('[data-list]')) sections[host.dataset.list](host);
+
+// A box of the drawing leads to its row.
+for (const box of document.querySelectorAll('.drawing a')) {
+  box.addEventListener('click', (event) => {
+    const list = lists[box.getAttribute('href').slice(1)];
+    const names = { locks: (row) => data.locks[row].name, threads: (row) => texts[data.threads.name[row]] };
+    const nameOf = names[box.getAttribute('href').slice(1)];
+    if (list?.show((row) => nameOf(row) === box.dataset.name)) event.preventDefault();
+  });
+}
 
 const theme = document.getElementById('theme');
 const THEMES = ['auto', 'light', 'dark'];

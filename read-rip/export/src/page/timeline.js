@@ -96,7 +96,7 @@ class Timelines {
       { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
       button('−', 'Show more time', () => this.zoom(2)),
       button('+', 'Show less time', () => this.zoom(0.5)),
-      button('Fit', 'Show all time', () => this.show(this.all)),
+      button('Fit', 'Fit all time', () => this.show(this.all)),
     );
     const legend = el('ul', { class: 'legend', 'aria-label': 'Colours' });
     const kinds = new Set(tracks.flatMap((track) => track.slices.map((slice) => slice[KIND])));
