@@ -42,6 +42,9 @@ fn a_wait_in_a_library_is_at_the_line_of_the_user_also_in_a_copy() {
     assert!(said.contains(&users_place()), "{said}");
     let locks = printed(&["locks"], &ring);
     assert!(locks.contains(&format!("waits at {}", users_place())), "{locks}");
+    // The kernel knows a futex, and the record the lock around it.
+    assert!(locks.contains(&format!("\n  {place}")), "{locks}");
+    assert!(!locks.contains("has been waiting for"), "{locks}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ use read_rip_model::threads::ThreadState;
 use read_rip_ring::LockType;
 
 use super::activity::ActivityWords;
-use super::names::{LockNames, lock_type};
+use super::names::{LockNames, awaited_words, lock_type};
 use super::rows::Rows;
 use super::units::{counted, duration, lasted};
 
@@ -196,12 +196,8 @@ impl LockWriter<'_> {
         match group.state {
             HoldState::Held => {
                 writeln!(self.out, "  {held}{shared} by {who}{fate}{at}{lasting}")?;
-                match (&group.threads[..], ActivityWords::new(self.names)) {
-                    (&[one], Some(words)) => {
-                        words.sentence(one).map_or(Ok(()), |doing| writeln!(self.out, "  {doing}"))
-                    }
-                    _ => Ok(()),
-                }
+                let &[one] = &group.threads[..] else { return Ok(()) };
+                self.doing(one).map_or(Ok(()), |doing| writeln!(self.out, "  {doing}"))
             }
             HoldState::Acquiring => writeln!(self.out, "  {who}{fate} {is} acquiring it{at}"),
             HoldState::Releasing => {
@@ -214,6 +210,20 @@ impl LockWriter<'_> {
                 let who = self.futures(&group.threads);
                 writeln!(self.out, "  {held}{shared} by {who}{at}{lasting}")
             }
+        }
+    }
+
+    /// What a holder does. Where its record says what it waits for, and the kernel agrees, the record has the names.
+    fn doing(&self, holder: ThreadId) -> Option<String> {
+        let words = ActivityWords::new(self.names)?;
+        let of = &self.names.model.threads[holder];
+        let is_recorded = of.slot.is_some() && words.contradiction(holder).is_none();
+        match of.awaited().filter(|_| is_recorded) {
+            Some(awaited) => {
+                let what = awaited_words(awaited.object(), self.names);
+                Some(format!("{} waits {what}", self.names.thread(holder)))
+            }
+            None => words.sentence(holder),
         }
     }
 
