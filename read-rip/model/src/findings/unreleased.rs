@@ -244,6 +244,26 @@ mod tests {
     }
 
     #[test]
+    fn waiters_at_one_place_are_one_line_with_their_number() {
+        let mut scene = scene(Scene::new(), ThreadState::Exited);
+        for name in ["second", "third"] {
+            let waiter = scene.thread(name);
+            scene.waits(waiter, 0);
+        }
+        let reader = scene.thread("reader");
+        scene.waits_to_share(reader, 0);
+        let said = scene.says(&scene.run(&Unreleased)[0]).1;
+        let waits: Vec<&String> = said.iter().filter(|line| line.contains("wait")).collect();
+        assert_eq!(
+            waits,
+            [
+                "3 threads wait for it at wait.rs:10, the longest for 12.0 s: waiter, second, third",
+                "reader waits for it (shared) at wait.rs:10, for 12.0 s",
+            ]
+        );
+    }
+
+    #[test]
     fn a_process_that_may_be_a_fork_leaves_a_doubt() {
         for (is_of_fork, confidence) in [(Some(false), Confidence::Proven), (None, Confidence::Suspected)] {
             let mut scene = scene(Scene::new(), ThreadState::Abandoned);
