@@ -5,47 +5,53 @@
 //! acquisitions of one task says less than that of a thread: only in one future does the second one come while the
 //! first one lasts.
 //!
-//! A future drops its guards from the last to the first, mostly. So if a task releases a lock while it holds another
-//! one that it acquired later, or waits for it, and the two are of futures, then two branches may have them. That is
-//! not known of a single acquisition, but of the two places in the program.
+//! A future drops its guards from the last to the first, mostly; those of branches have no such order. So the places at
+//! which tasks acquire two locks of futures have an order if some task released the later lock while it kept the earlier
+//! one, and none released the earlier one first, while it had the later one or waited for it.
 
 use foldhash::HashSet;
 
 use super::View;
-use super::history;
+use super::history::{self, Held};
 use crate::locations::LocationId;
 use crate::locks::{LockId, StepKind};
 
-/// Pairs of places at which tasks acquire locks, the earlier one first, and whose locks they also release in this
-/// order.
+/// Pairs of places at which tasks acquire locks, the earlier place first.
 #[derive(Debug, Default)]
-pub(super) struct Branches(HashSet<(LocationId, LocationId)>);
+pub(super) struct Branches {
+    /// The later lock was released while the earlier one was kept.
+    nested: HashSet<(LocationId, LocationId)>,
+    /// The earlier lock was released first.
+    crossed: HashSet<(LocationId, LocationId)>,
+}
 
 impl Branches {
     /// Those of all tasks.
     pub(super) fn of(view: &View<'_>) -> Branches {
-        let mut pairs = HashSet::default();
+        let mut branches = Branches::default();
         let is_of_futures = |lock: LockId| view.now.locks[lock].nature.is_of_futures;
         let tasks = view.now.threads.iter().enumerate().filter(|(_, thread)| thread.task.is_some());
         for (_, thread) in tasks.filter(|&(id, _)| view.is_nesting(id)) {
             history::replay(thread, |step, held| {
-                let Some(lock) =
-                    step.lock.filter(|&lock| step.kind == StepKind::Released && is_of_futures(lock))
-                else {
-                    return;
+                let released = step.lock.filter(|_| step.kind == StepKind::Released);
+                let at = released.and_then(|lock| held.iter().position(|held| held.lock == lock));
+                let Some(at) = at.filter(|&at| is_of_futures(held[at].lock)) else { return };
+                let others = |others: &'_ [Held]| -> Vec<LocationId> {
+                    let known = others.iter().filter(|other| !other.is_older && is_of_futures(other.lock));
+                    known.map(|other| other.location).collect()
                 };
-                let Some(at) = held.iter().position(|held| held.lock == lock) else { return };
-                let later =
-                    held[at + 1..].iter().filter(|later| !later.is_older && is_of_futures(later.lock));
-                pairs.extend(later.map(|later| (held[at].location, later.location)));
+                let own = held[at].location;
+                branches.nested.extend(others(&held[..at]).into_iter().map(|earlier| (earlier, own)));
+                branches.crossed.extend(others(&held[at + 1..]).into_iter().map(|later| (own, later)));
             });
         }
-        Branches(pairs)
+        branches
     }
 
-    /// Whether two branches of a task may have acquired a lock at `first` and another one at `then`.
+    /// Whether two futures of a task may have acquired a lock at `first` and another one at `then`.
     pub(super) fn may_have(&self, first: LocationId, then: LocationId) -> bool {
-        self.0.contains(&(first, then))
+        let places = (first, then);
+        self.crossed.contains(&places) || !self.nested.contains(&places)
     }
 }
 
@@ -54,28 +60,22 @@ mod tests {
     use super::*;
     use crate::findings::testing::Scene;
 
-    /// A task that acquires two locks of futures, and releases them in this order.
-    fn has_branches(releases: [usize; 2], change: impl Fn(&mut Scene)) -> bool {
+    /// Whether two futures of a task may have acquired two locks, which the task released in this order.
+    fn has_branches(releases: &[usize]) -> bool {
         let mut scene = Scene::new();
         scene.task("request");
         let locks = [scene.lock("STOCK"), scene.lock("CACHE")];
         locks.iter().for_each(|&lock| scene.model.locks[lock].nature.is_of_futures = true);
         locks.iter().for_each(|&lock| drop(scene.step(0, StepKind::AcquireBegin, lock)));
         releases.iter().for_each(|&at| drop(scene.step(0, StepKind::Released, locks[at])));
-        change(&mut scene);
         let places: Vec<LocationId> = scene.model.threads[0].steps.iter().map(|step| step.location).collect();
         scene.with_view(|view| Branches::of(view).may_have(places[0], places[1]))
     }
 
     #[test]
-    fn locks_that_are_released_in_the_order_of_their_acquisition_may_be_those_of_branches() {
-        assert!(has_branches([0, 1], |_| {}));
-        assert!(!has_branches([1, 0], |_| {}), "guards of one function");
-        let threads_lock = |scene: &mut Scene| scene.model.locks[1].nature.is_of_futures = false;
-        assert!(!has_branches([0, 1], threads_lock), "nobody else can run meanwhile");
-        assert!(
-            !has_branches([0, 1], |scene| scene.model.threads[0].task = None),
-            "a thread has no branches"
-        );
+    fn locks_that_one_future_acquires_are_released_from_the_last_to_the_first() {
+        assert!(!has_branches(&[1, 0]), "guards of one function");
+        assert!(has_branches(&[0, 1]), "guards of two branches, or one that is dropped early");
+        assert!(has_branches(&[]), "nothing is known");
     }
 }

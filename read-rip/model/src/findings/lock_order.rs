@@ -275,6 +275,8 @@ fn acquisitions(
         return;
     }
     let passages = gates.passages(thread);
+    // A thread has no branches, and nobody else of its task runs while it waits for a lock of threads.
+    let is_of_futures = |lock: LockId| thread.task.is_some() && view.now.locks[lock].nature.is_of_futures;
     let mut visit = |acquired: Acquisition, held: &[Held], sequence: u64| {
         // A thread that holds the lock already adds no order when it acquires it again.
         if modes(held, &[]).any(|(lock, _)| lock == acquired.lock) || gates.is_handed_over(acquired.lock) {
@@ -282,9 +284,12 @@ fn acquisitions(
         }
         let mut passed: Vec<Mode> = gates::passed(&passages, sequence).collect();
         // What another branch of the task may hold gives no order, as what somebody else may release.
-        let is_loose = |held: &&Held| {
-            gates.is_handed_over(held.lock) || branches.may_have(held.location, acquired.location)
+        let is_branching = |held: &Held| {
+            is_of_futures(held.lock)
+                && is_of_futures(acquired.lock)
+                && branches.may_have(held.location, acquired.location)
         };
+        let is_loose = |held: &&Held| gates.is_handed_over(held.lock) || is_branching(held);
         let (handed_over, own): (Vec<Held>, Vec<Held>) = held.iter().partition(is_loose);
         if handed_over.is_empty() {
             visit(acquired, held, &passed, sequence);
