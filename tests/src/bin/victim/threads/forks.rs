@@ -117,18 +117,25 @@ extern "C" fn marks_by_process(_signal: i32) {
     }
 }
 
+/// From now on, this thread does not get the signal.
+fn block(signal: i32) {
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&raw mut set, signal);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut());
+    }
+}
+
 /// Forks while a thread sends signals to the whole process group. The handler marks.
 pub(crate) fn fork_signals() {
     unsafe { libc::setpgid(0, 0) };
     PARENT.store(unsafe { libc::getpid() }, Relaxed);
     handle(libc::SIGUSR1, marks_by_process, libc::SA_RESTART);
     static STOP: AtomicBool = AtomicBool::new(false);
-    let sender = named("sender").spawn(|| unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigaddset(&raw mut set, libc::SIGUSR1);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut());
+    let sender = named("sender").spawn(|| {
+        block(libc::SIGUSR1);
         while !STOP.load(Relaxed) {
-            libc::kill(0, libc::SIGUSR1);
+            unsafe { libc::kill(0, libc::SIGUSR1) };
         }
     });
     let cell = &cells()[0];
@@ -143,6 +150,8 @@ pub(crate) fn fork_signals() {
     }
     STOP.store(true, Relaxed);
     sender.unwrap().join().unwrap();
+    // The last signal may not have come yet.
+    block(libc::SIGUSR1);
     cell.extra.store(MADE_IN_PARENT.load(Relaxed), Relaxed);
 }
 
