@@ -164,7 +164,7 @@ fn locks_of_two_versions_of_parking_lot_are_recorded_if_both_are_patched() {
     assert!(!checked.stderr.contains("parking_lot"), "{}", checked.stderr);
     assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
     for (what, lock) in [("left waits", "NEW"), ("right waits", "OLD")] {
-        let wait = format!(r"waits for patched_both::{lock} at {},", line_of_patched(what));
+        let wait = format!(r"waits for patched_both::{lock} at {}\n", line_of_patched(what));
         assert!(Regex::new(&wait).unwrap().is_match(&findings), "{wait}: {findings}");
     }
     let locks = read_rip(&["locks"], &ring);

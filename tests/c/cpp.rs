@@ -34,11 +34,11 @@ fn line(comment: &str, standard: &str) -> u32 {
 
 fn expect_circle(said: &str, standard: &str, why: &str, has_program: bool) {
     for (lock, holder, waiter) in CIRCLE {
-        let found =
-            said.lines().find(|said| said.contains(&format!("waits for {lock} "))).unwrap_or_default();
         let waits = line(&format!("{lock}: waits"), standard);
         let held = line(&format!("{lock}: held"), standard);
-        for (function, line) in [(waiter, waits), (holder, held)] {
+        let (waiting, holding) = (format!(" waits for {lock} "), format!(" holds {lock}, "));
+        for (what, function, line) in [(waiting, waiter, waits), (holding, holder, held)] {
+            let found = said.lines().find(|said| said.contains(&what)).unwrap_or_default();
             // Without debug information, the name has the parameters: `first()`. Without the program, there is none.
             let at = [format!("{function} {SOURCE}:{line}"), format!("{function}() {SOURCE}:{line}")];
             let alone = format!("at {SOURCE}:{line}");

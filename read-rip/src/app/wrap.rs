@@ -209,7 +209,7 @@ mod tests {
         let line = "one[task 3] waits for the lock, for 12 s, on a processor, and 31 % of the others\n";
         assert_eq!(
             wrapped(line),
-            "one[task 3] waits for the lock, for\n    12 s, on a processor, and 31 % of the\n    others\n"
+            "one[task 3] waits for the lock, for\n    12 s, on a processor, and 31 % of\n    the others\n"
         );
     }
 

@@ -11,9 +11,11 @@ use crate::victim::DEADLINE;
 
 /// Whether the text of `read-rip locks -v` says that a thread has waited on a condition variable for longer than this.
 pub fn waits_on_condition_for(shown: &str, seconds: f64) -> bool {
-    let line = shown.lines().find(|line| line.contains("waits on a condition variable"));
-    let lasting = line.and_then(|line| line.split_once(", for ")?.1.split_once(" s "));
-    lasting.is_some_and(|(length, _)| length.parse::<f64>().is_ok_and(|length| length > seconds))
+    let mut lines = shown.lines().filter(|line| line.contains("waits on a condition variable"));
+    lines.any(|line| {
+        let lasting = line.split_once(", for ").and_then(|(_, lasting)| lasting.split_once(" s "));
+        lasting.is_some_and(|(length, _)| length.parse::<f64>().is_ok_and(|length| length > seconds))
+    })
 }
 
 /// What a run left.
