@@ -5,22 +5,26 @@
 //! acquisitions of one task says less than that of a thread: only in one future does the second one come while the
 //! first one lasts.
 //!
-//! A future drops its guards from the last to the first, mostly; those of branches have no such order. So the places at
-//! which tasks acquire two locks of futures have an order if some task released the later lock while it kept the earlier
-//! one, and none released the earlier one first, while it had the later one or waited for it.
+//! A future drops its guards from the last to the first. Branches do so about half of the time, by chance. So two
+//! places at which tasks acquire locks of futures have no order if some task released the earlier lock first, while it
+//! had the later one or waited for it. Places in different functions have an order only if tasks have often released the
+//! later lock first: one of the functions may be called by the other one, or both by a `join!`.
 
-use foldhash::HashSet;
+use foldhash::{HashMap, HashSet};
 
 use super::View;
 use super::history::{self, Held};
 use crate::locations::LocationId;
 use crate::locks::{LockId, StepKind};
 
+/// So often by chance alone is one time in 65,536.
+const NESTED_MIN: usize = 16;
+
 /// Pairs of places at which tasks acquire locks, the earlier place first.
 #[derive(Debug, Default)]
 pub(super) struct Branches {
-    /// The later lock was released while the earlier one was kept.
-    nested: HashSet<(LocationId, LocationId)>,
+    /// How often the later lock was released while the earlier one was kept.
+    nested: HashMap<(LocationId, LocationId), usize>,
     /// The earlier lock was released first.
     crossed: HashSet<(LocationId, LocationId)>,
 }
@@ -41,7 +45,9 @@ impl Branches {
                     known.map(|other| other.location).collect()
                 };
                 let own = held[at].location;
-                branches.nested.extend(others(&held[..at]).into_iter().map(|earlier| (earlier, own)));
+                for earlier in others(&held[..at]) {
+                    *branches.nested.entry((earlier, own)).or_default() += 1;
+                }
                 branches.crossed.extend(others(&held[at + 1..]).into_iter().map(|later| (own, later)));
             });
         }
@@ -49,9 +55,12 @@ impl Branches {
     }
 
     /// Whether two futures of a task may have acquired a lock at `first` and another one at `then`.
-    pub(super) fn may_have(&self, first: LocationId, then: LocationId) -> bool {
+    pub(super) fn may_have(&self, view: &View<'_>, first: LocationId, then: LocationId) -> bool {
         let places = (first, then);
-        self.crossed.contains(&places) || !self.nested.contains(&places)
+        let function = |at: LocationId| &*view.locations[at].full_function;
+        let is_one_function = !function(first).is_empty() && function(first) == function(then);
+        let is_nested = is_one_function || self.nested.get(&places).is_some_and(|&times| times >= NESTED_MIN);
+        self.crossed.contains(&places) || !is_nested
     }
 }
 
@@ -60,22 +69,40 @@ mod tests {
     use super::*;
     use crate::findings::testing::Scene;
 
-    /// Whether two futures of a task may have acquired two locks, which the task released in this order.
-    fn has_branches(releases: &[usize]) -> bool {
+    /// Whether two futures of a task may have acquired two locks, which the task released in this order so often.
+    fn has_branches(functions: [&str; 2], releases: &[usize], times: usize) -> bool {
         let mut scene = Scene::new();
         scene.task("request");
         let locks = [scene.lock("STOCK"), scene.lock("CACHE")];
         locks.iter().for_each(|&lock| scene.model.locks[lock].nature.is_of_futures = true);
-        locks.iter().for_each(|&lock| drop(scene.step(0, StepKind::AcquireBegin, lock)));
-        releases.iter().for_each(|&at| drop(scene.step(0, StepKind::Released, locks[at])));
-        let places: Vec<LocationId> = scene.model.threads[0].steps.iter().map(|step| step.location).collect();
-        scene.with_view(|view| Branches::of(view).may_have(places[0], places[1]))
+        let at = functions.map(|function| {
+            let location = scene.location("shop.rs", 1);
+            scene.locations[location].full_function = function.into();
+            location
+        });
+        for _ in 0..times {
+            for (&lock, &location) in locks.iter().zip(&at) {
+                scene.step(0, StepKind::AcquireBegin, lock).location = location;
+            }
+            releases.iter().for_each(|&at| drop(scene.step(0, StepKind::Released, locks[at])));
+        }
+        scene.with_view(|view| Branches::of(view).may_have(view, at[0], at[1]))
     }
 
     #[test]
-    fn locks_that_one_future_acquires_are_released_from_the_last_to_the_first() {
-        assert!(!has_branches(&[1, 0]), "guards of one function");
-        assert!(has_branches(&[0, 1]), "guards of two branches, or one that is dropped early");
-        assert!(has_branches(&[]), "nothing is known");
+    fn one_function_releases_locks_from_the_last_to_the_first() {
+        assert!(!has_branches(["order", "order"], &[1, 0], 1));
+        assert!(!has_branches(["order", "order"], &[], 1), "it holds both");
+        assert!(
+            has_branches(["order", "order"], &[0, 1], 1),
+            "two blocks of a join, or a guard dropped early"
+        );
+    }
+
+    #[test]
+    fn two_functions_may_be_branches_unless_they_often_release_from_the_last_to_the_first() {
+        assert!(has_branches(["counts", "reads"], &[1, 0], 1));
+        assert!(!has_branches(["counts", "reads"], &[1, 0], NESTED_MIN));
+        assert!(has_branches(["counts", "reads"], &[0, 1], NESTED_MIN));
     }
 }

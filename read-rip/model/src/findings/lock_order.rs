@@ -287,7 +287,7 @@ fn acquisitions(
         let is_branching = |held: &Held| {
             is_of_futures(held.lock)
                 && is_of_futures(acquired.lock)
-                && branches.may_have(held.location, acquired.location)
+                && branches.may_have(view, held.location, acquired.location)
         };
         let is_loose = |held: &&Held| gates.is_handed_over(held.lock) || is_branching(held);
         let (handed_over, own): (Vec<Held>, Vec<Held>) = held.iter().partition(is_loose);
