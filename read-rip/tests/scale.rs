@@ -29,7 +29,7 @@ fn forty_thousand_threads_are_read_and_checked_in_memory_of_few_rings() {
     let base_bytes = peak_bytes();
     // Few threads with long histories: all are shown, and the reader never holds all events at once. This part comes
     // first, because the kernel reports the largest child so far.
-    let ring_bytes = write_ring(&path, 16_384, 40);
+    let ring_bytes = write_ring(&path, 8_192, 40);
     for options in [&["-t"][..], &["-t", "--json"]] {
         let lines = lines_of(options, &path, directory.path());
         assert!((40..50).contains(&lines), "{lines}");
