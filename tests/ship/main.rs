@@ -26,8 +26,9 @@ fn build(arguments: &[&str]) -> (Built, MutexGuard<'static, ()>) {
     (cargo(&[&["build"], arguments].concat(), target, &environment), guard)
 }
 
-/// The whole workspace, with the features that its tests turn on too. It is built already: `cargo test` does that.
-const EVERYTHING: [&str; 2] = ["--workspace", "--all-targets"];
+/// The whole workspace, with the features that its tests turn on too. It is built already: `scripts/test` builds it so,
+/// and leaves out the benches.
+const EVERYTHING: [&str; 5] = ["--workspace", "--lib", "--bins", "--tests", "--examples"];
 
 /// The ways to build: everything at once, and with all features of librip. A feature only adds to the others.
 fn ways() -> Vec<Vec<String>> {
