@@ -174,7 +174,7 @@ impl FirstLook {
 fn owners_of_files(seen: &Standings) -> BTreeMap<usize, Helper> {
     let looks = |at: &usize| seen.threads[*at].manager.is_some_and(LockManager::polls);
     // The kernel wakes those that wait for a lease from time to time, so they need not have stood still.
-    let opens = |at: &usize| matches!(seen.target.tasks[*at].sleep, Some(Sleep::Call(call)) if call.kind == CallKind::File);
+    let opens = |at: &usize| seen.target.tasks[*at].is_in_call(CallKind::File);
     let looking: Vec<usize> = (0..seen.threads.len()).filter(looks).collect();
     let opening: Vec<usize> = (0..seen.threads.len()).filter(opens).collect();
     if looking.is_empty() && opening.is_empty() {

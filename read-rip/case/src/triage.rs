@@ -85,9 +85,8 @@ impl Triage {
 
     /// Whether something keeps the thread from running that may be no other thread: see [`halts`].
     fn is_halted(&self, task: &Task) -> bool {
-        let is_of_file = matches!(task.sleep, Some(Sleep::Call(call)) if call.kind == CallKind::File);
         self.is_frozen
-            || is_of_file
+            || task.is_in_call(CallKind::File)
             || matches!(task.state, RunState::Stopped | RunState::Traced | RunState::DiskSleep)
     }
 
@@ -176,7 +175,8 @@ fn may_be_stuck(seen: &Standings) -> bool {
     if seen.tokio.as_ref().is_some_and(has_circle) {
         return true;
     }
-    // A thread that waits for a pool or for a lock of a database, or ends a runtime, is stuck whether or not others move.
+    // A thread that waits for a pool or for a lock of a database, or ends a runtime, is stuck whether or not others
+    // move.
     let waits_for_pool = |at: usize| {
         let is_still = seen.threads[at].is_still == Some(true);
         is_still

@@ -38,7 +38,8 @@ use crate::target::{
     Task, Unstopped,
 };
 use crate::waits::{
-    Clue, FutexWait, Keeps, LockManager, Owner, Runners, UnknownOwner, WaitKind, Waits, Worker, executor_of,
+    Clue, FutexWait, LockManager, Owner, Runners, UnknownOwner, WaitKind, Waits, Worker, executor_of,
+    is_in_poll,
 };
 
 /// The package of tokio.
@@ -138,9 +139,9 @@ pub struct Standing {
     /// both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<LockManager>,
-    /// What the poll of a task of tokio that it is in keeps, by the functions of its stack.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keeps: Option<Keeps>,
+    /// Whether it polls a task of tokio, and so no other one, by the functions of its stack.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_poll: bool,
     /// What it waits for, if it sleeps in a futex.
     pub wait: Option<FutexWait>,
     /// For how long it sleeps at most, ns, counted from the begin of its call; `None` if there is no such limit, or if
@@ -204,11 +205,10 @@ impl Standings {
         let program = program.and_then(|program| program.path.file_name()?.to_str());
         let managers = stacks.iter().map(|group| manager(&group.stack, program, &names));
         let managers: Vec<Option<LockManager>> = managers.collect();
-        let keeps = stacks.iter().zip(&workers).map(|(group, worker)| match worker {
-            Some(Worker::OfTasks(_)) => keeps(&group.stack, &mut name),
-            _ => None,
+        let in_poll = stacks.iter().zip(&workers).map(|(group, worker)| {
+            matches!(worker, Some(Worker::OfTasks(_))) && polls_task(&group.stack, &mut name)
         });
-        let keeps: Vec<Option<Keeps>> = keeps.collect();
+        let in_poll: Vec<bool> = in_poll.collect();
         let mut stack_of = vec![0; target.tasks.len()];
         for (at, group) in stacks.iter().enumerate() {
             group.tasks.iter().for_each(|&task| stack_of[task] = at);
@@ -217,7 +217,7 @@ impl Standings {
             stack,
             worker: workers[stack],
             manager: managers[stack],
-            keeps: keeps[stack],
+            is_in_poll: in_poll[stack],
             wait: None,
             limit_ns: None,
             is_still: None,
@@ -253,8 +253,8 @@ impl Standings {
         let mut waits = standings.waits(memory);
         let functions = |stack: &Stack| functions(stack, usize::MAX, &mut names, &mut name, &mut called);
         standings.runners = Runners::of(&standings.target, memory, &standings.stacks, &waits, functions);
-        if !standings.runners.is_empty() {
-            waits = standings.waits(memory);
+        for (thread, wait) in waits.iter_mut().enumerate() {
+            *wait = wait.take().map(|wait| standings.with_runner(thread, wait));
         }
         for (thread, wait) in standings.threads.iter_mut().zip(waits) {
             thread.wait = wait;
@@ -494,13 +494,15 @@ impl Standings {
     fn waits(&self, memory: &dyn Memory) -> Vec<Option<FutexWait>> {
         let locks = self.interior.as_ref().map_or(&[][..], |interior| &interior.locks);
         let waits = Waits::new(&self.target, memory, locks);
-        let wait = |thread: usize| {
-            let wait = waits.of(thread, self.clue(thread))?;
-            let Some(runner) = self.runners.of_wait(thread, &wait) else { return Some(wait) };
-            let owner = Owner::Tid(self.target.tasks[runner.task].own_tid);
-            Some(FutexWait { owner, is_owner_presumed: runner.is_presumed, ..wait })
-        };
+        let wait = |thread: usize| Some(self.with_runner(thread, waits.of(thread, self.clue(thread))?));
         (0..self.threads.len()).map(wait).collect()
+    }
+
+    /// The same wait, with the thread that runs the initialisation as its owner, if that is known.
+    fn with_runner(&self, thread: usize, wait: FutexWait) -> FutexWait {
+        let Some(runner) = self.runners.of_wait(thread, &wait) else { return wait };
+        let owner = Owner::Tid(self.target.tasks[runner.task].own_tid);
+        FutexWait { owner, is_owner_presumed: runner.is_presumed, ..wait }
     }
 }
 
@@ -584,10 +586,10 @@ fn worker(
     }))
 }
 
-/// What the poll keeps in which a thread is with this stack.
-fn keeps(stack: &Stack, name: &mut impl FnMut(u64) -> Option<String>) -> Option<Keeps> {
+/// Whether a thread with this stack polls a task of tokio, and so no other one.
+fn polls_task(stack: &Stack, name: &mut impl FnMut(u64) -> Option<String>) -> bool {
     let functions: Vec<String> = outermost(stack).iter().filter_map(|frame| name(frame.lookup())).collect();
-    Keeps::of_stack(functions.iter().map(String::as_str))
+    is_in_poll(functions.iter().map(String::as_str))
 }
 
 fn outermost(stack: &Stack) -> &[Frame] {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Memory};
+use super::{Call, CallKind, Memory};
 
 /// A thread, as the kernel or a core file describes it.
 ///
@@ -45,6 +45,11 @@ pub struct Task {
 }
 
 impl Task {
+    /// Whether it sleeps in a system call of this kind.
+    pub fn is_in_call(&self, kind: CallKind) -> bool {
+        matches!(self.sleep, Some(Sleep::Call(call)) if call.kind == kind)
+    }
+
     /// For how long it sleeps at most, ns, counted from the begin of its call. See [`Call::limit_ns`].
     pub fn limit_ns(&self, memory: &dyn Memory) -> Option<u64> {
         match self.sleep? {

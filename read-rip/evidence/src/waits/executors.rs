@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::names::{glob, plain};
+use super::patterns::{glob, is_one_of, plain};
 use crate::saved_text::Constant;
 
 /// A thread of an executor.
@@ -28,7 +28,7 @@ impl Worker {
         if let Some((_, executor)) = POLLING.iter().find(|(pattern, _)| glob(pattern, &name)) {
             return Some(Worker::OfTasks(executor));
         }
-        BLOCKING.iter().any(|pattern| glob(pattern, &name)).then_some(Worker::OfCalls)
+        is_one_of(BLOCKING, &name).then_some(Worker::OfCalls)
     }
 
     /// What all functions of a stack say. A worker of tasks may have been begun by a pool for calls.
@@ -37,42 +37,29 @@ impl Worker {
     }
 }
 
-/// Whom the poll of a task of tokio that a thread is in keeps from polling others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Keeps {
-    /// One of several workers.
-    AWorker,
-    /// The only thread that polls the tasks of its runtime.
-    TheOnlyThread,
-}
-
-impl Keeps {
-    /// What the names of a stack's functions say together, innermost first. `None` if no task is polled there, or if
-    /// its poll has handed its worker over to another thread. A worker is itself a task of the pool for calls, whose
-    /// poll is outside of the scheduler.
-    pub(crate) fn of_stack<'n>(functions: impl Iterator<Item = &'n str>) -> Option<Keeps> {
-        let mut is_polled = false;
-        for name in functions.filter(|name| name.contains("tokio::")).map(plain) {
-            if glob("tokio::*block_in_place*", &name) {
-                return None;
-            }
-            if let Some(&(_, keeps)) = KEPT.iter().find(|(pattern, _)| glob(pattern, &name)) {
-                return is_polled.then_some(keeps);
-            }
-            is_polled |= POLL.iter().any(|pattern| glob(pattern, &name));
+/// Whether a thread polls a task of tokio, and so polls no other one, by the names of its stack's functions, innermost
+/// first. A thread whose poll has handed its worker over to another thread does not count. A worker is itself a task of
+/// the pool for calls, whose poll is outside of the scheduler.
+pub(crate) fn is_in_poll<'n>(functions: impl Iterator<Item = &'n str>) -> bool {
+    let mut is_polled = false;
+    for name in functions.filter(|name| name.contains("tokio::")).map(plain) {
+        if glob("tokio::*block_in_place*", &name) {
+            return false;
         }
-        None
+        if is_one_of(SCHEDULERS, &name) {
+            return is_polled;
+        }
+        is_polled |= is_one_of(POLL, &name);
     }
+    false
 }
 
 /// The function that polls a task of tokio: without and with its types.
 const POLL: &[&str] = &["tokio::runtime::task::raw::poll", "tokio::runtime::task::raw::poll::<*"];
 
 /// The schedulers of tokio.
-const KEPT: &[(&str, Keeps)] = &[
-    ("tokio::runtime::scheduler::multi_thread*::worker::*", Keeps::AWorker),
-    ("tokio::runtime::scheduler::current_thread::*", Keeps::TheOnlyThread),
-];
+const SCHEDULERS: &[&str] =
+    &["tokio::runtime::scheduler::multi_thread*::worker::*", "tokio::runtime::scheduler::current_thread::*"];
 
 /// How the names of threads begin that poll async tasks, unless the program names them, and their executor.
 const NAMED: &[(&str, Constant)] = &[
@@ -183,18 +170,18 @@ mod tests {
 
     #[test]
     fn a_poll_keeps_the_threads_of_its_scheduler_unless_it_has_handed_its_worker_over() {
-        let of = |functions: &[&str]| Keeps::of_stack(functions.iter().copied());
+        let of = |functions: &[&str]| is_in_poll(functions.iter().copied());
         let [poll, worker, alone, in_place] = [
             "tokio::runtime::task::raw::poll::<server::handle::{closure#0}, alloc::sync::Arc<_>>",
             "tokio::runtime::scheduler::multi_thread::worker::Context::run_task",
             "<tokio::runtime::scheduler::current_thread::CoreGuard>::block_on::{{closure}}",
             "tokio::runtime::scheduler::multi_thread::worker::block_in_place",
         ];
-        assert_eq!(of(&["nanosleep", poll, worker]), Some(Keeps::AWorker));
-        assert_eq!(of(&["nanosleep", "tokio::runtime::task::raw::poll", alone]), Some(Keeps::TheOnlyThread));
-        assert_eq!(of(&["nanosleep", in_place, poll, worker]), None, "another thread is the worker now");
-        assert_eq!(of(&["epoll_wait", worker, poll]), None, "the worker alone is polled, by the pool");
-        assert_eq!(of(&["nanosleep", poll, "tokio::runtime::blocking::pool::Inner::run"]), None, "a call");
+        assert!(of(&["nanosleep", poll, worker]));
+        assert!(of(&["nanosleep", "tokio::runtime::task::raw::poll", alone]));
+        assert!(!of(&["nanosleep", in_place, poll, worker]), "another thread is the worker now");
+        assert!(!of(&["epoll_wait", worker, poll]), "the worker alone is polled, by the pool");
+        assert!(!of(&["nanosleep", poll, "tokio::runtime::blocking::pool::Inner::run"]), "a call");
     }
 
     #[test]

@@ -10,7 +10,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::construct::Primitive;
-use super::names::{self, Meaning, glob, plain};
+use super::names::{self, Meaning};
+use super::patterns::{is_one_of, plain};
 
 /// What keeps such locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -177,14 +178,13 @@ impl Row {
         let mut is_condition = false;
         for name in functions.filter(|name| !name.is_empty()) {
             let plain = plain(name);
-            let is_one_of = |patterns: &[&str]| patterns.iter().any(|pattern| glob(pattern, &plain));
-            if is_one_of(self.functions) {
+            if is_one_of(self.functions, &plain) {
                 return is_condition || !self.on_condition;
             }
             match names::meaning(name, None) {
                 Some(Meaning::Object(Primitive::Condition, _)) => is_condition = true,
                 Some(_) => {}
-                None if is_one_of(CALLS) || is_one_of(self.through) => {}
+                None if is_one_of(CALLS, &plain) || is_one_of(self.through, &plain) => {}
                 None => return false,
             }
         }

@@ -32,6 +32,7 @@
 //! | `construct` | the values: what the function that a thread waits in is for |
 //! | `clue` | what the function names of a stack say |
 //! | `names` | the table of these function names |
+//! | `patterns` | how a function name is compared with a pattern |
 //! | `managers` | whether the function names are those of a wait for a lock of a database |
 //! | `executors` | whether the function names are those of a worker of async tasks |
 //! | `case` | one wait that is examined: its futex, the memory, the living threads |
@@ -53,6 +54,7 @@ mod managers;
 mod memory;
 mod musl;
 mod names;
+mod patterns;
 mod refused;
 mod runners;
 mod stacks_of;
@@ -61,7 +63,8 @@ mod wait;
 
 pub use clue::Clue;
 pub use construct::{Construct, Role};
-pub use executors::{Keeps, Worker, executor_of};
+pub(crate) use executors::is_in_poll;
+pub use executors::{Worker, executor_of};
 pub use managers::LockManager;
 pub(crate) use names::PYTHON_LOCK;
 pub use names::pool_of;

@@ -4,6 +4,7 @@
 
 use super::construct::Place::{AtFutex, BeforeFutex, Elsewhere};
 use super::construct::{Construct, Place, Primitive, Role};
+use super::patterns::{glob, is_one_of, plain};
 
 /// What a function's name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,74 +45,8 @@ pub(super) fn has_allocators_lock(name: &str) -> bool {
 /// The library of a pool that hands its objects out by a function of this name.
 pub fn pool_of(function: &str) -> Option<&'static str> {
     let plain = plain(function);
-    let is_it = |patterns: &[&str]| patterns.iter().any(|pattern| glob(pattern, &plain));
     let mut pools = PURPOSES.iter().filter(|(_, _, role, _)| *role == Role::Pool);
-    pools.find(|(.., patterns)| is_it(patterns)).map(|&(_, name, ..)| name)
-}
-
-/// Whether this function runs an initialiser, or waits until another thread has run it.
-pub(super) fn runs_once(name: &str) -> bool {
-    const ONCE: &[&str] = &["pthread_once*", "std::sys::*once*::call*"];
-    let plain = plain(name);
-    ONCE.iter().any(|pattern| glob(pattern, &plain))
-}
-
-/// Whether this function is a part of a wait for a lock of Rust's standard library.
-pub(super) fn is_in_lock(name: &str) -> bool {
-    let is_reentrant = glob("std::sync::reentrant_lock::*", &plain(name));
-    is_reentrant
-        || match meaning(name, None) {
-            Some(Meaning::Glue) => true,
-            Some(Meaning::Object(_, construct)) => construct.role == Role::Lock,
-            Some(Meaning::Purpose(_)) | None => false,
-        }
-}
-
-/// The stream of Rust's standard library that this function writes to. While it formats, its thread has the stream's
-/// lock.
-pub(super) fn writes_to(name: &str) -> Option<&'static str> {
-    const STREAMS: &[(&str, &[&str])] = &[
-        ("stdout", &["std::io::stdio::_print", "*std::io::stdio::Stdout* as std::io::Write::write_fmt"]),
-        ("stderr", &["std::io::stdio::_eprint", "*std::io::stdio::Stderr* as std::io::Write::write_fmt"]),
-    ];
-    let plain = plain(name);
-    let mut streams = STREAMS.iter();
-    streams
-        .find(|(_, patterns)| patterns.iter().any(|pattern| glob(pattern, &plain)))
-        .map(|&(stream, _)| stream)
-}
-
-/// Whether this function waits until another thread has initialised a static variable of C++.
-pub(super) fn is_guard(name: &str) -> bool {
-    plain(name) == "cxa_guard_acquire"
-}
-
-/// Removes what compilers and linkers add to a function's name: versions, parts, brackets, leading underscores.
-pub(super) fn plain(name: &str) -> String {
-    let name = name.split('@').next().unwrap_or_default();
-    if name.contains("::") {
-        // Functions that C++ makes of templates say first what they return.
-        let name = name.strip_prefix("void ").or(name.strip_prefix("bool ")).unwrap_or(name);
-        // `<a::B<T> as c::D>::e` is matched from its beginning.
-        return name.trim_start_matches('<').replace(">::", "::");
-    }
-    let name = PARTS.iter().fold(name, |name, part| name.split(part).next().unwrap_or_default());
-    let name = name.trim_start_matches('_');
-    name.strip_prefix("GI_").unwrap_or(name).trim_start_matches('_').to_owned()
-}
-
-/// What begins what compilers add to a C function's name. A Go function has other dots.
-const PARTS: &[&str] = &["(", ".constprop.", ".part.", ".isra.", ".cold", ".llvm.", ".lto_priv."];
-
-/// Whether a name matches a pattern, in which `*` is any text.
-pub(super) fn glob(pattern: &str, name: &str) -> bool {
-    let Some((head, mut rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut name) = name.strip_prefix(head) else { return false };
-    while let Some((middle, next)) = rest.split_once('*') {
-        let Some(at) = name.find(middle) else { return false };
-        (name, rest) = (&name[at + middle.len()..], next);
-    }
-    name.ends_with(rest)
+    pools.find(|(.., patterns)| is_one_of(patterns, &plain)).map(|&(_, name, ..)| name)
 }
 
 /// Functions between the system call and the function that tells the object.

@@ -8,8 +8,9 @@
 //!   function, or among the registers that the next function has saved. If no thread has it there, but one thread alone
 //!   is in such a function, it is that one.
 //! * The function that has a static variable of C++. Its guard is nowhere on the stack: so it is the thread that alone
-//!   is in this function, apart from those that wait for the guard. That is *presumed*: the thread may be in the function
-//!   before it comes to the variable, while the one that initialises it is on a stack of its own, as coroutines are.
+//!   is in this function, apart from those that wait for the guard. That is *presumed*: the thread may be in the
+//!   function before it comes to the variable, while the one that initialises it is on a stack of its own, as
+//!   coroutines are.
 //!
 //! So it is with the lock of `stdout` or `stderr` of Rust's standard library: the thread that alone formats what goes
 //! there is presumed to have it. Formatting calls the program's own code, which may wait.
@@ -19,7 +20,8 @@
 use foldhash::HashMap;
 
 use super::construct::Role;
-use super::names::{is_guard, is_in_lock, runs_once, writes_to};
+use super::names::{Meaning, meaning};
+use super::patterns::{glob, is_one_of, plain};
 use super::wait::{FutexWait, Owner, UnknownOwner, WaitKind};
 use crate::stacks::{Group, Stack};
 use crate::target::{Memory, Target};
@@ -28,6 +30,39 @@ use crate::target::{Memory, Target};
 const STACK_MAX_BYTES: usize = 256 << 10;
 /// So many registers has a function to save that it may change.
 const SAVED_MAX: usize = 6;
+
+/// Whether this function runs an initialiser, or waits until another thread has run it.
+fn runs_once(name: &str) -> bool {
+    const ONCE: &[&str] = &["pthread_once*", "std::sys::*once*::call*"];
+    is_one_of(ONCE, &plain(name))
+}
+
+/// Whether this function is a part of a wait for a lock of Rust's standard library.
+fn is_in_lock(name: &str) -> bool {
+    let is_reentrant = glob("std::sync::reentrant_lock::*", &plain(name));
+    is_reentrant
+        || match meaning(name, None) {
+            Some(Meaning::Glue) => true,
+            Some(Meaning::Object(_, construct)) => construct.role == Role::Lock,
+            Some(Meaning::Purpose(_)) | None => false,
+        }
+}
+
+/// The stream of Rust's standard library that this function writes to. While it formats, its thread has the stream's
+/// lock.
+fn writes_to(name: &str) -> Option<&'static str> {
+    const STREAMS: &[(&str, &[&str])] = &[
+        ("stdout", &["std::io::stdio::_print", "*std::io::stdio::Stdout* as std::io::Write::write_fmt"]),
+        ("stderr", &["std::io::stdio::_eprint", "*std::io::stdio::Stderr* as std::io::Write::write_fmt"]),
+    ];
+    let plain = plain(name);
+    STREAMS.iter().find(|(_, patterns)| is_one_of(patterns, &plain)).map(|&(stream, _)| stream)
+}
+
+/// Whether this function waits until another thread has initialised a static variable of C++.
+fn is_guard(name: &str) -> bool {
+    plain(name) == "cxa_guard_acquire"
+}
 
 /// The threads that run initialisations. See the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -138,11 +173,6 @@ impl Runners {
         runners
     }
 
-    /// Whether nobody is known who may run an initialisation.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.once.is_empty() && self.in_function.is_empty()
-    }
-
     /// Who runs the initialisation that a thread waits for, if that is known.
     pub(crate) fn of_wait(&self, task: usize, wait: &FutexWait) -> Option<Runner> {
         let object = wait.object.filter(|_| is_for_initialisation(wait) || is_for_lock(wait))?;
@@ -182,10 +212,8 @@ fn words_of(target: &Target, memory: &dyn Memory, task: usize, stack: &Stack, at
     let len = usize::try_from(end.saturating_sub(sp)).unwrap_or(0).min(STACK_MAX_BYTES);
     let mut bytes = vec![0; len];
     let read = memory.read_some(sp, &mut bytes);
-    let words: Vec<u64> = bytes[..read]
-        .chunks_exact(8)
-        .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
-        .collect();
+    let words: Vec<u64> =
+        bytes[..read].as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
     // Where the function of each frame returns to: the frames from the second one on.
     let (mut from, mut places) = (0, Vec::new());
     for frame in stack.frames.iter().take(at + 2).filter(|frame| frame.is_return_address) {

@@ -130,7 +130,7 @@ pub(super) fn undriven(view: &View<'_>) -> Option<(Undriven, Vec<ThreadId>)> {
     }
     let still_ns = |seen: &Seen| seen.asleep_ns.map(NonZeroU64::get).max(view.now.window_ns).unwrap_or(0);
     let mut polled: Vec<(ThreadId, Seen)> =
-        workers.iter().copied().filter(|(_, seen)| seen.keeps.is_some()).collect();
+        workers.iter().copied().filter(|(_, seen)| seen.is_in_poll).collect();
     polled.sort_by_key(|(id, seen)| (std::cmp::Reverse(still_ns(seen)), *id));
     let longest_ns = still_ns(&polled.first()?.1);
     if longest_ns < view.threshold_ns / PART {
@@ -200,8 +200,6 @@ impl KeptWorker {
 
 #[cfg(test)]
 mod tests {
-    use read_rip_evidence::waits::Keeps;
-
     use super::*;
     use crate::findings::Evidence;
     use crate::findings::testing::{SECOND, Scene, seen};
@@ -210,10 +208,10 @@ mod tests {
     fn scene() -> Scene {
         let mut scene = Scene::new();
         scene.model.unserved = Unserved { not_accepted: 1, unread: 0 };
-        for (keeps, does) in [(Some(Keeps::AWorker), Doing::WaitsForLock), (None, Doing::WaitsInside)] {
+        for (is_in_poll, does) in [(true, Doing::WaitsForLock), (false, Doing::WaitsInside)] {
             let thread = scene.thread("tokio-rt-worker");
             let asleep_ns = NonZeroU64::new(3 * SECOND);
-            scene.model.threads[thread].seen = Some(Seen { keeps, asleep_ns, ..seen(does, true) });
+            scene.model.threads[thread].seen = Some(Seen { is_in_poll, asleep_ns, ..seen(does, true) });
         }
         scene
     }
@@ -247,7 +245,7 @@ mod tests {
             ]
         );
         let found = change(|scene| {
-            *of(scene, 1) = Seen { keeps: Some(Keeps::AWorker), ..seen(Doing::WaitsOutside, true) };
+            *of(scene, 1) = Seen { is_in_poll: true, ..seen(Doing::WaitsOutside, true) };
         });
         assert_eq!(
             (found[0].kind, &found[0].advice[..]),
@@ -275,7 +273,7 @@ mod tests {
             |scene| of(scene, 1).is_in_epoll = true,
             |scene| of(scene, 1).is_still = Some(false),
             |scene| of(scene, 0).is_still = Some(false),
-            |scene| of(scene, 0).keeps = None,
+            |scene| of(scene, 0).is_in_poll = false,
             |scene| of(scene, 0).asleep_ns = NonZeroU64::new(SECOND / 2),
             |scene| scene.model.threads[1].seen = None,
             |scene| scene.model.is_final = true,

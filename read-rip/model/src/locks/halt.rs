@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use read_rip_evidence::standing::{Activity, Standings};
-use read_rip_evidence::target::{CallKind, Freezer, KernelWait, RunState, Sleep};
+use read_rip_evidence::target::{CallKind, Freezer, KernelWait, RunState};
 
 use super::ThreadId;
 
@@ -69,9 +69,9 @@ pub fn halts(seen: &Standings) -> Vec<(HaltCause, Vec<usize>)> {
                 let Some(wait) = seen.kernel.get(&at) else { continue };
                 // The parent of a `vfork` sleeps so until its child runs a program or ends.
                 let task = &seen.target.tasks[at];
-                let awaits_child =
-                    matches!(task.sleep, Some(Sleep::Call(call)) if call.kind == CallKind::Spawn);
-                if awaits_child || !matches!(activity, Activity::DiskSleep(_)) && !wait.awaits_server() {
+                if task.is_in_call(CallKind::Spawn)
+                    || !matches!(activity, Activity::DiskSleep(_)) && !wait.awaits_server()
+                {
                     continue;
                 }
                 match inside.iter_mut().find(|(known, _)| known == wait) {

@@ -19,7 +19,7 @@ use std::num::NonZeroU64;
 
 use foldhash::{HashMap, HashSet};
 use read_rip_evidence::standing::{Activity, Standings};
-use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Needed, RunState, Sleep, Task};
+use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Needed, RunState, Task};
 use read_rip_evidence::waits::{MutexType, Owner, Preference, Protocol, Role, UnknownOwner, WaitKind};
 use read_rip_ring::LockType;
 
@@ -117,8 +117,8 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             worker: standing.worker,
             manager: standing.manager,
-            keeps: standing.keeps,
-            is_in_epoll: matches!(task.sleep, Some(Sleep::Call(call)) if call.kind == CallKind::Epoll),
+            is_in_poll: standing.is_in_poll,
+            is_in_epoll: task.is_in_call(CallKind::Epoll),
             inward: seen.inward(at),
             runs_on: standing.runs_on(),
         });

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use read_rip_evidence::standing::Inward;
-use read_rip_evidence::waits::{Keeps, LockManager, Trying, Worker};
+use read_rip_evidence::waits::{LockManager, Trying, Worker};
 use read_rip_ring::Position;
 use serde::Serialize;
 
@@ -34,8 +34,8 @@ pub struct Seen {
     pub worker: Option<Worker>,
     /// What keeps the lock for which it waits, if that is a database.
     pub manager: Option<LockManager>,
-    /// What the poll of a task of tokio that it is in keeps from polling others.
-    pub keeps: Option<Keeps>,
+    /// Whether it polls a task of tokio, and so no other one.
+    pub is_in_poll: bool,
     /// Whether it asks the kernel for events of many descriptors.
     pub is_in_epoll: bool,
     /// What it does within the runtime of its language, if only that could judge it.

@@ -1,8 +1,9 @@
 //! Goroutines that wait for mutexes which others of them may have.
 //!
 //! A mutex of Go stores no owner. Whoever has one releases it, and mostly has a pointer to it on its stack until then:
-//! to the mutex, or to the value that it is part of. So those may have a mutex whose stacks point there, and that do not
-//! wait for it themselves. If all of these wait for mutexes too, and so on, then nobody is known who can release one.
+//! to the mutex, or to the value that it is part of. So those may have a mutex whose stacks point there, and that do
+//! not wait for it themselves. If all of these wait for mutexes too, and so on, then nobody is known who can release
+//! one.
 //!
 //! Stacks also have what was there before. That adds users of a mutex, and takes away a circle rather than making one:
 //! a goroutine that may have a mutex and does not wait for a mutex may go on. One that waits for a group of goroutines

@@ -4,6 +4,7 @@
 //! of open file descriptions, all who have the description, which a fork copies. These have the lock in their `fdinfo`.
 
 use std::collections::BTreeSet;
+use std::str::SplitAsciiWhitespace;
 
 use super::super::folder::Folder;
 use super::super::text::decimal;
@@ -26,17 +27,32 @@ pub(super) struct Entry {
     range: (String, String),
 }
 
+/// The beginning of a line: its number, whether it is one that waits, what it is about, and the words that follow.
+struct Line<'t> {
+    number: u64,
+    is_waiting: bool,
+    kind: &'t str,
+    words: SplitAsciiWhitespace<'t>,
+}
+
+impl Line<'_> {
+    fn parse(line: &str) -> Option<Line<'_>> {
+        let mut words = line.split_ascii_whitespace();
+        let number = words.next()?.strip_suffix(':')?.parse().ok()?;
+        let mut kind = words.next()?;
+        let is_waiting = kind == "->";
+        while kind == "->" {
+            kind = words.next()?;
+        }
+        Some(Line { number, is_waiting, kind, words })
+    }
+}
+
 impl Entry {
     /// Parses a line, as in `7: -> FLOCK  ADVISORY  WRITE 3409126 fe:00:10028833 0 EOF`.
     fn parse(line: &str) -> Option<Entry> {
-        let mut words = line.split_ascii_whitespace();
-        let number = words.next()?.strip_suffix(':')?.parse().ok()?;
-        let mut word = words.next()?;
-        let is_waiting = word == "->";
-        while word == "->" {
-            word = words.next()?;
-        }
-        let kind = match word {
+        let Line { number, is_waiting, kind, mut words } = Line::parse(line)?;
+        let kind = match kind {
             "FLOCK" => FileLockKind::Flock,
             "POSIX" => FileLockKind::Posix,
             "OFDLCK" => FileLockKind::OpenFileDescription,
@@ -148,12 +164,12 @@ impl FileLocks {
 /// waits until the lease is given up, or the kernel takes it.
 pub(super) fn lease_owner(table: &str, opens: u32) -> Option<u32> {
     // As `1: LEASE  BREAKING  READ 47 fe:00:33 0 EOF` and `1: -> LEASE  BREAKER   READ 48 <none>:0 0 EOF`.
-    let lines = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
-    let lines: Vec<Vec<&str>> = lines.filter(|words| words.len() > 5 && words.contains(&"LEASE")).collect();
-    let is_waiting = |words: &&Vec<&str>| words[1] == "->" && words.get(5) == Some(&&*opens.to_string());
-    let number = lines.iter().find(is_waiting)?[0];
-    let lease = lines.iter().find(|words| words[0] == number && words[1] == "LEASE")?;
-    lease.get(4)?.parse().ok()
+    let lines = table.lines().filter_map(Line::parse).filter(|line| line.kind == "LEASE");
+    let pid = |mut line: Line<'_>| Some((line.number, line.is_waiting, line.words.nth(2)?.parse().ok()?));
+    let leases: Vec<(u64, bool, u32)> = lines.filter_map(pid).collect();
+    let &(number, ..) = leases.iter().find(|&&(_, is_waiting, pid)| is_waiting && pid == opens)?;
+    let lease = leases.iter().find(|&&(of, is_waiting, _)| of == number && !is_waiting);
+    lease.map(|&(.., pid)| pid)
 }
 
 /// The inode of a file, by the `fdinfo` of a descriptor.

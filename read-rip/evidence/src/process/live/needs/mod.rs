@@ -108,7 +108,7 @@ impl Machine {
         let locks = self.locks.get_or_init(FileLocks::search);
         let owners = locks.owners(&inodes, live.pid);
         let pid = owners.first().copied().filter(|_| owners.len() == 1)?;
-        Some(Helper { party: party(pid, None), state: state_of(pid)? })
+        helper_of(pid)
     }
 
     /// Who has the lease on a file that a thread opens. The wait ends after a time: the kernel takes the lease.
@@ -117,7 +117,7 @@ impl Machine {
         let table = || Folder::open("/proc").and_then(|processes| processes.read("locks")).ok();
         let table = (&*function == b"__break_lease").then(table)??;
         let pid = lease_owner(&String::from_utf8_lossy(&table), live.pid)?;
-        Some(Helper { party: party(pid, None), state: state_of(pid)? })
+        helper_of(pid)
     }
 
     /// What these threads of a process need from other processes, by their indices.
@@ -675,6 +675,11 @@ fn process_of(tid: u32) -> Option<Option<u32>> {
         Err(Failure::Gone) => Some(None),
         Err(_) => None,
     }
+}
+
+/// A process that can end a wait; `None` if it has ended.
+fn helper_of(pid: u32) -> Option<Helper> {
+    Some(Helper { party: party(pid, None), state: state_of(pid)? })
 }
 
 fn party(pid: u32, descriptor: Option<u32>) -> Party {
