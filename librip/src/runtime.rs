@@ -135,9 +135,9 @@ pub(crate) fn start(wish: Builder, when: When) -> Result<(), InitError> {
 
 /// Whether this thread is the one that starts now.
 ///
-/// If another thread is starting, it waits until that one has made the ring: what the caller does next is recorded then.
-/// It does not wait for ever, because the other one acquires the loader's lock, and a caller in a library's constructor
-/// holds that.
+/// If another thread is starting, it waits until that one has made the ring: what the caller does next is recorded
+/// then. It does not wait for ever, because the other one acquires the loader's lock, and a caller in a library's
+/// constructor holds that.
 fn begin_start() -> bool {
     let begun = Instant::now();
     // ORDERING: acquire, pairs with the release in `start`.

@@ -28,7 +28,7 @@ use crate::THREAD_NAME_LEN_BYTES;
 
 /// A ring has this many places of polls, the one for the others included.
 pub const POLL_PLACES_MAX: usize = 256;
-/// A place keeps so many of its longest polls.
+/// How many of its longest polls a place keeps.
 pub const LONG_POLLS: usize = 8;
 /// How many lanes a place has.
 pub const POLL_LANES: usize = 8;

@@ -245,7 +245,10 @@ fn unrecorded(of: &Balance, names: &LockNames<'_>) -> Option<String> {
                 Some(1) => "it uses no recorded lock and passes no mark",
                 _ => "they use no recorded lock and pass no mark",
             };
-            let locks = if is_of_c { "rip::mutex and the other locks of rip.hpp" } else { "the locks of librip::sync" };
+            let locks = match is_of_c {
+                true => "rip::mutex and the other locks of rip.hpp",
+                false => "the locks of librip::sync",
+            };
             format!("{these}: use {locks}, mark the locks, or use read-rip run --preload")
         }
     };

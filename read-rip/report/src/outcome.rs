@@ -5,6 +5,7 @@ use read_rip_model::findings::{
     Balance, EmptyPool, Finding, Framework, HeldAtEnd, HelperFact, ManagedLock, Outcome, RunningOn,
     SilentRequests, UnrecordedFutures, Unseen, executors, pool_at,
 };
+use read_rip_model::locations::LocationId;
 use read_rip_model::locks::Seen;
 
 use super::machine::brief;
@@ -201,8 +202,7 @@ fn empty_pool(of: EmptyPool, names: &LockNames<'_>) -> Reason {
     let (counted, is_dead) = (counted(threads as u64, "thread"), names.model.is_final);
     let waits = if is_dead { "waited" } else { agree(threads, "waits", "wait") };
     let at_death = if is_dead { " when the process died" } else { "" };
-    let lasted = for_ns.map_or_else(String::new, |for_ns| format!(", {}", lasted_at_least(Some(for_ns))));
-    let at = location.map_or_else(String::new, |at| format!(" at {}", names.location(at)));
+    let (lasted, at) = (lasted(for_ns), place(location, names));
     Reason {
         sentence: format!(
             "not judged: {counted} {waits} for an object of a pool{pool}{at_death}, with a time limit{lasted}"
@@ -215,12 +215,21 @@ fn empty_pool(of: EmptyPool, names: &LockNames<'_>) -> Reason {
     }
 }
 
+/// `, for at least 2.0 s`; nothing if that is not known.
+fn lasted(for_ns: Option<u64>) -> String {
+    for_ns.map_or_else(String::new, |for_ns| format!(", {}", lasted_at_least(Some(for_ns))))
+}
+
+/// ` at transfer bank.c:14`; nothing if that is not known.
+fn place(location: Option<LocationId>, names: &LockNames<'_>) -> String {
+    location.map_or_else(String::new, |at| format!(" at {}", names.location(at)))
+}
+
 /// Who waits for a lock of a database.
 fn managed_lock(of: ManagedLock, names: &LockNames<'_>) -> Reason {
     let ManagedLock { threads, first, waits_for, location, for_ns, manager } = of;
     let (counted, waits) = (counted(threads as u64, "thread"), agree(threads, "waits", "wait"));
-    let lasted = for_ns.map_or_else(String::new, |for_ns| format!(", {}", lasted_at_least(Some(for_ns))));
-    let at = location.map_or_else(String::new, |at| format!(" at {}", names.location(at)));
+    let (lasted, at) = (lasted(for_ns), place(location, names));
     let who = if threads == 1 { String::new() } else { format!("{}{at}; ", names.thread(first)) };
     Reason {
         sentence: format!("not judged: {counted} {waits} for {waits_for}{lasted}"),

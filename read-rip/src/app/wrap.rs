@@ -1,7 +1,7 @@
 //! Breaks long lines between words where a terminal would break them anywhere, and cuts those of source code.
 //!
-//! Only text on a terminal passes through it. Into a pipe, each line stays whole, so that a search finds it, and scripts
-//! read it.
+//! Only text on a terminal passes through it. Into a pipe, each line stays whole, so that a search finds it, and
+//! scripts read it.
 //!
 //! If lines have signs that are not words, a legend follows the last line.
 

@@ -1,7 +1,7 @@
 //! Calls of functions of other modules: which function a call names that goes through a word which the loader fills in.
 //!
-//! Such a call is one of a stub that the linker has made, which jumps to what the word has, or it reads the word itself.
-//! The relocation of the word has the function's name.
+//! Such a call is one of a stub that the linker has made, which jumps to what the word has, or it reads the word
+//! itself. The relocation of the word has the function's name.
 
 use object::elf::EM_X86_64;
 use object::{Endianness, elf};

@@ -43,14 +43,12 @@ impl Nesting {
     pub(super) fn new(dwarf: Arc<gimli::Dwarf<Bytes>>) -> Nesting {
         let (mut spans, mut unplaced) = (Vec::new(), Vec::new());
         let mut add = |range: gimli::Range, unit| {
-            let is_empty = range.begin >= range.end;
-            spans.extend((!is_empty).then_some(Span {
-                begin: range.begin,
-                end: range.end,
-                unit,
-                last_end: 0,
-            }));
-            !is_empty
+            let gimli::Range { begin, end } = range;
+            let has_code = begin < end;
+            if has_code {
+                spans.push(Span { begin, end, unit, last_end: 0 });
+            }
+            has_code
         };
         let mut units = dwarf.units();
         while let Ok(Some(header)) = units.next() {

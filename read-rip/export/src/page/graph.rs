@@ -212,7 +212,9 @@ fn svg(graph: &WaitGraph, labels: &[Label], layout: &Layout, names: &LockNames<'
         let name_y = if label.about.is_empty() { 27 } else { 19 };
         let _ = write!(
             out,
-            "<a href=\"#{class}s\" data-name=\"{}\"><g class=\"box {class}{circle}\" transform=\"translate({:.1} {:.1})\"><title>{}\n{}</title>\
+            "<a href=\"#{class}s\" data-name=\"{}\">\
+             <g class=\"box {class}{circle}\" transform=\"translate({:.1} {:.1})\">\
+             <title>{}\n{}</title>\
              <rect width=\"{:.1}\" height=\"{BOX_HEIGHT}\" rx=\"{round}\"/>\
              <text class=\"name\" x=\"{middle:.1}\" y=\"{name_y}\">{}</text>\
              <text class=\"about\" x=\"{middle:.1}\" y=\"35\">{}</text></g></a>",

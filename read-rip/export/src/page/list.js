@@ -65,7 +65,8 @@ class List {
   constructor(host, options) {
     const counted = (rows) => plural(rows.length, this.thing);
     const things = `${options.thing}s`;
-    Object.assign(this, { rowHeight: 28, lines: () => [], links: () => [], drawn: () => {}, tools: [], things, counted }, options);
+    const usual = { rowHeight: 28, lines: () => [], links: () => [], drawn: () => {}, tools: [], things, counted };
+    Object.assign(this, usual, options);
     this.rows = Array.from({ length: this.count }, (_, row) => row);
     this.all = this.counted(this.rows);
     this.at = -1;

@@ -7,8 +7,8 @@
 //!
 //! A future drops its guards from the last to the first. Branches do so about half of the time, by chance. So two
 //! places at which tasks acquire locks of futures have no order if some task released the earlier lock first, while it
-//! had the later one or waited for it. Places in different functions have an order only if tasks have often released the
-//! later lock first: one of the functions may be called by the other one, or both by a `join!`.
+//! had the later one or waited for it. Places in different functions have an order only if tasks have often released
+//! the later lock first: one of the functions may be called by the other one, or both by a `join!`.
 
 use foldhash::{HashMap, HashSet};
 

@@ -7,14 +7,14 @@
 //! # Method
 //!
 //! The stack of a goroutine that waits leads to the mutex. Whoever has a mutex has a pointer to it on its stack,
-//! mostly, to release it. If all whose stacks point to a mutex wait for mutexes too, and so on, then these goroutines are
-//! suspected. They waited for the same mutexes in both readings.
+//! mostly, to release it. If all whose stacks point to a mutex wait for mutexes too, and so on, then these goroutines
+//! are suspected. They waited for the same mutexes in both readings.
 //!
 //! # Blind spots
 //!
 //! A mutex in a global variable takes no pointer, and one that is reached through other values may have none on the
-//! stack: whoever has it is not seen then. Waits for `sync.RWMutex`, channels and conditions make no circle. A goroutine
-//! that waits for a mutex which it has itself is not told.
+//! stack: whoever has it is not seen then. Waits for `sync.RWMutex`, channels and conditions make no circle. A
+//! goroutine that waits for a mutex which it has itself is not told.
 //!
 //! # Example output
 //!

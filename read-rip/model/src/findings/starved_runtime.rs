@@ -492,16 +492,14 @@ impl ReadyTasks {
             let alike: Vec<&ReadyTask> = self.first.iter().filter(|one| one.is_new == is_new).collect();
             let longest = alike.iter().filter_map(|one| one.for_ns).max();
             let names: Vec<String> = alike.iter().map(|one| words.thread(one.task)).collect();
+            let what = match is_new {
+                true => agree(names.len(), "was made and never polled", "were made and never polled"),
+                false => agree(names.len(), "was woken and is not polled", "were woken and are not polled"),
+            };
             match &names[..] {
                 [] => None,
-                [task] => {
-                    let what =
-                        if is_new { "was made and never polled" } else { "was woken and is not polled" };
-                    Some(format!("{task} {what}{}", words.lasting(", for ", longest)))
-                }
+                [task] => Some(format!("{task} {what}{}", words.lasting(", for ", longest))),
                 tasks => {
-                    let what =
-                        if is_new { "were made and never polled" } else { "were woken and are not polled" };
                     let lasting = words.lasting(", the longest for ", longest);
                     Some(format!("{} tasks {what}{lasting}: {}", tasks.len(), tasks.join(", ")))
                 }

@@ -36,7 +36,7 @@ pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
         limit_ns,
         worker: None,
         manager: None,
-        keeps: None,
+        is_in_poll: false,
         is_in_epoll: false,
         inward: None,
         runs_on: false,

@@ -274,6 +274,7 @@ fn sources(code: &Code, sites: &[&Site]) -> Vec<(Arc<str>, u32)> {
     }
     noted
 }
+
 /// The column of a source: that of the frame at its line, or else that of the only mark there.
 fn column((file, line): &(Arc<str>, u32), code: &Code, sites: &[&Site]) -> Option<u32> {
     let is_file = |other: &str| is_same_file(other, file) || is_same_file(file, other);

@@ -131,9 +131,9 @@ fn whole(shown: &str) -> Option<Range<usize>> {
 
 /// The call at a column of a line, as bytes of the line as it is shown; `None` if no name is there.
 ///
-/// A column is one of bytes or of characters, as the compiler likes, and the shown line may have escapes. So only a line
-/// of printable ASCII and tabs has calls. Some compilers name the parenthesis of a call or the dot before its name: the
-/// name begins further left or right.
+/// A column is one of bytes or of characters, as the compiler likes, and the shown line may have escapes. So only a
+/// line of printable ASCII and tabs has calls. Some compilers name the parenthesis of a call or the dot before its
+/// name: the name begins further left or right.
 fn call(original: &str, shown: &str, column: u32) -> Option<Range<usize>> {
     if original.chars().any(|letter| !matches!(letter, '\t' | ' '..='~')) {
         return None;

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use read_rip_model::findings::{
-    Advice, Confidence, Doubt, Evidence, Finding, Kind, Paragraph, PollFact, Premise,
+    Advice, Balance, Confidence, Doubt, Evidence, Finding, Kind, Paragraph, PollFact, Premise,
 };
+use read_rip_model::locations::LocationId;
 use read_rip_model::locks::{LockId, ThreadId};
 use read_rip_ring::Snapshot;
 use serde::Serialize;
@@ -162,40 +163,30 @@ impl<W: Write> Json<W> {
 }
 
 fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonChecked<'a> {
-    let (pools, tasks) = (&checked.balance.pools, &checked.balance.tasks);
-    let polls: Vec<&PollFact> = tasks.saturated.iter().chain(&tasks.waiting_within).collect();
-    let (held, empty) = (&checked.balance.held_at_end, &checked.balance.empty_pool);
-    let (running, managed) = (&checked.balance.running_on, &checked.balance.managed_lock);
-    let is_any = !pools.is_empty()
-        || !polls.is_empty()
-        || held.is_some()
-        || empty.is_some()
-        || running.is_some()
-        || managed.is_some()
-        || tasks.silent.is_some();
-    let mentions = is_any.then(|| {
-        let of_polls = polls.iter().filter_map(|poll| poll.place());
-        let of_held = held.iter().flat_map(|held| [held.hold.location, held.last]).flatten();
-        let of_empty = empty.iter().filter_map(|empty| empty.location);
-        let of_empty = of_empty.chain(managed.iter().filter_map(|of| of.location));
-        let of_empty = of_empty.chain(running.iter().flat_map(|of| [of.location, of.last_call]).flatten());
-        let locations: BTreeSet<_> =
-            pools.iter().map(|pool| pool.location).chain(of_polls).chain(of_held).chain(of_empty).collect();
-        let of_polls = polls.iter().flat_map(|poll| [Some(poll.task), poll.thread]).flatten();
-        let of_polls = of_polls.chain(tasks.silent.iter().map(|silent| silent.first));
-        let of_held = held.iter().map(|held| held.hold.thread);
-        let of_empty = empty.iter().map(|empty| empty.first).chain(managed.iter().map(|of| of.first));
-        let of_empty = of_empty.chain(running.iter().map(|running| running.first));
-        let threads: BTreeSet<_> =
-            pools.iter().map(|pool| pool.holder).chain(of_polls).chain(of_held).chain(of_empty).collect();
-        let locks: BTreeSet<_> =
-            pools.iter().map(|pool| pool.lock).chain(held.iter().map(|held| held.lock)).collect();
-        let location = |id| json_location(names.locations.get(id), names.locations, snapshot).with_id(id);
-        JsonMentions {
-            threads: threads.into_iter().map(|id| json_thread(id, names, snapshot)).collect(),
-            locks: locks.into_iter().map(|id| json_lock(id, names)).collect(),
-            locations: locations.into_iter().map(location).collect(),
-        }
+    let Balance { pools, tasks, held_at_end: held, empty_pool, managed_lock, running_on, .. } =
+        &checked.balance;
+    let polls = || tasks.saturated.iter().chain(&tasks.waiting_within);
+    let mut locations: BTreeSet<LocationId> = pools.iter().map(|pool| pool.location).collect();
+    locations.extend(polls().filter_map(PollFact::place));
+    locations.extend(held.iter().flat_map(|held| [held.hold.location, held.last]).flatten());
+    locations.extend(empty_pool.iter().filter_map(|of| of.location));
+    locations.extend(managed_lock.iter().filter_map(|of| of.location));
+    locations.extend(running_on.iter().flat_map(|of| [of.location, of.last_call]).flatten());
+    let mut threads: BTreeSet<ThreadId> = pools.iter().map(|pool| pool.holder).collect();
+    threads.extend(polls().flat_map(|poll| [Some(poll.task), poll.thread]).flatten());
+    threads.extend(held.iter().map(|held| held.hold.thread));
+    threads.extend(empty_pool.iter().map(|of| of.first));
+    threads.extend(managed_lock.iter().map(|of| of.first));
+    threads.extend(running_on.iter().map(|of| of.first));
+    threads.extend(tasks.silent.iter().map(|of| of.first));
+    let mut locks: BTreeSet<LockId> = pools.iter().map(|pool| pool.lock).collect();
+    locks.extend(held.iter().map(|held| held.lock));
+    let location = |id| json_location(names.locations.get(id), names.locations, snapshot).with_id(id);
+    // Whatever the balance mentions has a thread.
+    let mentions = (!threads.is_empty()).then(|| JsonMentions {
+        threads: threads.into_iter().map(|id| json_thread(id, names, snapshot)).collect(),
+        locks: locks.into_iter().map(|id| json_lock(id, names)).collect(),
+        locations: locations.into_iter().map(location).collect(),
     });
     JsonChecked { checked, mentions }
 }
