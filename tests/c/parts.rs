@@ -5,22 +5,14 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use librip_test_kit::oracle::{Ring, State};
-use librip_test_kit::tool::{Built, cargo};
+use librip_test_kit::tool::{Built, libraries};
 
 use crate::{GCC, build, directory, fixture, main_slot, package, run, tool};
 
-/// The Rust library with the functions that librip.h declares, built in release. Built on the first call.
-fn release() -> &'static Built {
-    static BUILT: OnceLock<Built> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let arguments = ["rustc", "--release", "--package", "librip-capi", "--crate-type", "rlib"];
-        cargo(&arguments, &directory().join("librip"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
-    })
-}
-
-/// rustc with librip, and with `rip`, the functions that librip.h declares.
+/// rustc with librip, and with `rip`, the functions that librip.h declares. Both are built on the first call.
 pub(crate) fn rustc() -> Command {
-    release().rustc(&["librip", "rip"])
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| libraries(directory())).rustc(&["librip", "rip"])
 }
 
 /// A Rust program with a part in C: two fixtures of one name.

@@ -16,7 +16,7 @@ use librip_test_kit::victim::DEADLINE;
 use librip_test_kit::{core, reader};
 use serde_json::Value;
 
-use crate::{compile_as, directory, plan, preload, release};
+use crate::{c_archive, compile_as, directory, plan, preload};
 
 /// The stories of `fixtures/evidence.c`, and what is found of each living one, whatever prepared it.
 const STORIES: [(&str, &[&str]); 10] = [
@@ -143,7 +143,7 @@ impl Programs {
     fn build() -> Programs {
         let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../librip/capi");
         let include = format!("-I{}", header.display());
-        let archive = release("librip-capi", "rip", ".a");
+        let archive = c_archive();
         let flags = ["-DBY_HAND", &include, archive.to_str().unwrap(), "-lm"];
         Programs {
             plain: compile_as("evidence", "evidence", &[]),

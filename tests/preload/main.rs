@@ -30,7 +30,7 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use librip_test_kit::reader;
-use librip_test_kit::tool::{cargo, tool};
+use librip_test_kit::tool::{self, Built, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
 /// The directory for everything that the tests build.
@@ -38,16 +38,21 @@ fn directory() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// The interposer. Built on the first call.
-fn preload() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| release("librip-preload", "rip_preload", ".so"))
+/// The interposer and the library for C. Built on the first call.
+fn libraries() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| tool::libraries(directory()))
 }
 
-/// The library of a package of this workspace, built in release, by itself.
-fn release(package: &str, target: &str, ending: &str) -> PathBuf {
-    cargo(&["build", "--release", "--package", package], &directory().join("preload"), &[])
-        .file(target, ending)
+/// The interposer.
+fn preload() -> &'static Path {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    FILE.get_or_init(|| libraries().file("rip_preload", ".so"))
+}
+
+/// The static library for C.
+fn c_archive() -> PathBuf {
+    libraries().file("rip", ".a")
 }
 
 /// Compiles `fixtures/NAME.c` with these flags, once. Returns the program or library.

@@ -5,12 +5,12 @@ use std::process::Command;
 
 use librip_test_kit::tool::tool;
 
-use crate::{compile, directory, plan, preload, read_rip, release};
+use crate::{c_archive, compile, directory, plan, preload, read_rip};
 
 #[test]
 fn marks_and_interposed_calls_of_a_process_are_in_one_ring() {
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../librip/capi");
-    let archive = release("librip-capi", "rip", ".a");
+    let archive = c_archive();
     let include = format!("-I{}", header.display());
     let program = compile("mixed", &[&include, archive.to_str().unwrap(), "-lm"]);
     let mut victim = plan(&program, &[], &[preload()]).start();
@@ -40,7 +40,7 @@ fn locks_of_cpp_are_recorded_once_and_at_the_line_of_the_user() {
     let mut compiler = Command::new("g++");
     compiler.args(["-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-pthread", "-I"]);
     compiler.arg(package.join("../librip/capi")).arg(package.join("c/fixtures/cpp_locks.cc"));
-    compiler.arg(release("librip-capi", "rip", ".a")).args(["-lm", "-ldl", "-o"]).arg(&program);
+    compiler.arg(c_archive()).args(["-lm", "-ldl", "-o"]).arg(&program);
     tool(&mut compiler);
     let mut victim = plan(&program, &[], &[preload()]).start();
     victim.until("stuck");

@@ -112,19 +112,26 @@ pub fn cargo(arguments: &[&str], target: &Path, environment: &[(&str, &str)]) ->
     Built(messages.lines().map(|line| serde_json::from_str(line).expect(line)).collect())
 }
 
-/// Builds librip in release, with bitcode for tests that want it. Tests of one package share what is built.
-///
-/// `parking_lot` is built too: a benchmark of librip uses it.
+/// Builds librip in release. `parking_lot` is built too: a benchmark of librip uses it.
 pub fn librip(directory: &Path) -> Built {
-    let arguments =
-        ["build", "--release", "--package", "librip", "--features", "lock_api", "--lib", "--bench", "locks"];
-    cargo(&arguments, &directory.join("librip"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
+    release(&["--package", "librip", "--features", "lock_api", "--lib", "--bench", "locks"], directory)
 }
 
 /// Builds the crate that stands in for `parking_lot` beside [`librip`], with the same librip.
 pub fn stand_in(directory: &Path) -> Built {
-    let arguments = ["build", "--release", "--package", "librip", "--package", "parking_lot@0.12.900"];
-    cargo(&arguments, &directory.join("librip"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
+    release(&["--package", "librip", "--package", "parking_lot@0.12.900"], directory)
+}
+
+/// Builds the interposer and the library for C in release, with one librip for both.
+pub fn libraries(directory: &Path) -> Built {
+    release(&["--package", "librip-preload", "--package", "librip-capi"], directory)
+}
+
+/// Builds in release, with the bitcode that some tests want. All tests share one directory: they need the same
+/// dependencies.
+fn release(packages: &[&str], directory: &Path) -> Built {
+    let arguments = [&["build", "--release"], packages].concat();
+    cargo(&arguments, &directory.join("release"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
 }
 
 /// The files that cargo reports as built or up to date.
