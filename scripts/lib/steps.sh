@@ -8,7 +8,7 @@ steps_failed=0
 # step NAME COMMAND...: shows the output of the command only if the command fails. Adds up its lines `test result:`; a
 # failure without such a line, for example a compile error, counts as one.
 step() {
-    local name=$1 log status=0 seconds=$SECONDS passed failed
+    local name=$1 log status=0 seconds=$SECONDS passed failed groups
     shift
     printf '%-28s' "$name"
     log=$(mktemp)
@@ -35,19 +35,21 @@ step() {
         printf 'FAILED (status %d, %d s)\n' "$status" $((SECONDS - seconds))
         sed 's/^/    /' "$log"
     elif ((passed > 0)); then
-        printf 'ok, %d passed (%d s)\n' "$passed" $((SECONDS - seconds))
+        groups=$(sed -n 's/^group //p' "$log" | paste -sd ';')
+        printf 'ok, %d passed (%d s%s)\n' "$passed" $((SECONDS - seconds)) "${groups:+: ${groups//;/, }}"
     else
         printf 'ok (%d s)\n' $((SECONDS - seconds))
     fi
     rm -f "$log"
 }
 
-# at_once FUNCTION...: runs them at the same time, and shows what each has written, one after the other.
+# at_once FUNCTION...: runs them at the same time, and shows what each has written, one after the other, and its time:
+# whoever moves tests between groups wants these to be equal.
 at_once() {
     local logs each status=0 pids=() index
     logs=$(mktemp -d)
     for each; do
-        "$each" >"$logs/$each" 2>&1 &
+        in_group "$each" >"$logs/$each" 2>&1 &
         pids+=($!)
     done
     for index in "${!pids[@]}"; do
@@ -57,6 +59,14 @@ at_once() {
         cat "$logs/$each"
     done
     rm -rf "$logs"
+    return $status
+}
+
+# in_group FUNCTION
+in_group() {
+    local status=0 seconds=$SECONDS
+    "$1" || status=$?
+    printf 'group %s %d s\n' "${1%%_*}" $((SECONDS - seconds))
     return $status
 }
 
