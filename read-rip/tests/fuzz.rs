@@ -245,7 +245,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
 #[test]
 fn no_random_damage_stops_the_reader() {
     setrlimit(Resource::RLIMIT_AS, MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES).unwrap();
-    let rounds = setting("READ_RIP_FUZZ_ROUNDS", 1_500);
+    let rounds = setting("READ_RIP_FUZZ_ROUNDS", 600);
     let first_seed = setting("READ_RIP_FUZZ_SEED", 0);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ring");

@@ -4,7 +4,7 @@
 //! payload is a hash of its slot, its owner and its sequence. So the test notices a word with a wrong sequence or a
 //! wrong owner, and a mixture of two words.
 //!
-//! `READ_RIP_TORTURE_SECONDS` sets the duration, six seconds by default. The test can fail: see the sabotages at
+//! `READ_RIP_TORTURE_SECONDS` sets the duration, three seconds by default. The test can fail: see the sabotages at
 //! [`words_are_what_was_recorded_however_fast_the_writers_are`].
 
 #![allow(unsafe_code, reason = "the ring is written through a mapping, as the recorder does")]
@@ -296,6 +296,9 @@ fn check(path: &Path, words: u32, paces: &[Pace], newest: &mut [(u64, u32)], see
     }
 }
 
+/// So many readings make a test, however long they take.
+const LEAST_READS: u64 = 20;
+
 fn torture(slot_words: u32, writers: &[Pace], time: Duration) -> Seen {
     let ring = Ring { slot_words, spare_slots: 0, ..Ring::new() };
     // Close to the limits of 15, 16 and 32 bits, and far from all of them.
@@ -327,7 +330,7 @@ fn torture(slot_words: u32, writers: &[Pace], time: Duration) -> Seen {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut newest = vec![(0, 0); writers.len()];
             let deadline = Instant::now() + time;
-            while Instant::now() < deadline {
+            while Instant::now() < deadline || seen.reads <= LEAST_READS {
                 check(&path, slot_words, writers, &mut newest, &mut seen);
             }
             newest
@@ -355,12 +358,12 @@ fn torture(slot_words: u32, writers: &[Pace], time: Duration) -> Seen {
 /// if the reader was interrupted in the few instructions between the second copy and the count.
 #[test]
 fn words_are_what_was_recorded_however_fast_the_writers_are() {
-    let time = Duration::from_secs(setting("READ_RIP_TORTURE_SECONDS", 6)) / 3;
+    let time = Duration::from_secs(setting("READ_RIP_TORTURE_SECONDS", 3)) / 3;
     for slot_words in [16, 64, 16_384] {
         let seen = torture(slot_words, &[Pace::Full, Pace::Full, Pace::Brisk, Pace::Bursts], time);
         assert_eq!((seen.wrong, seen.damaged), (0, 0), "{seen:?}");
         // The test checked enough: many words of many owners, and most words of the writer with a usual pace.
-        assert!(seen.reads > 10 && seen.owners > 10, "{seen:?}");
+        assert!(seen.owners > 10, "{seen:?}");
         assert!(seen.checked > seen.room / 10 && seen.brisk.0 > seen.brisk.1 / 2, "{seen:?}");
     }
 }

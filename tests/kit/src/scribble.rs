@@ -36,8 +36,8 @@ impl Manner {
     fn budget(self) -> Duration {
         match self {
             // Each field has its turn.
-            Manner::WorstValues => Duration::from_secs(3),
-            Manner::RandomWords => Duration::from_secs(1),
+            Manner::WorstValues => Duration::from_secs(2),
+            Manner::RandomWords => Duration::from_millis(500),
         }
     }
 }
