@@ -16,14 +16,14 @@
 use std::io::{self, Write};
 
 use read_rip_model::locations::Dated;
-use read_rip_model::log::{self, Capture, EntryKind, Holder};
+use read_rip_model::log::{self, Blame, Capture, EntryKind, Holder};
 use read_rip_ring::{Slot, Snapshot};
 
 use super::cycles::{causes_words, held_ns};
 use super::log::{NO_TIME, thread_of_slot, wall_clock};
 use super::names::LockNames;
 use super::threads::{said, word};
-use super::units::duration;
+use super::units::{counted, duration};
 
 /// Spans are indented up to this depth.
 const DEPTH_MAX: usize = 12;
@@ -63,8 +63,19 @@ pub fn capture(
     }
     writeln!(out, "{}", if capture.usual.is_some() { ", a usual cycle for comparison" } else { "" })?;
     let (locations, texts) = (names.locations, names.texts);
-    let blame = capture.cycle.as_ref().map(|cycle| (cycle, &cycle.blame));
-    let guilty = blame.and_then(|(_, blame)| Some(capture.steps.get(blame.step?)?.event.sequence));
+    if slot.overwritten() > 0 {
+        writeln!(out, "  {dimmed}{} before were overwritten{dimmed:#}", counted(slot.overwritten(), "word"))?;
+    }
+    let cycle = capture.cycle.as_ref();
+    // The steps that made it slow, and the event of each.
+    let guilty: Vec<(&Blame, u64)> = cycle.map_or_else(Vec::new, |cycle| {
+        let event = |blame: &Blame| Some(capture.steps.get(blame.step?)?.event.sequence);
+        cycle.blames().filter_map(|blame| Some((blame, event(blame)?))).collect()
+    });
+    // The causes are those of the whole cycle.
+    let why = cycle.map_or_else(String::new, |cycle| {
+        causes_words(&cycle.causes, cycle.wait().is_some(), capture.usage.as_ref())
+    });
     let mut depth = 0usize;
     for Dated { event, location, when } in events {
         let time = when.time_ns.and_then(|ns| wall_clock(snapshot, ns));
@@ -84,15 +95,22 @@ pub fn capture(
         }
         write!(out, "{}", texts.outer(location))?;
         said(out, slot, event, location, locations, now_ns)?;
-        if let Some((cycle, blame)) = blame.filter(|_| guilty == Some(event.sequence)) {
-            let guilty = anstyle::AnsiColor::Red.on_default().bold();
-            write!(out, "  {guilty}<-- {} % of the cycle{guilty:#}", blame.percent(cycle))?;
-            write!(out, "{}", causes_words(&cycle.causes, capture.usage.as_ref()))?;
-            if let Some(of @ Holder { slot, location, .. }) = holder {
+        let step = guilty.iter().find(|(_, sequence)| *sequence == event.sequence);
+        if let Some(((blame, _), cycle)) = step.zip(cycle) {
+            let guilty_style = anstyle::AnsiColor::Red.on_default().bold();
+            write!(out, "  {guilty_style}<-- {} % of the cycle{guilty_style:#}", blame.percent(cycle))?;
+            if guilty.len() == 1 {
+                write!(out, "{why}")?;
+            }
+            if let Some(of @ Holder { slot, location, .. }) = holder.filter(|_| cycle.wait() == Some(blame)) {
                 let who = thread_of_slot(&snapshot.slots[*slot], names_process);
                 let line = texts.line_of(locations.get(*location));
                 write!(out, ": {who} held the lock for {}, {line}", duration(held_ns(of)))?;
             }
+        }
+        // The last event says how long the cycle took.
+        if guilty.len() != 1 && events.last().is_some_and(|last| last.event.sequence == event.sequence) {
+            write!(out, "{why}")?;
         }
         writeln!(out)?;
     }

@@ -2,7 +2,7 @@
 //!
 //! It decides nothing: `read_rip_model::log` does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use read_rip_model::locations::Locations;
@@ -28,7 +28,8 @@ pub struct KeptCycles {
     pub took_ns: u64,
     /// How long it may take, ns.
     pub limit_ns: u64,
-    /// The step that made it slow: `span`, `lock` (it waited for a lock), or `outside` of its spans.
+    /// The step that made it slow the most: `span`, `lock` (it waited for a lock), `outside` of its spans, or
+    /// `overwritten` (later words have replaced what it recorded then).
     pub step_kind: &'static str,
     /// The name of that span or lock.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,14 +51,16 @@ impl KeptCycles {
     pub fn of(of: &SlowCycles, locations: &Locations<'_>) -> KeptCycles {
         let SlowCycles { count, thread: (pid, _), worst, usage } = of;
         let blame = &worst.blame;
+        let shares = worst.blames().map(|blame| share(worst, blame, *pid, locations));
+        let shares = shares.collect::<Vec<String>>().join(" and ");
         let (step_kind, step) = step_name(&blame.kind, *pid, locations);
         let cycles = match count {
             1 => "1 slow cycle was kept; it".to_owned(),
             _ => format!("{count} slow cycles were kept; the worst"),
         };
         let took = duration(worst.took_ns);
-        let why = causes_words(&worst.causes, usage.as_ref());
-        let sentence = format!("{cycles} took {took}: {}{why}", share(worst, blame, *pid, locations));
+        let why = causes_words(&worst.causes, worst.wait().is_some(), usage.as_ref());
+        let sentence = format!("{cycles} took {took}: {shares}{why}");
         let &Blame { took_ns: step_ns, usual_ns, .. } = blame;
         let &SlowCycle { took_ns, limit_ns, .. } = worst;
         let (count, causes) = (*count, cause_names(&worst.causes));
@@ -82,6 +85,7 @@ fn cause_name(cause: Cause) -> &'static str {
         Cause::Lock => "lock",
         Cause::Preempted => "preempted",
         Cause::Blocked => "blocked",
+        Cause::Asleep => "asleep",
         Cause::PageFaults => "page_faults",
         Cause::Computed => "computed",
         Cause::Taken => "taken",
@@ -95,27 +99,25 @@ pub fn causes_in_short(causes: &[Cause]) -> String {
     let words = |cause: &Cause| {
         Some(match cause {
             Cause::PageFaults => "page faults",
-            Cause::NotRunning => "blocked or preempted",
+            Cause::NotRunning => "blocked or no processor",
             Cause::Taken => "no processor",
             Cause::Unclear => return None,
-            Cause::Lock | Cause::Preempted | Cause::Blocked | Cause::Computed => cause_name(*cause),
+            Cause::Lock | Cause::Preempted | Cause::Blocked | Cause::Asleep | Cause::Computed => {
+                cause_name(*cause)
+            }
         })
     };
     let words: Vec<&str> = causes.iter().filter_map(words).collect();
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }
 
-/// The causes after a comma, in some words. Empty if the step says it, or if nothing is known. `usage` is that of one
-/// cycle, if they are its causes.
-pub(super) fn causes_words(causes: &[Cause], usage: Option<&Usage>) -> String {
-    let words: Vec<String> = causes.iter().filter_map(|cause| cause_words(*cause, usage)).collect();
-    match &words[..] {
-        [] => String::new(),
-        // What comes beside a wait for a lock, which the step names.
-        _ if causes[0] == Cause::Lock => format!(", and {}", words.join(" and ")),
-        _ if causes.contains(&Cause::Lock) => format!(", {} and a lock", words.join(" and ")),
-        _ => format!(", {}", words.join(" and ")),
-    }
+/// The causes after a comma, in some words. Empty if a step says it, or if nothing is known. `names_lock`: a step says
+/// that the thread waited for a lock. `usage` is that of one cycle, if they are its causes.
+pub(super) fn causes_words(causes: &[Cause], names_lock: bool, usage: Option<&Usage>) -> String {
+    let others = causes.iter().filter(|cause| !names_lock || **cause != Cause::Lock);
+    let words: Vec<String> = others.filter_map(|cause| cause_words(*cause, usage)).collect();
+    let and = if names_lock { "and " } else { "" };
+    if words.is_empty() { String::new() } else { format!(", {and}{}", words.join(" and ")) }
 }
 
 fn cause_words(cause: Cause, usage: Option<&Usage>) -> Option<String> {
@@ -127,13 +129,15 @@ fn cause_words(cause: Cause, usage: Option<&Usage>) -> Option<String> {
         }
     };
     Some(match cause {
-        Cause::Lock | Cause::Unclear => return None,
+        Cause::Unclear => return None,
+        Cause::Lock => "waiting for locks".to_owned(),
         Cause::Preempted => "off the processor without waiting (preempted)".to_owned(),
         Cause::Blocked => "in a blocking call".to_owned(),
         Cause::PageFaults => usage.map_or_else(|| "page faults".to_owned(), faults),
         Cause::Computed => "merely computed longer".to_owned(),
         Cause::Taken => "without the processor, which an interrupt or the hypervisor had".to_owned(),
-        Cause::NotRunning => "in a blocking call or preempted".to_owned(),
+        Cause::Asleep => "asleep for a lock or in a blocking call".to_owned(),
+        Cause::NotRunning => "in a blocking call, or ready and without a processor".to_owned(),
     })
 }
 
@@ -147,6 +151,7 @@ pub(super) fn step_name(
         CycleStepKind::Span(name) => ("span", Some(name.clone())),
         CycleStepKind::Wait(lock) => ("lock", Some(lock_name(pid, *lock, locations))),
         CycleStepKind::Outside => ("outside", None),
+        CycleStepKind::Overwritten => ("overwritten", None),
     }
 }
 
@@ -163,6 +168,7 @@ fn step_words(kind: &CycleStepKind, pid: u32, locations: &Locations<'_>) -> Stri
         CycleStepKind::Span(name) => format!("in `{}`", printable(name)),
         CycleStepKind::Wait(lock) => format!("waiting for {}", lock_name(pid, *lock, locations)),
         CycleStepKind::Outside => "outside of its spans".to_owned(),
+        CycleStepKind::Overwritten => "at its beginning, whose words were overwritten".to_owned(),
     }
 }
 
@@ -178,18 +184,18 @@ fn share(cycle: &SlowCycle, blame: &Blame, pid: u32, locations: &Locations<'_>) 
     format!("{} % {}", blame.percent(cycle), blamed(blame, pid, locations))
 }
 
-/// Cycles of one name that were slow in one step for the same reasons.
+/// Cycles of one name that were slow in the same steps for the same reasons.
 struct Culprit<'c> {
     name: &'c str,
-    step: String,
+    /// The causes of the worst one of them.
     causes: &'c [Cause],
     cycles: Cycles<'c>,
 }
 
 type Cycles<'c> = Vec<(&'c ShownCapture<'c>, &'c SlowCycle)>;
 
-/// Writes what made the cycles slow: each step that is to blame, why, and in how many of them it is, the most frequent
-/// one first. It writes nothing if there are no slow cycles.
+/// Writes what made the cycles slow: the steps that are to blame, why, and in how many of them they are, the most
+/// frequent ones first. It writes nothing if there are no slow cycles.
 ///
 /// # Errors
 ///
@@ -200,16 +206,21 @@ pub fn culprits(
     names: &LockNames<'_>,
     snapshot: &Snapshot,
 ) -> io::Result<()> {
-    let mut groups: BTreeMap<(&str, String, &[Cause]), Cycles<'_>> = BTreeMap::new();
+    type Key<'c> = (&'c str, BTreeSet<String>, BTreeSet<Cause>);
+    let mut groups: BTreeMap<Key<'_>, Cycles<'_>> = BTreeMap::new();
     for of in shown {
         if let Some(cycle) = &of.capture.cycle {
-            let step = blamed(&cycle.blame, of.slot.pid, names.locations);
-            groups.entry((&cycle.name, step, &cycle.causes)).or_default().push((of, cycle));
+            let steps = cycle.blames().map(|blame| blamed(blame, of.slot.pid, names.locations)).collect();
+            let causes = cycle.causes.iter().copied().collect();
+            groups.entry((&cycle.name, steps, causes)).or_default().push((of, cycle));
         }
     }
     let mut culprits: Vec<Culprit<'_>> = groups
         .into_iter()
-        .map(|((name, step, causes), cycles)| Culprit { name, step, causes, cycles })
+        .filter_map(|((name, ..), cycles)| {
+            let (_, worst) = cycles.iter().max_by_key(|(_, cycle)| cycle.took_ns)?;
+            Some(Culprit { name, causes: &worst.causes, cycles })
+        })
         .collect();
     culprits.sort_by_key(|culprit| std::cmp::Reverse(culprit.cycles.len()));
     let has_unknown = culprits.iter().any(|culprit| culprit.causes.is_empty() && !culprit.is_wait());
@@ -219,7 +230,25 @@ pub fn culprits(
     if has_unknown {
         writeln!(out, "{}", how_to_know(snapshot))?;
     }
-    Ok(())
+    of_lost(out, shown, snapshot)
+}
+
+/// Says of cycles whose first words were replaced how long a history keeps them.
+fn of_lost(out: &mut dyn Write, shown: &[ShownCapture<'_>], snapshot: &Snapshot) -> io::Result<()> {
+    let lost = shown.iter().filter(|of| of.capture.cycle.as_ref().is_some_and(|cycle| cycle.lost_ns > 0));
+    let words = |of: &ShownCapture<'_>| of.slot.count.saturating_sub(of.slot.first_sequence);
+    let Some((longest, header)) = lost.clone().map(words).max().zip(snapshot.header.as_ref()) else {
+        return Ok(());
+    };
+    let count = counted(lost.count() as u64, "cycle");
+    let left = header.slot_words;
+    write!(out, "{count} recorded up to {longest} words, and the last {left} are left.")?;
+    match longest.checked_next_power_of_two() {
+        Some(words) if words <= u64::from(librip_format::SLOT_WORDS_MAX) => {
+            writeln!(out, " RIP_WORDS={words} keeps them all.")
+        }
+        _ => writeln!(out),
+    }
 }
 
 /// How the reason of slow cycles gets known.
@@ -237,7 +266,7 @@ fn how_to_know(snapshot: &Snapshot) -> &'static str {
 
 impl Culprit<'_> {
     fn blames(&self) -> impl Iterator<Item = &Blame> {
-        self.cycles.iter().map(|(_, cycle)| &cycle.blame)
+        self.cycles.iter().flat_map(|(_, cycle)| cycle.blames())
     }
 
     /// The greatest of these numbers of the cycles, if any is known.
@@ -245,14 +274,42 @@ impl Culprit<'_> {
         self.cycles.iter().filter_map(|(shown, _)| of(shown.capture.usage.as_ref()?)).max()
     }
 
+    /// The steps, the worst one first: what each is, how long it took at most, and how long it usually takes.
+    fn steps(&self, locations: &Locations<'_>) -> Vec<(String, String)> {
+        let mut steps: BTreeMap<String, (u64, Option<u64>)> = BTreeMap::new();
+        for (of, cycle) in &self.cycles {
+            for blame in cycle.blames() {
+                let step = steps.entry(blamed(blame, of.slot.pid, locations)).or_default();
+                *step = (blame.took_ns.max(step.0), blame.usual_ns.max(step.1));
+            }
+        }
+        let mut steps: Vec<_> = steps.into_iter().collect();
+        steps.sort_by_key(|(_, (took_ns, usual_ns))| {
+            std::cmp::Reverse(took_ns.saturating_sub(usual_ns.unwrap_or(0)))
+        });
+        let lengths = |(took_ns, usual_ns): (u64, Option<u64>)| {
+            let usual = usual_ns.map_or_else(String::new, |ns| format!(", usually {}", duration(ns)));
+            format!("up to {}{usual}", duration(took_ns))
+        };
+        steps.into_iter().map(|(step, of)| (step, lengths(of))).collect()
+    }
+
     fn write(&self, out: &mut dyn Write, names: &LockNames<'_>, snapshot: &Snapshot) -> io::Result<()> {
         let bold = anstyle::Style::new().bold();
-        let worst_ns = self.blames().map(|blame| blame.took_ns).max().unwrap_or(0);
-        let usual_ns = self.blames().filter_map(|blame| blame.usual_ns).max();
-        let usual = usual_ns.map_or_else(String::new, |ns| format!(", usually {}", duration(ns)));
         let count = counted(self.cycles.len() as u64, "slow cycle");
-        let (name, step, why) = (printable(self.name), &self.step, causes_words(self.causes, None));
-        writeln!(out, "{bold}{count}{bold:#} of {name}: {step}{why}, up to {}{usual}", duration(worst_ns))?;
+        let name = printable(self.name);
+        let why = causes_words(self.causes, self.is_wait(), None);
+        let steps = self.steps(names.locations);
+        write!(out, "{bold}{count}{bold:#} of {name}: ")?;
+        if let [(step, lengths)] = &steps[..] {
+            writeln!(out, "{step}{why}, {lengths}")?;
+        } else {
+            let all: Vec<&str> = steps.iter().map(|(step, _)| &step[..]).collect();
+            writeln!(out, "{}{why}", all.join(" and "))?;
+            for (step, lengths) in &steps {
+                writeln!(out, "  {step}: {lengths}")?;
+            }
+        }
         if self.causes.is_empty() {
             self.write_unknown(out)?;
         }
@@ -264,7 +321,8 @@ impl Culprit<'_> {
 
     /// What the record alone says.
     fn write_unknown(&self, out: &mut dyn Write) -> io::Result<()> {
-        match (self.is_wait(), self.has_other_waits()) {
+        let is_lost = self.cycles.iter().any(|(_, cycle)| cycle.lost_ns > 0);
+        match (self.is_wait() || is_lost, self.has_other_waits()) {
             (true, _) => Ok(()),
             (false, true) => writeln!(out, "  some of them wait in other ways: see their events"),
             (false, false) => {
@@ -303,12 +361,8 @@ impl Culprit<'_> {
             Cause::Blocked if self.has_other_waits() => {
                 "it slept; some of these cycles wait in ways that are recorded: see their events".to_owned()
             }
-            Cause::Blocked if ready_ns.is_none() => {
-                "it slept, or was woken and had no processor yet; no wait for a \
-                 lock is recorded there"
-                    .to_owned()
-            }
             Cause::Blocked => "it slept, and no wait for a lock is recorded there".to_owned(),
+            Cause::Asleep => "it slept; what it recorded then was overwritten".to_owned(),
             Cause::PageFaults => {
                 let (minor, major) = (most(|of| of.minor_faults), most(|of| of.major_faults));
                 let minor = counted(minor, "page fault");
@@ -337,9 +391,8 @@ impl Culprit<'_> {
             let times = counted(times, "time");
             writeln!(out, "  held meanwhile by {holder}: {times}, for up to {}", duration(longest_ns))?;
         }
-        let is_unknown = |(of, cycle): &(&ShownCapture<'_>, &SlowCycle)| {
-            of.holder.is_none() && matches!(cycle.blame.kind, CycleStepKind::Wait(_))
-        };
+        let is_unknown =
+            |(of, cycle): &(&ShownCapture<'_>, &SlowCycle)| of.holder.is_none() && cycle.wait().is_some();
         let unknown = self.cycles.iter().filter(|of| is_unknown(of)).count() as u64;
         if unknown > 0 {
             let times = counted(unknown, "time");

@@ -33,7 +33,7 @@ pub(super) fn captures(args: &CapturesArgs, common: &Common) -> Result<u8, AppEr
     let holders: Vec<Option<Holder>> = captures
         .iter()
         .map(|of| {
-            let step = of.cycle.as_ref().and_then(|cycle| of.steps.get(cycle.blame.step?))?;
+            let step = of.cycle.as_ref().and_then(|cycle| of.steps.get(cycle.wait()?.step?))?;
             log::holder(snapshot, &snapshot.captures[of.index], step, &mut locations, reading.now_ns)
         })
         .collect();

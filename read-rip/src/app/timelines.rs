@@ -85,7 +85,7 @@ pub(super) fn kept(reading: &Reading, limits: Limits, locations: &mut Locations<
                     let name = name.map_or_else(|| format!("lock {lock:#x}"), str::to_owned);
                     (name, LoggedKind::Wait(begin_ns, end_ns))
                 }
-                CycleStepKind::Outside => continue,
+                CycleStepKind::Outside | CycleStepKind::Overwritten => continue,
             };
             logged.push(Logged { slot, text, place: place(kept, &step.event, locations), kind });
         }

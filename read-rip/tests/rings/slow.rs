@@ -35,6 +35,8 @@ struct Cycle {
     update: u64,
     grow: u64,
     used: Option<Used>,
+    /// How many times it reads, in no time, between its update and its growth.
+    reads: u64,
 }
 
 /// What the thread used in a cycle, us and numbers.
@@ -51,7 +53,7 @@ struct Used {
 const USED_LITTLE: Used = Used { on_cpu: 110, system: 10, ready: 0, switches: [1, 0], faults: 0 };
 
 /// A cycle that takes no longer than usual.
-const NORMAL: Cycle = Cycle { begin_us: 0, read: 60, wait: 0, update: 40, grow: 10, used: None };
+const NORMAL: Cycle = Cycle { begin_us: 0, read: 60, wait: 0, update: 40, grow: 10, used: None, reads: 0 };
 
 fn ticks(us: u64) -> u64 {
     BASE.1 + us * 125
@@ -84,6 +86,9 @@ impl Cycle {
         now += self.update;
         slot = slot.event(RELEASES, &[ticks(now), ticks(held), TABLE]);
         slot = end(slot, UPDATE.1, update, now);
+        for _ in 0..self.reads {
+            slot = end(begin(slot, READ.0, now), READ.1, now, now);
+        }
         slot = begin(slot, GROW.0, now);
         slot = end(slot, GROW.1, now, now + self.grow);
         now += self.grow;
@@ -347,7 +352,7 @@ fn without_evidence_captures_say_how_to_get_it() {
     let both = Used { ready: -1, switches: [1, 1], ..USED_LITTLE };
     let (out, _) = run(&measured(&[both]), &["captures"]);
     assert!(
-        out.contains("1 slow cycle of work: in `read`, in a blocking call or preempted, up to 5.0 ms"),
+        out.contains("1 slow cycle of work: in `read`, in a blocking call, or ready and without a processor, up to 5.0 ms"),
         "{out}"
     );
     let how = "\n  up to 1 voluntary and 1 involuntary switches: RIP_USAGE=delays tells which took long\n";
@@ -357,4 +362,80 @@ fn without_evidence_captures_say_how_to_get_it() {
     let slow: Value = serde_json::from_str(slow).unwrap();
     assert_eq!(slow["data"]["slow_cycle"]["causes"], serde_json::json!(["not_running"]), "{slow:#}");
     assert!(slow["data"]["usage"].get("ready_ns").is_none(), "{slow:#}");
+}
+
+#[test]
+fn a_cycle_whose_first_words_were_replaced_is_not_said_to_have_waited_for_no_lock() {
+    // A history has 64 words, and these reads take more.
+    let blocked = Used { ready: 20, switches: [2, 1], ..USED_LITTLE };
+    let lost = Cycle { wait: 5000, used: Some(blocked), reads: 11, ..NORMAL };
+    let usual = Cycle { begin_us: 50_000, used: Some(USED_LITTLE), ..NORMAL };
+    let ring = ring(&[usual, Cycle { begin_us: 100_000, ..lost }]);
+    let (out, _) = run(&ring, &["captures"]);
+    let said = "1 slow cycle of work: at its beginning, whose words were overwritten, asleep for a lock or in a blocking \
+                call, up to 5.1 ms, usually 0 ns\n  it slept; what it recorded then was overwritten\n1 cycle recorded up to ";
+    assert!(out.contains(said), "{out}");
+    assert!(out.contains(" words, and the last 64 are left. RIP_WORDS=128 keeps them all.\n"), "{out}");
+    assert!(out.contains(" words before were overwritten\n"), "{out}");
+    assert!(!out.contains("no wait for a lock is recorded") && !out.contains("outside"), "{out}");
+    let (json, _) = run(&ring, &["captures", "--json"]);
+    let cycle = slow_cycle(&json);
+    let expected = (&"overwritten".into(), &serde_json::json!(["asleep"]), &5_100_000.into());
+    assert_eq!((&cycle["step_kind"], &cycle["causes"], &cycle["lost_ns"]), expected, "{cycle:#}");
+    // With fewer reads, the end of the update is left, and not the beginning of the wait in it.
+    let (json, _) = run(&ring_of_update_cut(blocked), &["captures", "--json"]);
+    let cycle = slow_cycle(&json);
+    assert_eq!(
+        (&cycle["step"], &cycle["causes"]),
+        (&"update".into(), &serde_json::json!(["asleep"])),
+        "{cycle:#}"
+    );
+    // Without what the kernel says.
+    let (out, _) = run(&ring_of(Cycle { begin_us: 100_000, used: None, ..lost }), &["captures"]);
+    assert!(!out.contains("no wait is recorded there"), "{out}");
+}
+
+fn ring_of(cycle: Cycle) -> Ring {
+    ring(&[Cycle { begin_us: 50_000, used: Some(USED_LITTLE), ..NORMAL }, cycle])
+}
+
+/// The ring of a cycle whose update waited. The end of the update is the first event that is left.
+fn ring_of_update_cut(used: Used) -> Ring {
+    ring_of(Cycle { begin_us: 100_000, wait: 5000, used: Some(used), reads: 6, ..NORMAL })
+}
+
+/// The slow cycle in lines of JSON.
+fn slow_cycle(json: &str) -> Value {
+    let line = json.lines().find(|line| line.contains("\"slow_cycle\"")).unwrap();
+    serde_json::from_str::<Value>(line).unwrap()["data"]["slow_cycle"].take()
+}
+
+#[test]
+fn each_step_that_made_a_cycle_slow_is_named() {
+    let used = Used { on_cpu: 5100, ready: 20, switches: [2, 0], ..USED_LITTLE };
+    let both = Cycle { begin_us: 100_000, wait: 4000, grow: 5010, used: Some(used), ..NORMAL };
+    let more = Cycle { begin_us: 150_000, wait: 5500, ..both };
+    let usual = Cycle { begin_us: 50_000, used: Some(USED_LITTLE), ..NORMAL };
+    let ring = ring(&[usual, both, more]);
+    let (out, _) = run(&ring, &["captures"]);
+    let said = "2 slow cycles of work: waiting for TABLE in `update` and in `grow`, and merely computed longer\n  \
+                waiting for TABLE in `update`: up to 5.5 ms, usually 0 ns\n  \
+                in `grow`: up to 5.0 ms, usually 10.0 us\n  up to 5.1 ms on a processor";
+    assert!(out.contains(said), "{out}");
+    for marked in ["(waits) of TABLE", "(end) \"grow\" after 5.0 ms"] {
+        let of: Vec<&str> = out.lines().filter(|line| line.contains(marked)).collect();
+        assert!(!of.is_empty() && of.iter().any(|line| line.ends_with(" % of the cycle")), "{marked}: {out}");
+    }
+    let last = "work: a cycle took 9110 us, more than 3000 us\", and merely computed longer\n";
+    assert!(out.contains(last), "{out}");
+    let (json, _) = run(&ring, &["captures", "--json"]);
+    let cycle = slow_cycle(&json);
+    assert_eq!(
+        (&cycle["step"], &cycle["other_steps"][0]["step"]),
+        (&"grow".into(), &"TABLE".into()),
+        "{cycle:#}"
+    );
+    let (checked, _) = run(&ring, &["check"]);
+    let said = "took 10.6 ms: 51 % waiting for TABLE in `update` and 47 % in `grow`, and merely computed longer; next";
+    assert!(checked.contains(said), "{checked}");
 }

@@ -13,12 +13,16 @@
 //! same name that were not slow, or of the slow ones if none of those was kept. If medians of slow ones together are
 //! longer than a cycle may take, they are not those of normal cycles, and the
 //! shortest times stand for them. If those are too long as well, or if there is no other cycle, the usual time is not
-//! known, and the longest step is named.
+//! known, and the longest step is named. Other steps are named beside it if each of them took a great part of the time
+//! beyond the usual one.
+//!
+//! If a cycle has recorded more than its thread's history has words, the first ones are replaced. A step whose end is
+//! left has its time. What else lies before the first time that is left is a step of its own.
 //!
 //! # Blind spots
 //!
 //! What happened within a step without a mark: a step may have computed, been preempted, or waited for something that
-//! is not recorded.
+//! is not recorded. What happened within a step before the first word that is left.
 
 use std::collections::BTreeMap;
 
@@ -67,6 +71,10 @@ pub struct SlowCycle {
     pub times_ns: Option<(u64, u64)>,
     /// The step that made it slow.
     pub blame: Blame,
+    /// Other steps that took long, the longest beyond its usual time first.
+    pub also: Vec<Blame>,
+    /// How much of it was before the first time that is left of its record, ns; 0 if no word was replaced.
+    pub lost_ns: u64,
     /// Why it was slow, the greatest cause first; empty if the kernel was not asked what the thread used.
     pub causes: Vec<Cause>,
 }
@@ -97,6 +105,8 @@ pub enum CycleStepKind {
     Wait(u64),
     /// It is in no span of the cycle.
     Outside,
+    /// What it does is not known: its words were replaced by later ones.
+    Overwritten,
 }
 
 /// The step that made a cycle slow.
@@ -112,6 +122,18 @@ pub struct Blame {
     pub usual_ns: Option<u64>,
     /// The longest of its steps, as an index into those of the capture; `None` if it is outside of them.
     pub step: Option<usize>,
+}
+
+impl SlowCycle {
+    /// The steps that made it slow, the worst one first.
+    pub fn blames(&self) -> impl Iterator<Item = &Blame> {
+        std::iter::once(&self.blame).chain(&self.also)
+    }
+
+    /// The step in which it waited for a lock, if that made it slow.
+    pub fn wait(&self) -> Option<&Blame> {
+        self.blames().find(|blame| matches!(blame.kind, CycleStepKind::Wait(_)))
+    }
 }
 
 impl Blame {
@@ -202,6 +224,13 @@ fn capture(index: usize, slot: &Slot, locations: &mut Locations<'_>, now_ns: Opt
         steps.retain(|step: &CycleStep| step.end_ns >= *begun_ns);
     }
     nest(&mut steps);
+    if let Some(cycle) = &mut cycle
+        && let Some((begun_ns, _)) = cycle.times_ns
+        && slot.overwritten() > 0
+    {
+        let first_ns = events.iter().find_map(|event| locations.time_of(slot, event, now_ns));
+        cycle.lost_ns = first_ns.map_or(cycle.took_ns, |first_ns| first_ns.saturating_sub(begun_ns));
+    }
     Capture { index, cycle, usual, usage, steps, has_other_waits }
 }
 
@@ -257,6 +286,8 @@ fn cycle_of(slot: &Slot, event: &Event, locations: &Locations<'_>, now_ns: Optio
             .time_of(slot, event, now_ns)
             .and_then(|ended_ns| Some((ended_ns.checked_sub(took_ns)?, ended_ns))),
         blame,
+        also: Vec::new(),
+        lost_ns: 0,
         causes: Vec::new(),
     })
 }
@@ -283,57 +314,88 @@ fn nest(steps: &mut [CycleStep]) {
 /// The time of each kind of step of a cycle, and the rest of the cycle.
 type Times<'a> = BTreeMap<&'a CycleStepKind, u64>;
 
-fn times(took_ns: u64, steps: &[CycleStep]) -> Times<'_> {
+fn times(took_ns: u64, steps: &[CycleStep], lost: Option<(u64, u64)>) -> Times<'_> {
     let mut times = Times::new();
     for step in steps {
         *times.entry(&step.kind).or_default() += step.own_ns;
     }
     let inside_ns: u64 = times.values().sum();
-    times.insert(&CycleStepKind::Outside, took_ns.saturating_sub(inside_ns));
+    let outside_ns = took_ns.saturating_sub(inside_ns);
+    let lost_ns = lost.map_or(0, |(begin_ns, end_ns)| {
+        let known = steps.iter().filter(|step| step.depth == 0);
+        let known = known.map(|step| step.end_ns.min(end_ns).saturating_sub(step.begin_ns.max(begin_ns)));
+        (end_ns - begin_ns).saturating_sub(known.sum()).min(outside_ns)
+    });
+    times.insert(&CycleStepKind::Overwritten, lost_ns);
+    times.insert(&CycleStepKind::Outside, outside_ns - lost_ns);
     times
 }
 
-/// Finds which step made each cycle slow, and why.
+/// The times of a slow cycle.
+fn times_of<'a>(cycle: &SlowCycle, steps: &'a [CycleStep]) -> Times<'a> {
+    let lost = cycle.times_ns.map(|(begun_ns, _)| (begun_ns, begun_ns.saturating_add(cycle.lost_ns)));
+    times(cycle.took_ns, steps, lost)
+}
+
+/// Finds which steps made each cycle slow, and why.
 fn blame(all: &mut [Capture], fault_ns: Option<u64>) {
     let cycles = all.iter().enumerate().filter_map(|(at, of)| Some((at, of.cycle.as_ref()?, &of.steps)));
     let cycles: Vec<(usize, &SlowCycle, Times<'_>)> =
-        cycles.map(|(at, cycle, steps)| (at, cycle, times(cycle.took_ns, steps))).collect();
-    let blamed: Vec<(usize, Blame, Vec<Cause>)> = cycles
+        cycles.map(|(at, cycle, steps)| (at, cycle, times_of(cycle, steps))).collect();
+    let blamed: Vec<(usize, Vec<Blame>, Vec<Cause>)> = cycles
         .iter()
         .map(|(at, cycle, times)| {
             let usual = usual(cycle, &not_slow(all, &cycle.name), || {
                 let others = cycles.iter().filter(|(other, of, _)| other != at && of.name == cycle.name);
                 others.map(|(_, _, times)| times.clone()).collect()
             });
-            let usual_of = |kind: &CycleStepKind| usual.as_ref().map(|of| of.get(kind).copied().unwrap_or(0));
-            let beyond =
-                |(kind, took_ns): &(&CycleStepKind, u64)| took_ns.saturating_sub(usual_of(kind).unwrap_or(0));
-            let worst = times.iter().map(|(kind, took_ns)| (*kind, *took_ns)).max_by_key(beyond);
-            let (kind, took_ns) = worst.unwrap_or((&CycleStepKind::Outside, cycle.took_ns));
-            let steps = &all[*at].steps;
-            let of_kind = steps.iter().enumerate().filter(|(_, step)| step.kind == *kind);
-            let step = of_kind.max_by_key(|(_, step)| step.own_ns).map(|(index, _)| index);
-            let blame = Blame {
-                kind: kind.clone(),
-                within: step.and_then(|step| around(&steps[step], steps)),
-                took_ns,
-                usual_ns: usual_of(kind),
-                step,
-            };
-            (*at, blame, causes_of(all, *at, &cycle.name, Scale { limit_ns: cycle.limit_ns, fault_ns }))
+            let blames = blames(cycle, &all[*at].steps, times, usual.as_ref());
+            (*at, blames, causes_of(all, *at, cycle, fault_ns))
         })
         .collect();
-    for (at, blame, causes) in blamed {
+    for (at, blames, causes) in blamed {
         if let Some(cycle) = &mut all[at].cycle {
-            cycle.blame = blame;
+            let mut blames = blames.into_iter();
+            if let Some(worst) = blames.next() {
+                cycle.blame = worst;
+            }
+            cycle.also = blames.collect();
             cycle.causes = causes;
         }
     }
 }
 
+/// The steps that made a cycle slow, the worst one first.
+fn blames(
+    cycle: &SlowCycle,
+    steps: &[CycleStep],
+    times: &Times<'_>,
+    usual: Option<&Times<'_>>,
+) -> Vec<Blame> {
+    let usual_of = |kind: &CycleStepKind| usual.map(|of| of.get(kind).copied().unwrap_or(0));
+    let rest = |(kind, took_ns): (&&CycleStepKind, &u64)| took_ns.saturating_sub(usual_of(kind).unwrap_or(0));
+    let all_ns = times.iter().map(rest).fold(0, u64::saturating_add);
+    let mut worst: Vec<(&CycleStepKind, u64, u64)> =
+        times.iter().map(|of| (*of.0, *of.1, rest(of))).collect();
+    worst.sort_by_key(|(_, _, rest_ns)| std::cmp::Reverse(*rest_ns));
+    let first = worst.iter().take(1);
+    // Without a usual time, a long step may be one that always takes so long.
+    let is_known = usual.is_some();
+    let others = worst.iter().skip(1).filter(|of| is_known && cause::is_great(of.2, all_ns, cycle.limit_ns));
+    let blame = |&(kind, took_ns, _): &(&CycleStepKind, u64, u64)| {
+        let of_kind = steps.iter().enumerate().filter(|(_, step)| step.kind == *kind);
+        let step = of_kind.max_by_key(|(_, step)| step.own_ns).map(|(index, _)| index);
+        let within = step.and_then(|step| around(&steps[step], steps));
+        Blame { kind: kind.clone(), within, took_ns, usual_ns: usual_of(kind), step }
+    };
+    first.chain(others).map(blame).collect()
+}
+
 /// Why a cycle was slow.
-fn causes_of(all: &[Capture], at: usize, name: &str, scale: Scale) -> Vec<Cause> {
-    let usual: Vec<Measured> = all.iter().filter(|of| is_usual(of, name)).filter_map(measured).collect();
+fn causes_of(all: &[Capture], at: usize, cycle: &SlowCycle, fault_ns: Option<u64>) -> Vec<Cause> {
+    let usual = all.iter().filter(|of| is_usual(of, &cycle.name));
+    let usual: Vec<Measured> = usual.filter_map(measured).collect();
+    let scale = Scale { limit_ns: cycle.limit_ns, fault_ns };
     measured(&all[at]).map_or_else(Vec::new, |slow| cause::causes(&slow, &usual, scale))
 }
 
@@ -348,13 +410,14 @@ fn measured(of: &Capture) -> Option<Measured> {
         usage: of.usage?,
         waited_ns: waits.clone().fold(0, |sum, wait| sum.saturating_add(wait.own_ns)),
         long_waits: waits.filter(|wait| wait.own_ns > SPINS_NS).count() as u64,
+        lost_ns: of.cycle.as_ref().map_or(0, |cycle| cycle.lost_ns),
     })
 }
 
 /// The times of the kept cycles of this name that were not slow.
 fn not_slow<'a>(all: &'a [Capture], name: &str) -> Vec<Times<'a>> {
     let usual = all.iter().filter(|of| is_usual(of, name));
-    usual.filter_map(|of| Some(times(of.usage?.took_ns, &of.steps))).collect()
+    usual.filter_map(|of| Some(times(of.usage?.took_ns, &of.steps, None))).collect()
 }
 
 /// How long each step takes in a cycle that is not slow; `None` if that is not known.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use read_rip_model::locations::{Dated, Locations};
 use read_rip_model::log;
-use read_rip_model::log::Usage;
+use read_rip_model::log::{Blame, Usage};
 use read_rip_model::threads::{Group, Thread, ThreadState};
 use read_rip_ring::{Slot, Snapshot};
 use serde::{Serialize, Serializer};
@@ -171,7 +171,36 @@ struct JsonSlowCycle<'a> {
     took_ns: u64,
     /// How long it may take, ns.
     limit_ns: u64,
-    /// `span`, `lock` (it waited for a lock), or `outside` of its spans.
+    /// The step that made it slow the most.
+    #[serde(flatten)]
+    step: JsonStep<'a>,
+    /// Other steps that made it slow, the worst one first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_steps: Vec<JsonStep<'a>>,
+    /// How much of it was before the first time that is left of its record, ns: later words have replaced earlier ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_ns: Option<u64>,
+    /// Why it was slow, the greatest cause first, if the kernel was asked: `lock` (it waited for one), `preempted` (it
+    /// was ready and had no processor), `blocked` (it slept, and waited for no recorded lock), `asleep` (it
+    /// slept, for a lock or something else: later words have replaced what it recorded then), `page_faults`, `computed`
+    /// (it merely ran longer), `taken` (an interrupt or the hypervisor had the processor), `not_running` (blocked, or
+    /// without a processor: the kernel was not asked for how long it was ready), or `unclear` (nothing stands out).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<&'static str>,
+    /// Who held the lock meanwhile, if that is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<JsonThread<'a>>,
+    /// For how long the holder had it, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_ns: Option<u64>,
+}
+
+/// A step that made a cycle slow.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "SlowStep"))]
+struct JsonStep<'a> {
+    /// `span`, `lock` (it waited for a lock), `outside` of its spans, or `overwritten` (later words have replaced what
+    /// it recorded then).
     step_kind: &'static str,
     /// The name of that span or lock.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,18 +213,14 @@ struct JsonSlowCycle<'a> {
     /// How long it usually is in that step, ns, if other cycles show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     usual_ns: Option<u64>,
-    /// Why it was slow, the greatest cause first, if the kernel was asked: `lock` (it waited for one), `preempted` (it
-    /// was ready and had no processor), `blocked` (it slept, and waited for no recorded lock), `page_faults`,
-    /// `computed` (it merely ran longer), `taken` (an interrupt or the hypervisor had the processor), `not_running`
-    /// (blocked or preempted: the kernel was not asked for how long it was ready), or `unclear` (nothing stands out).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    causes: Vec<&'static str>,
-    /// Who held the lock meanwhile, if that is recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    holder: Option<JsonThread<'a>>,
-    /// For how long the holder had it, ns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    held_ns: Option<u64>,
+}
+
+impl JsonStep<'_> {
+    fn of<'a>(blame: &'a Blame, pid: u32, locations: &Locations<'_>) -> JsonStep<'a> {
+        let (step_kind, step) = step_name(&blame.kind, pid, locations);
+        let &Blame { took_ns: step_ns, usual_ns, .. } = blame;
+        JsonStep { step_kind, step, within: blame.within.as_deref(), step_ns, usual_ns }
+    }
 }
 
 impl<W: Write> Json<W> {
@@ -250,17 +275,14 @@ impl<W: Write> Json<W> {
     ) -> io::Result<()> {
         let &ShownCapture { slot, events, capture, holder } = shown;
         let slow_cycle = capture.cycle.as_ref().map(|cycle| {
-            let blame = &cycle.blame;
-            let (step_kind, step) = step_name(&blame.kind, slot.pid, names.locations);
+            let step_of = |blame| JsonStep::of(blame, slot.pid, names.locations);
             JsonSlowCycle {
                 name: &cycle.name,
                 took_ns: cycle.took_ns,
                 limit_ns: cycle.limit_ns,
-                step_kind,
-                step,
-                within: blame.within.as_deref(),
-                step_ns: blame.took_ns,
-                usual_ns: blame.usual_ns,
+                step: step_of(&cycle.blame),
+                other_steps: cycle.also.iter().map(step_of).collect(),
+                lost_ns: Some(cycle.lost_ns).filter(|ns| *ns > 0),
                 causes: cause_names(&cycle.causes),
                 holder: holder.map(|holder| (&snapshot.slots[holder.slot]).into()),
                 held_ns: holder.map(held_ns),
