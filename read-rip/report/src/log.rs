@@ -136,9 +136,7 @@ fn style(kind: EntryKind) -> anstyle::Style {
 
 /// A moment since boot as ns since 1970; `None` if the ring does not say when the machine was started.
 pub fn realtime_ns(snapshot: &Snapshot, boottime_ns: u64) -> Option<u64> {
-    let header = snapshot.header.as_ref()?;
-    let created = header.created_realtime_ns.checked_sub(header.created_boottime_ns)?;
-    created.checked_add(boottime_ns)
+    snapshot.header.as_ref()?.boot_realtime_ns()?.checked_add(boottime_ns)
 }
 
 /// The day and the time of a moment since boot, UTC.

@@ -197,18 +197,18 @@ pub fn of_saved(ago_ns: u64) -> String {
 }
 
 /// How many words were read, and how many are lost. A word is a mark or an operand of a mark.
-pub fn of_losses(losses: &Losses) -> String {
+pub fn of_losses(losses: &Losses, snapshot: &Snapshot) -> String {
     let Losses { words, overwritten, torn, unwritten, .. } = *losses;
     let lost: String = [(torn, "changed while being read"), (unwritten, "not written")]
         .iter()
         .filter(|&&(count, _)| count > 0)
         .map(|(count, what)| format!(", {count} {what}"))
         .collect();
-    format!(
-        "{} read, {} overwritten{lost}.",
-        agreeing(words, "recorded word", "was", "were"),
-        agreeing(overwritten, "older one", "was", "were")
-    )
+    let read = agreeing(words, "recorded word", "was", "were");
+    if snapshot.period.is_some() {
+        return format!("{read} read{lost}: those of this time, and some beside it.");
+    }
+    format!("{read} read, {} overwritten{lost}.", agreeing(overwritten, "older one", "was", "were"))
 }
 
 /// Threads, tasks, modules and names of locks that the recorder had no room for.

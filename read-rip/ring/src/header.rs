@@ -151,6 +151,11 @@ impl Header {
         }
     }
 
+    /// When the machine was started, ns since 1970; `None` if the ring does not say it.
+    pub fn boot_realtime_ns(&self) -> Option<u64> {
+        self.created_realtime_ns.checked_sub(self.created_boottime_ns)
+    }
+
     /// A length of slots, words, that keeps more history; `None`: no ring has longer slots.
     pub fn longer_slot_words(&self) -> Option<u32> {
         let words = self.slot_words.saturating_mul(4).min(librip_format::SLOT_WORDS_MAX);

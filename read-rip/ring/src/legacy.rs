@@ -95,6 +95,7 @@ pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
         sequence_mask: 0xff,
         unseen_words: 0,
         left_out_words: 0,
+        period: None,
     })
 }
 

@@ -72,7 +72,7 @@ pub use image::{ImageOutput, write_image};
 pub use incident::{Incident, IncidentKind};
 pub use polls::{Counted, Lengths, LongPoll, PollsOfPlace};
 pub use progress::{Progress, progress};
-pub use recording::{IntoParts, Parts, RecordingWriter};
+pub use recording::{IntoParts, Parts, Period, RecordingWriter};
 pub use region::{Region, RegionKind};
 pub use sampled::SampledTime;
 pub use saved::Saved;
@@ -144,11 +144,12 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
         sequence_mask: u64::MAX,
         unseen_words: 0,
         left_out_words: 0,
+        period: None,
     };
-    if let Some(recording) = source.recording() {
-        recording.add_to(&mut snapshot);
-        if recording.damaged() > 0 {
-            snapshot.defects.push(Defect::Recording { blocks: recording.damaged() });
+    if let Some(words) = source.recorded_words()? {
+        words.add_to(&mut snapshot);
+        if words.damaged() > 0 {
+            snapshot.defects.push(Defect::Recording { blocks: words.damaged() });
         }
     }
     Ok(snapshot)

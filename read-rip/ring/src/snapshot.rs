@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use read_rip_files::Module;
 
-use super::{Channel, CopiedCall, Defect, Header, PollsOfPlace, Site, Slot, StaticTexts, Words};
+use super::{Channel, CopiedCall, Defect, Header, Period, PollsOfPlace, Site, Slot, StaticTexts, Words};
 
 /// One reading of a ring.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub struct Snapshot {
     pub unseen_words: u64,
     /// Of a recording: words that were not read, because there are too many.
     pub left_out_words: u64,
+    /// Of a recording: the period whose words were read; `None`: those of all of it.
+    pub period: Option<Period>,
 }
 
 impl Snapshot {
@@ -64,6 +66,7 @@ impl Snapshot {
             sequence_mask: u64::MAX,
             unseen_words: 0,
             left_out_words: 0,
+            period: None,
         }
     }
 

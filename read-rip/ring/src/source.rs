@@ -14,7 +14,7 @@ use lzma_rust2::XzReader;
 use nix::unistd::{Whence, geteuid, lseek};
 use read_rip_files::{Links, OpenError, Opened};
 
-use super::recording::{MAGIC, Recording};
+use super::recording::{MAGIC, Period, RecordedWords, Recording};
 use super::unpacked::{TooLong, UnpackLimit, Unpacked};
 use super::{Cut, Defect, Error, OpenedFile};
 
@@ -42,6 +42,8 @@ pub struct Source {
     cut: Option<(&'static str, Cut)>,
     /// What a recording has besides an image of the ring.
     recording: Option<Arc<Recording>>,
+    /// The part of a recording that is read; `None`: all of it.
+    period: Option<Period>,
 }
 
 #[derive(Debug)]
@@ -121,11 +123,12 @@ impl Source {
             opened,
             cut,
             recording: None,
+            period: None,
         })
     }
 
     fn of_recording(path: &Path, file: File, limit: UnpackLimit) -> Result<Source, Error> {
-        let read = Recording::read(&file, limit);
+        let read = Recording::open(file, limit);
         let (image, recording) =
             read.map_err(|source| Error::Decompress { path: path.to_owned(), format: "recorded", source })?;
         Ok(Source {
@@ -138,6 +141,7 @@ impl Source {
             opened: None,
             cut: None,
             recording: Some(Arc::new(recording)),
+            period: None,
         })
     }
 
@@ -188,12 +192,29 @@ impl Source {
             opened: None,
             cut: None,
             recording: self.recording.clone(),
+            period: self.period,
         }
     }
 
-    /// What a recording has besides an image of the ring.
-    pub(super) fn recording(&self) -> Option<&Recording> {
-        self.recording.as_deref()
+    /// The words of a recording, or of the part of it that is read; `None` if it is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decompress`].
+    pub(super) fn recorded_words(&self) -> Result<Option<RecordedWords>, Error> {
+        let words = self.recording.as_ref().map(|recording| recording.words(self.period)).transpose();
+        words.map_err(|source| Error::Decompress { path: self.path.clone(), format: "recorded", source })
+    }
+
+    /// If it is a recording: between which moments its last words were recorded, ns since boot.
+    pub fn last_recorded(&self) -> Option<Period> {
+        Some(self.recording.as_ref()?.last())
+    }
+
+    /// The same, but of a recording no more is read than the words of a period, and some beside it.
+    #[must_use]
+    pub fn within(&self, period: Period) -> Source {
+        Source { period: Some(period), ..self.clone() }
     }
 
     /// Whether it is what `read-rip record` has written.

@@ -11,7 +11,7 @@ use read_rip_report as report;
 
 use super::error::AppError;
 use super::judged::{self, Judged};
-use super::limits::limits;
+use super::limits::within;
 use super::output::{bytes, output};
 use super::remarks;
 use super::timelines::{all_timelines, choose, logged};
@@ -61,9 +61,10 @@ pub(super) fn export(args: &ExportArgs, common: &Common) -> Result<u8, AppError>
     };
     let writing = written::target(&args.output).map(Writing::begin).transpose()?;
     let options = common.options();
-    let mut readings = Readings::at_present(&subject, &options)?;
-    let limits = limits(&args.time, &readings.reading)?;
     let is_timeline = drawn.is_timeline();
+    let read = |subject: &Subject| Ok(Readings::at_present(subject, &options)?);
+    // What follows joins the words of this time to those of the image.
+    let (mut readings, limits) = within(&subject, &args.time, (true, None), read, |of| &of.reading)?;
     let logged = if is_timeline { logged(&readings.reading, limits, &options) } else { Vec::new() };
     let mut case = Case::of(&mut readings, &options);
     if drawn.has_stacks() {
@@ -127,8 +128,8 @@ fn trace(subject: &Subject, args: &ExportArgs, common: &Common) -> Result<u8, Ap
     let target = written::target(&args.output).ok_or(AppError::NeedsFolder)?;
     let writing = Writing::begin(target)?;
     let options = common.options();
-    let reading = super::log::read(subject, &options)?;
-    let limits = limits(&args.time, &reading)?;
+    let read = |subject: &Subject| super::log::read(subject, &options);
+    let (reading, limits) = within(subject, &args.time, (true, None), read, |reading| reading)?;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(&options));
     let program = reading.program();
     let leftover = writing.folder(|files| {

@@ -1,10 +1,11 @@
-//! The time that `--since`, `--until` and `--last` mean. It cuts nothing: the commands do.
+//! The time that `--since`, `--until` and `--last` mean. It cuts nothing: the commands do. Of a recording, only the part
+//! with that time is read.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use read_rip_case::Reading;
+use read_rip_case::{Reading, Subject};
 use read_rip_model::locations::{self, Limits, Locations};
-use read_rip_report as report;
+use read_rip_ring::{self as ring, Header, Period};
 use read_rip_symbols::Resolver;
 
 use super::error::AppError;
@@ -16,9 +17,7 @@ pub(super) fn limits(args: &TimeArgs, reading: &Reading) -> Result<Limits, AppEr
         return Ok(Limits::default());
     }
     let no_times = || AppError::NoTimes { path: reading.path.clone() };
-    if reading.snapshot.header.is_none() {
-        return Err(no_times());
-    }
+    let header = reading.snapshot.header.as_ref().ok_or_else(no_times)?;
     // Times before "now" count from the reading, or from the end of the process; if that is not known, from the last
     // recorded moment.
     let now_ns = || {
@@ -33,7 +32,7 @@ pub(super) fn limits(args: &TimeArgs, reading: &Reading) -> Result<Limits, AppEr
             let ago_ns = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
             Ok(now_ns().ok_or_else(no_times)?.saturating_sub(ago_ns))
         }
-        Moment::At(time) => boottime_ns(reading, time).ok_or_else(no_times),
+        Moment::At(time) => boottime_ns(header, time).ok_or_else(no_times),
     };
     let since = args.since.or(args.last.map(Moment::Ago));
     Ok(Limits {
@@ -42,9 +41,61 @@ pub(super) fn limits(args: &TimeArgs, reading: &Reading) -> Result<Limits, AppEr
     })
 }
 
+/// Reads a subject, and the limits that the user wants. Of a recording, only the part with that time is read, and if
+/// `wants_end` is set, what follows it. If `since_ns` is given, the part begins there or earlier.
+pub(super) fn within<T>(
+    subject: &Subject,
+    args: &TimeArgs,
+    (wants_end, since_ns): (bool, Option<u64>),
+    read: impl Fn(&Subject) -> Result<T, AppError>,
+    reading: impl Fn(&T) -> &Reading,
+) -> Result<(T, Limits), AppError> {
+    if let Some((part, period)) = part(subject, args, wants_end, since_ns) {
+        let found = read(&part)?;
+        // The moments were estimated. With what was read they are known.
+        if let Ok(limits) = limits(args, reading(&found))
+            && limits.since_ns.unwrap_or(0) >= period.since_ns
+            && limits.until_ns.unwrap_or(u64::MAX) <= period.until_ns
+        {
+            return Ok((found, limits));
+        }
+    }
+    let whole = read(subject)?;
+    let limits = limits(args, reading(&whole))?;
+    Ok((whole, limits))
+}
+
+/// The part of a recording that has to be read; `None` if that is all of it.
+fn part(
+    subject: &Subject,
+    args: &TimeArgs,
+    wants_end: bool,
+    since_at_most_ns: Option<u64>,
+) -> Option<(Subject, Period)> {
+    let Subject::Recording(source) = subject else { return None };
+    let header = ring::present_header(source).ok()?;
+    let last = source.last_recorded()?;
+    let since_ns = match args.since.or(args.last.map(Moment::Ago)) {
+        None => 0,
+        // The end of the process is not before the last words.
+        Some(Moment::Ago(ago)) => {
+            last.since_ns.saturating_sub(u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX))
+        }
+        Some(Moment::At(time)) => boottime_ns(&header, time)?,
+    };
+    let until_ns = match args.until {
+        Some(Moment::At(time)) if !wants_end => boottime_ns(&header, time)?,
+        _ => u64::MAX,
+    };
+    let since_ns = since_at_most_ns.map_or(since_ns, |at_most_ns| since_ns.min(at_most_ns));
+    let period = Period { since_ns, until_ns };
+    let is_all = period == Period { since_ns: 0, until_ns: u64::MAX };
+    (!is_all).then(|| (Subject::Recording(source.within(period)), period))
+}
+
 /// A moment as the ring's clock shows it, ns since boot. One before the boot is the boot.
-fn boottime_ns(reading: &Reading, time: SystemTime) -> Option<u64> {
+fn boottime_ns(header: &Header, time: SystemTime) -> Option<u64> {
     let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let boot_ns = report::realtime_ns(&reading.snapshot, 0)?;
+    let boot_ns = header.boot_realtime_ns()?;
     Some(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX).saturating_sub(boot_ns))
 }

@@ -5,14 +5,14 @@ use std::io::Write;
 use std::time::Duration;
 
 use read_rip_case::{Options, Reading, Subject};
-use read_rip_model::locations::{FileNames, Locations};
+use read_rip_model::locations::{FileNames, Limits, Locations};
 use read_rip_model::log::{self, Entry, EntryKind};
 use read_rip_report::{self as report, Json, LogText, LogWriter};
 use read_rip_ring::events::Leftover;
 use read_rip_ring::{Channel, Syntax, Value};
 
 use super::error::AppError;
-use super::limits::limits;
+use super::limits::within;
 use super::matching::Pattern;
 use super::output::prose;
 use super::remarks;
@@ -28,12 +28,14 @@ pub(super) fn log(args: &LogArgs, common: &Common) -> Result<u8, AppError> {
     let mut out = prose(common);
     let mut shown = Shown::default();
     loop {
-        let reading = read(&subject, &options)?;
+        let read = |subject: &Subject| read(subject, &options);
+        let (reading, limits) = within(&subject, &args.time, (false, None), read, |reading| reading)?;
         // A living program may come to the first event of a channel later.
         if !args.follow {
             args.channel.iter().try_for_each(|name| channel(&reading, name).map(drop))?;
         }
-        let (leftover, mut locations) = show(&mut out, args, (common, &options), &reading, &mut shown)?;
+        let (leftover, mut locations) =
+            show(&mut out, args, (common, &options), (&reading, limits), &mut shown)?;
         out.flush()?;
         if args.follow && !reading.is_final() {
             drop(locations);
@@ -57,13 +59,24 @@ pub(super) fn log(args: &LogArgs, common: &Common) -> Result<u8, AppError> {
 pub(super) fn spans(args: &SpansArgs, common: &Common) -> Result<u8, AppError> {
     let subject = super::rings::choose(&args.ring, common)?;
     let options = common.options();
-    let reading = read(&subject, &options)?;
+    let read = |since_ns| {
+        let read = |subject: &Subject| read(subject, &options);
+        within(&subject, &args.time, (false, since_ns), read, |reading| reading)
+    };
+    let (mut reading, limits) = read(None)?;
+    let has = |entry: &Entry| limits.has(&entry.when);
+    // Spans that began before the part of a recording that was read say there what they say.
+    if let Some((count, period)) = args.slow.zip(reading.snapshot.period)
+        && let Some(begin_ns) = earliest_of_slowest(&reading, &options, count, has)
+        && begin_ns < period.since_ns
+    {
+        (reading, _) = read(Some(begin_ns))?;
+    }
+    let reading = reading;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(&options));
     let slots = || reading.snapshot.all_recorded();
-    let limits = limits(&args.time, &reading)?;
     let (mut entries, leftover) = log::entries(&reading.snapshot, slots(), &locations, reading.horizon());
     if let Some(count) = args.slow {
-        let has = |entry: &Entry| limits.has(&entry.when);
         let shown = slowest(args, common, &reading, (&entries, count), has, &mut locations)?;
         let mut remarks = report::remarks::of_leftover(&leftover);
         if shown == 0 {
@@ -75,7 +88,7 @@ pub(super) fn spans(args: &SpansArgs, common: &Common) -> Result<u8, AppError> {
         }
         return remarks::write(&reading, common, &locations, &remarks);
     }
-    entries.retain(|entry| limits.has(&entry.when));
+    entries.retain(has);
     let mut spans = log::spans(&reading.snapshot, &entries, slots(), &mut locations, reading.now_ns);
     for span in &mut spans {
         span.open.retain(|open| limits.overlap(open.since_ns, reading.now_ns));
@@ -117,6 +130,26 @@ pub(super) fn spans(args: &SpansArgs, common: &Common) -> Result<u8, AppError> {
     }
     remarks.extend(report::remarks::of_spans(&reading.snapshot));
     remarks::write(&reading, common, &locations, &remarks)
+}
+
+/// When the first of the longest spans began whose beginning was not read, ns since boot.
+fn earliest_of_slowest(
+    reading: &Reading,
+    options: &Options,
+    count: usize,
+    has: impl Fn(&Entry) -> bool,
+) -> Option<u64> {
+    let snapshot = &reading.snapshot;
+    let mut locations = Locations::new(snapshot, reading.resolver(options));
+    let (entries, _) = log::entries(snapshot, snapshot.all_recorded(), &locations, reading.horizon());
+    let slowest = log::slowest(snapshot, &entries, &mut locations);
+    let shown = slowest.into_iter().filter(|ended| has(&entries[ended.end])).take(count);
+    let without = shown.filter(|ended| ended.begin.is_none()).map(|ended| &entries[ended.end]);
+    let begun_ns = |end: &Entry| match end.kind {
+        EntryKind::End(took_ns) => end.when.time_ns?.checked_sub(took_ns?),
+        _ => None,
+    };
+    without.filter_map(begun_ns).min()
 }
 
 /// Shows the ends of the longest spans, with what their beginnings say. Returns how many.
@@ -204,14 +237,13 @@ fn show<'r>(
     out: &mut impl Write,
     args: &LogArgs,
     (common, options): (&Common, &Options),
-    reading: &'r Reading,
+    (reading, limits): (&'r Reading, Limits),
     shown: &mut Shown,
 ) -> Result<(Leftover, Locations<'r>), AppError> {
     let snapshot = &reading.snapshot;
     let mut locations = Locations::new(snapshot, reading.resolver(options));
     let (mut entries, leftover) =
         log::entries(snapshot, snapshot.all_recorded(), &locations, reading.horizon());
-    let limits = limits(&args.time, reading)?;
     let of_channel = |entry: &Entry| {
         let name = snapshot.recorded(entry.slot).channel().and_then(|channel| snapshot.channel_name(channel));
         args.channel.is_empty() || args.channel.iter().any(|wanted| Some(&**wanted) == name)

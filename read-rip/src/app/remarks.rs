@@ -62,7 +62,7 @@ pub(super) fn besides(
 ) -> Vec<String> {
     let mut lines = report::remarks::of_recording(&reading.snapshot);
     if reading.unrecorded().is_none() {
-        lines.push(report::remarks::of_losses(&reading.losses));
+        lines.push(report::remarks::of_losses(&reading.losses, &reading.snapshot));
     }
     lines.extend(report::remarks::of_refused(&reading.snapshot));
     lines.extend(report::remarks::of_unpatched(locations));

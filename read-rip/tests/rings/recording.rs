@@ -4,7 +4,8 @@ use std::path::Path;
 
 use librip_test_kit::Random;
 use read_rip_ring::{
-    self as ring, Follower, Header, IntoParts, NewWords, Parts, RecordingWriter, Snapshot, Source, Word,
+    self as ring, Follower, Header, IntoParts, NewWords, Parts, Period, RecordingWriter, Snapshot, Source,
+    Word,
 };
 
 use crate::support::exports::crew;
@@ -35,15 +36,15 @@ fn recording(earlier: u64) -> (Vec<u8>, Fixture) {
     let mut bytes = Vec::new();
     let mut writer = RecordingWriter::new(&mut bytes).unwrap();
     let image = image_of(&source, &header);
-    writer.image(&image).unwrap();
+    writer.image(&image, 0).unwrap();
     // Another owner of the slot, of whose words the ring has none.
     let mut owner = of_slot.owner.clone();
     owner.generation += 1;
     for from in (0..earlier).step_by(100) {
         let words = (from..from + 100).map(word).collect();
-        writer.words(&[NewWords { owner: owner.clone(), from, words, unseen: 0 }]).unwrap();
+        writer.words(&[NewWords { owner: owner.clone(), from, words, unseen: 0 }], 0..0).unwrap();
     }
-    writer.image(&image).unwrap();
+    writer.image(&image, 0).unwrap();
     (bytes, fixture)
 }
 
@@ -85,7 +86,7 @@ fn a_recording_shows_tasks_as_its_ring_does() {
     let header = ring::present_header(&source).unwrap();
     let mut bytes = Vec::new();
     let mut writer = RecordingWriter::new(&mut bytes).unwrap();
-    writer.image(&image_of(&source, &header)).unwrap();
+    writer.image(&image_of(&source, &header), 0).unwrap();
     let path = fixture.path.with_extension("recording");
     std::fs::write(&path, bytes).unwrap();
     for format in ["folded", "chrome", "ndjson", "openmetrics"] {
@@ -140,8 +141,8 @@ fn blocks_that_all_claim_the_rest_of_the_file_do_not_keep_the_reader_busy() {
     for rest in (0..BLOCKS as u64).rev() {
         hostile.extend(b"RIPBLOCK");
         hostile.extend([0; 8]);
-        hostile.extend((32 * rest).to_le_bytes());
-        hostile.extend([0; 8]);
+        hostile.extend((48 * rest).to_le_bytes());
+        hostile.extend([0; 24]);
     }
     std::fs::write(&path, &hostile).unwrap();
     show(&[], &path).fails_with("no image of the ring in it is complete");
@@ -164,12 +165,12 @@ fn an_event_that_was_half_written_when_the_image_was_made_is_whole() {
     let mut follower = Follower::default();
     let mut bytes = Vec::new();
     let mut writer = RecordingWriter::new(&mut bytes).unwrap();
-    writer.words(&follower.new_words(&source, &header).unwrap()).unwrap();
-    writer.image(&image_of(&source, &header)).unwrap();
+    writer.words(&follower.new_words(&source, &header).unwrap(), 0..0).unwrap();
+    writer.image(&image_of(&source, &header), 0).unwrap();
     // The event is complete now, and another one follows.
     let later = ring.with_slots([said(said(speaker()))]).build();
     std::fs::write(&fixture.path, &later.bytes).unwrap();
-    writer.words(&follower.new_words(&source, &header).unwrap()).unwrap();
+    writer.words(&follower.new_words(&source, &header).unwrap(), 0..0).unwrap();
     let path = fixture.path.with_extension("recording");
     std::fs::write(&path, &bytes).unwrap();
     let shown = read_rip(["log".as_ref(), path.as_os_str()]).sound().stdout;
@@ -192,9 +193,9 @@ fn words_that_were_overwritten_while_the_image_was_made_are_taken_from_the_recor
     };
     let mut bytes = Vec::new();
     let mut writer = RecordingWriter::new(&mut bytes).unwrap();
-    writer.words(&[recorded(0..36)]).unwrap();
-    writer.image(&image_of(&source, &header)).unwrap();
-    writer.words(&[recorded(40..50)]).unwrap();
+    writer.words(&[recorded(0..36)], 0..0).unwrap();
+    writer.image(&image_of(&source, &header), 0).unwrap();
+    writer.words(&[recorded(40..50)], 0..0).unwrap();
     let path = fixture.path.with_extension("recording");
     std::fs::write(&path, &bytes).unwrap();
     let snapshot = ring::read(&path).unwrap();
@@ -235,4 +236,144 @@ fn the_words_of_a_slot_that_changes_owners_are_those_of_who_recorded_them() {
     assert_eq!(follow(4, 12, &[8, 9, 10, 11, 12], 13), [(2, 8, 0, 4), (4, 12, 1, 0)]);
     // Faster than the reader.
     assert_eq!(follow(4, 12, &[100], 101), [(4, 100, 1, 87)]);
+}
+
+/// A time, ns since boot, and how long after it each block of words begins.
+const BEGUN_NS: u64 = 5_000_000_000;
+const BLOCK_NS: u64 = 20_000_000;
+const BLOCK_WORDS: u64 = 2000;
+const BLOCKS: u64 = 64;
+
+/// A recording of more than half a megabyte, and where each block of words begins in it. Its last image is the ring's.
+fn long_recording() -> (Vec<u8>, Vec<usize>, Fixture) {
+    let fixture = Fixture::of(&Ring::new().with_slots([Slot::thread("worker", 5).marks([0x10, 0x20])]));
+    let source = Source::open(&fixture.path).unwrap();
+    let header = ring::present_header(&source).unwrap();
+    let [of_slot] = &Follower::default().new_words(&source, &header).unwrap()[..] else {
+        panic!("one thread")
+    };
+    let mut owner = of_slot.owner.clone();
+    owner.generation += 1;
+    let image = image_of(&source, &header);
+    let mut bytes = Vec::new();
+    let mut begins = Vec::new();
+    for block in 0..BLOCKS {
+        begins.push(bytes.len());
+        let (from, at_ns) = (BLOCK_WORDS * block, BEGUN_NS + BLOCK_NS * block);
+        let words = (from..from + BLOCK_WORDS).map(word).collect();
+        let new = NewWords { owner: owner.clone(), from, words, unseen: 0 };
+        let mut part = Vec::new();
+        let mut writer = RecordingWriter::new(&mut part).unwrap();
+        writer.words(&[new], at_ns..at_ns + BLOCK_NS).unwrap();
+        if block % 16 == 0 {
+            writer.image(&image, at_ns + BLOCK_NS).unwrap();
+        }
+        // The first one has the beginning of the file.
+        bytes.extend(&part[if block == 0 { 0 } else { 16 }..]);
+    }
+    (bytes, begins, fixture)
+}
+
+/// The sequences of the words that are read of a period.
+fn read_within(path: &Path, since_ns: u64, until_ns: u64) -> Snapshot {
+    let source = Source::open(path).unwrap().within(Period { since_ns, until_ns });
+    ring::read_source(&source).unwrap()
+}
+
+fn has_word(snapshot: &Snapshot, sequence: u64) -> bool {
+    snapshot.histories.iter().any(|of| {
+        let at = sequence.checked_sub(of.words_from).map(|at| at as usize);
+        at.and_then(|at| of.words.get(at)) == Some(word(sequence))
+    })
+}
+
+#[test]
+fn of_a_period_only_the_blocks_around_it_are_read() {
+    let (bytes, begins, fixture) = long_recording();
+    assert!(bytes.len() > 1 << 19, "{}", bytes.len());
+    let path = fixture.path.with_extension("recording");
+    // Blocks far from the period are damaged: they are not read.
+    let mut damaged = bytes.clone();
+    for block in [1, 2, 3] {
+        damaged[begins[block] + 100] ^= 1;
+    }
+    std::fs::write(&path, &damaged).unwrap();
+    let block_ns = |block: u64| BEGUN_NS + BLOCK_NS * block;
+    let snapshot = read_within(&path, block_ns(50) + 1, u64::MAX);
+    assert_eq!((&*snapshot.defects, has_word(&snapshot, 49 * BLOCK_WORDS)), (&[][..], false));
+    assert!((50 * BLOCK_WORDS..BLOCKS * BLOCK_WORDS).all(|sequence| has_word(&snapshot, sequence)));
+    assert!(!ring::read(&path).unwrap().defects.is_empty(), "all of it is damaged");
+    // Each period, at the edges of its blocks and within them, of the whole file and of one whose writer was killed.
+    for (bytes, blocks) in [(&bytes[..], BLOCKS), (&bytes[..begins[45] + 2000], 45)] {
+        std::fs::write(&path, bytes).unwrap();
+        for (first, last) in [(0, 0), (0, 63), (1, 1), (17, 18), (30, 44), (44, 44), (63, 63)] {
+            for inside in [0, 1, BLOCK_NS / 2, BLOCK_NS - 1] {
+                let snapshot = read_within(&path, block_ns(first) + inside, block_ns(last) + inside);
+                for sequence in (first * BLOCK_WORDS..(last + 1).min(blocks) * BLOCK_WORDS).step_by(331) {
+                    assert!(has_word(&snapshot, sequence), "{first} to {last}, {inside}: {sequence}");
+                }
+                let words: usize = snapshot.histories.iter().map(|of| of.words.known()).sum();
+                // A second more belongs to it: fifty blocks.
+                let most = (last - first + 3 + 50) * BLOCK_WORDS;
+                assert!(words as u64 <= most, "{first} to {last}: {words}");
+            }
+        }
+        let after = read_within(&path, block_ns(BLOCKS) + 1, u64::MAX);
+        assert_eq!(after.histories.iter().map(|of| of.words.known()).sum::<usize>(), 0);
+    }
+}
+
+#[test]
+fn log_of_a_part_of_a_recording_shows_what_that_of_all_of_it_shows_of_this_time() {
+    const EVENT: u64 = 0x1000;
+    let mut ring = Ring::new().with_sites(&[]).with_clock(3);
+    let site = Site { label: "number {}".into(), ..Site::new(EVENT, "src/said.rs", 7) };
+    ring.sites = vec![site.of(14, 4, &[10])];
+    let said =
+        |slot: Slot, ticks: u64, number: u64| slot.event(EVENT, &[ticks, number, 1 | 2 << 40 | 1 << 46]);
+    let mut random = Random(3);
+    let mut bytes = Vec::new();
+    let mut follower = Follower::default();
+    let mut slot = Slot::thread("speaker", 9);
+    let (mut number, mut last) = (0, None);
+    // A tick takes 8 ns, and the ring's clock began two seconds after the boot.
+    let at_ns = |number: u64| 2_000_000_000 + (100_000 * number - 1000) * 8;
+    for _ in 0..16 {
+        slot = Slot { words: Vec::new(), ..slot };
+        let from_ns = at_ns(number + 1);
+        for _ in 0..1000 {
+            number += 1;
+            // The second operand of what follows cannot be packed.
+            slot = said(slot, 100_000 * number, random.below(1 << 31) as u64);
+        }
+        let fixture = Fixture::of(&Ring { slot_words: 4096, ..ring.clone() }.with_slots([slot.clone()]));
+        let source = Source::open(&fixture.path).unwrap();
+        let header = ring::present_header(&source).unwrap();
+        let mut part = Vec::new();
+        let mut writer = RecordingWriter::new(&mut part).unwrap();
+        let new = follower.new_words(&source, &header).unwrap();
+        writer.words(&new, from_ns..at_ns(number)).unwrap();
+        writer.image(&image_of(&source, &header), at_ns(number)).unwrap();
+        bytes.extend(&part[if bytes.is_empty() { 0 } else { 16 }..]);
+        last = Some(fixture);
+    }
+    let fixture = last.unwrap();
+    let path = fixture.path.with_extension("recording");
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(bytes.len() > 1 << 19, "{}", bytes.len());
+    let log = |options: &[&str]| {
+        let arguments = options.iter().copied().chain([path.to_str().unwrap()]);
+        let out = read_rip(["log", "--json"].into_iter().chain(arguments)).sound().stdout;
+        out.lines().filter(|line| line.contains("number")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = log(&[]);
+    assert_eq!(all.len(), 16 * 1000);
+    // The first block is not read.
+    bytes[100] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    for (last, count) in [("1s", 1250), ("6s", 7500)] {
+        let shown = log(&["--last", last]);
+        assert!(shown.len().abs_diff(count) <= 1, "{last}: {}", shown.len());
+        assert!(all.ends_with(&shown), "{last}");
+    }
 }

@@ -7,11 +7,13 @@ use std::os::unix::fs::FileExt;
 use librip_format::Checksum;
 use lz4_flex::frame::FrameDecoder;
 
-use super::{BLOCK_LEN, BLOCK_MAGIC};
+use super::{BLOCK_LEN, BLOCK_MAGIC, SUMMED_LEN};
 use crate::bytes::Bytes;
 
 /// A file is read in pieces of this many bytes.
 const PIECE_BYTES: usize = 1 << 16;
+/// A part of a file that is no longer is searched from its beginning, bytes.
+const PART_BYTES: u64 = 1 << 18;
 
 /// A complete block, with the checksum that it says.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +21,37 @@ pub(super) struct Block {
     pub(super) kind: u32,
     /// How many words it has.
     pub(super) words: u32,
+    /// Its words were recorded after this moment, ns since boot.
+    pub(super) from_ns: u64,
+    /// Its words were recorded before this moment, ns since boot.
+    pub(super) until_ns: u64,
+    at: u64,
     body_at: u64,
     body_len: u64,
 }
 
 impl Block {
+    /// What a head says.
+    fn of(head: &Bytes<'_>, at: u64) -> Block {
+        Block {
+            kind: head.u32(8),
+            words: head.u32(12),
+            from_ns: head.u64(24),
+            until_ns: head.u64(32),
+            at,
+            body_at: at + BLOCK_LEN as u64,
+            body_len: head.u64(16),
+        }
+    }
+
+    /// Where it ends in the file.
+    pub(super) fn end(&self) -> u64 {
+        self.body_at + self.body_len
+    }
+
     /// Its body, unpacked.
     pub(super) fn body<'f>(&self, file: &'f File) -> impl Read + use<'f> {
-        let section = Section { file, at: self.body_at, end: self.body_at + self.body_len };
+        let section = Section { file, at: self.body_at, end: self.end() };
         FrameDecoder::new(BufReader::with_capacity(PIECE_BYTES, section))
     }
 }
@@ -39,12 +64,17 @@ pub(super) struct Found {
     pub(super) damaged: u64,
 }
 
-/// Finds the complete blocks between two offsets.
+/// Finds the complete blocks between two offsets, as long as they are wanted.
 ///
 /// # Errors
 ///
 /// Those of reading.
-pub(super) fn find(file: &File, mut at: u64, end: u64) -> io::Result<Found> {
+pub(super) fn find(
+    file: &File,
+    mut at: u64,
+    end: u64,
+    mut is_wanted: impl FnMut(&Block) -> bool,
+) -> io::Result<Found> {
     let mut found = Found::default();
     // A file that means harm may have millions of blocks that each claim to be as long as the file. So no more than its
     // length is read of bodies that turn out to be damaged.
@@ -57,10 +87,14 @@ pub(super) fn find(file: &File, mut at: u64, end: u64) -> io::Result<Found> {
         let is_block = head.0.starts_with(&BLOCK_MAGIC);
         let is_whole = is_block && body_len <= end - body_at;
         if is_whole {
-            let body = Section { file, at: body_at, end: body_at + body_len };
-            if sum(head.0, body)? == head.u64(24) {
-                found.blocks.push(Block { kind: head.u32(8), words: head.u32(12), body_at, body_len });
-                at = body_at + body_len;
+            let block = Block::of(&head, at);
+            let body = Section { file, at: body_at, end: block.end() };
+            if sum(head.0, body)? == head.u64(SUMMED_LEN) {
+                if !is_wanted(&block) {
+                    break;
+                }
+                at = block.end();
+                found.blocks.push(block);
                 continue;
             }
             match patience.checked_sub(body_len) {
@@ -82,9 +116,64 @@ pub(super) fn find(file: &File, mut at: u64, end: u64) -> io::Result<Found> {
     Ok(found)
 }
 
+/// Where to begin to search for the blocks that end at this moment or later: no complete one before has its end there.
+/// It reads a few blocks, and not the file.
+///
+/// # Errors
+///
+/// Those of reading.
+pub(super) fn begin_of(file: &File, mut begin: u64, end: u64, since_ns: u64) -> io::Result<u64> {
+    let mut last = end;
+    while last.saturating_sub(begin) > PART_BYTES {
+        let middle = begin + (last - begin) / 2;
+        // What seems to be a block, and is none, may be in the middle of one.
+        let Some(at) = next_block(file, middle, last)? else {
+            last = middle;
+            continue;
+        };
+        let mut first = None;
+        find(file, at, end, |block| {
+            first = Some(*block);
+            false
+        })?;
+        match first {
+            Some(block) if block.at < last && block.until_ns < since_ns => begin = block.end(),
+            _ => last = middle,
+        }
+    }
+    Ok(begin)
+}
+
+/// Goes through the complete blocks of a file from the last one on, until `has_all` has seen what it wants. It may see a
+/// block several times.
+///
+/// # Errors
+///
+/// Those of reading.
+pub(super) fn last(
+    file: &File,
+    begin: u64,
+    end: u64,
+    mut has_all: impl FnMut(&Block) -> bool,
+) -> io::Result<()> {
+    let mut part_bytes = PART_BYTES;
+    loop {
+        let from = end.saturating_sub(part_bytes).max(begin);
+        let at = if from == begin { Some(begin) } else { next_block(file, from, end)? };
+        let blocks = match at {
+            Some(at) => find(file, at, end, |_| true)?.blocks,
+            None => Vec::new(),
+        };
+        if blocks.iter().rev().any(&mut has_all) || from == begin {
+            return Ok(());
+        }
+        part_bytes = part_bytes.saturating_mul(4);
+    }
+}
+
 /// The checksum of a block.
 fn sum(head: &[u8], mut body: Section<'_>) -> io::Result<u64> {
-    let mut sum = Checksum::new().with(&head[..24]);
+    let mut sum = Checksum::new().with(&head[..SUMMED_LEN]);
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let len = body.left().min(PIECE_BYTES as u64) as usize;
@@ -98,7 +187,7 @@ fn sum(head: &[u8], mut body: Section<'_>) -> io::Result<u64> {
 
 /// The checksum of a block whose body is in memory.
 pub(super) fn sum_of(head: &[u8], body: &[u8]) -> u64 {
-    let sum = Checksum::new().with(&head[..24]);
+    let sum = Checksum::new().with(&head[..SUMMED_LEN]);
     body.chunks(PIECE_BYTES).fold(sum, Checksum::with).sum()
 }
 

@@ -4,7 +4,7 @@
 //! +---------------------------+ 0
 //! | magic, version            |  16 bytes
 //! +---------------------------+
-//! | block ...                 |  32 bytes: magic, kind, words, length, checksum; then the body, an LZ4 frame
+//! | block ...                 |  48 bytes: magic, kind, words, length, times, checksum; then the body, an LZ4 frame
 //! +---------------------------+
 //! ```
 //!
@@ -16,24 +16,32 @@
 //! | [`IMAGE`] | what `read-rip save` writes for one image: see [`Saved`](super::Saved). The last one counts |
 //! | [`WORDS`] | for each thread that has recorded something since the last block: who, and which words |
 //!
+//! The two times of a block, ns since boot, say between which moments its words were recorded. The later one never
+//! decreases in a file. So the first block of a range of time is found by bisection: from any offset on, the next block
+//! is found by its magic. No table has to be written, and a killed writer cannot leave a wrong one.
+//!
 //! Most of an image is zeros. So the body has its length, and for each part with data the part's offset, length and
 //! bytes.
 //!
-//! `writer` writes the file, `blocks` finds the blocks in it, and `reader` makes a ring of them.
+//! `writer` writes the file, `blocks` finds the blocks in it, and `reader` makes a ring of them, or of those of a range
+//! of time.
 
 mod blocks;
 mod reader;
 mod writer;
 
-pub(super) use reader::Recording;
+pub use reader::Period;
+pub(super) use reader::{RecordedWords, Recording};
 pub use writer::{IntoParts, Parts, RecordingWriter};
 
 /// The first bytes of a recording.
 pub(super) const MAGIC: [u8; 8] = *b"RIPRECRD";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const START_LEN: usize = 16;
 const BLOCK_MAGIC: [u8; 8] = *b"RIPBLOCK";
-const BLOCK_LEN: usize = 32;
+const BLOCK_LEN: usize = 48;
+/// What the checksum of a block begins with, bytes: its head up to the checksum.
+const SUMMED_LEN: usize = 40;
 /// A kind of block.
 const IMAGE: u32 = 1;
 /// A kind of block.

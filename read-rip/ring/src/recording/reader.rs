@@ -4,9 +4,10 @@
 //! of a thread goes as far back as the record does, and those that they lack. Other words, those of threads that have
 //! lost their slots meanwhile included, become histories: `log` and `spans` show them.
 //!
-//! The file may have any length. Its blocks are read one by one, and of the words the newest are kept.
+//! The file may have any length. Its blocks are read one by one, and of the words the newest are kept. If a range of
+//! time is wanted, only its blocks are read.
 
-use std::collections::{BTreeMap, HashMap, btree_map};
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
@@ -32,9 +33,35 @@ const IMAGE_MAX_BYTES: u64 = 64 << 30;
 /// What is unpacked is read in pieces of this many bytes.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// What a recording has besides the last image.
-#[derive(Debug, Default)]
+/// What is recorded up to so long after a range belongs to it too, ns: a thread reads the time of an event before it
+/// writes the event.
+const LATE_NS: u64 = 1_000_000_000;
+
+/// A recording, of which the last image was read.
+#[derive(Debug)]
 pub(crate) struct Recording {
+    file: File,
+    /// The length of the file that counts, bytes.
+    end: u64,
+    words_max: u64,
+    /// Images that are damaged.
+    damaged_images: u64,
+    /// The last block of words, or the last image if there are no words.
+    last: Block,
+}
+
+/// A range of time, ns since boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// It begins at this moment.
+    pub since_ns: u64,
+    /// It ends at this moment.
+    pub until_ns: u64,
+}
+
+/// The words of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct RecordedWords {
     /// By slot, generation and channel.
     owners: BTreeMap<Key, Recorded>,
     /// Words that the writer of the recording could not see.
@@ -45,6 +72,8 @@ pub(crate) struct Recording {
     damaged: u64,
     /// How many words more there is room for.
     room: u64,
+    /// The period whose words these are; `None`: all of it.
+    period: Option<Period>,
 }
 
 /// A slot, its generation, and a channel.
@@ -58,48 +87,85 @@ struct Recorded {
 }
 
 impl Recording {
-    /// Reads a recording: the last image, and the rest.
+    /// Reads the last image of a recording.
     ///
     /// # Errors
     ///
     /// Those of reading, and if there is no image.
-    pub(crate) fn read(file: &File, limit: UnpackLimit) -> io::Result<(Unpacked, Recording)> {
-        let len = file.metadata()?.len();
+    pub(crate) fn open(file: File, limit: UnpackLimit) -> io::Result<(Unpacked, Recording)> {
+        let end = file.metadata()?.len();
         let mut start = [0; START_LEN];
         let is_known = file.read_exact_at(&mut start, 0).is_ok() && Bytes(&start).u32(8) == VERSION;
         if !is_known {
             return Err(io::Error::other("this version of read-rip does not know its format"));
         }
-        let Found { blocks, damaged } = blocks::find(file, START_LEN as u64, len)?;
-        let limits = limit.of(len);
+        let limits = limit.of(end);
+        let (mut image, mut damaged, mut too_long) = (None, BTreeSet::new(), None);
+        let (mut last_image, mut last_words) = (None, None);
+        blocks::last(&file, START_LEN as u64, end, |block| {
+            match block.kind {
+                WORDS => last_words = last_words.or(Some(*block)),
+                IMAGE if image.is_none() && !damaged.contains(&block.end()) => {
+                    match unpack_image(block.body(&file), limits) {
+                        Some(Ok(unpacked)) => (image, last_image) = (Some(unpacked), Some(*block)),
+                        Some(Err(error)) => too_long = Some(error),
+                        None => drop(damaged.insert(block.end())),
+                    }
+                }
+                _ => {}
+            }
+            too_long.is_some() || image.is_some() && last_words.is_some()
+        })?;
+        if let Some(error) = too_long {
+            return Err(error);
+        }
+        let Some((image, last)) = image.zip(last_words.or(last_image)) else {
+            return Err(io::Error::other("no image of the ring in it is complete"));
+        };
         let words_max = READ_WORDS_MAX.min(limits.memory_bytes / size_of::<Word>() as u64);
-        let mut recording = Recording { damaged, room: words_max, ..Recording::default() };
-        let of_kind = |kind| blocks.iter().filter(move |block| block.kind == kind);
-        let image =
-            of_kind(IMAGE).rev().find_map(|block| recording.image(block.body(file), limits).transpose());
-        let image =
-            image.unwrap_or_else(|| Err(io::Error::other("no image of the ring in it is complete")))?;
-        let mut words: Vec<&Block> = of_kind(WORDS).collect();
-        let counts: Vec<u32> = words.iter().map(|block| block.words).collect();
-        let newest = words.split_off(first_read(&counts, words_max));
-        recording.left_out = words.iter().map(|block| u64::from(block.words)).sum();
+        Ok((image, Recording { file, end, words_max, damaged_images: damaged.len() as u64, last }))
+    }
+
+    /// Between which moments its last words were recorded, ns since boot.
+    pub(crate) fn last(&self) -> Period {
+        Period { since_ns: self.last.from_ns, until_ns: self.last.until_ns }
+    }
+
+    /// The words of the file, or those of a period. Some words beside it are read too.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading.
+    pub(crate) fn words(&self, period: Option<Period>) -> io::Result<RecordedWords> {
+        let (since_ns, until_ns) = period.map_or((0, u64::MAX), |of| (of.since_ns, of.until_ns));
+        let begin = START_LEN as u64;
+        let begin = match period {
+            Some(_) => blocks::begin_of(&self.file, begin, self.end, since_ns)?,
+            None => begin,
+        };
+        let late_ns = until_ns.saturating_add(LATE_NS);
+        let Found { mut blocks, damaged } =
+            blocks::find(&self.file, begin, self.end, |block| block.from_ns <= late_ns)?;
+        blocks.retain(|block| block.kind == WORDS && block.until_ns >= since_ns);
+        let counts: Vec<u32> = blocks.iter().map(|block| block.words).collect();
+        let newest = blocks.split_off(first_read(&counts, self.words_max));
+        let mut read = RecordedWords {
+            damaged: damaged + self.damaged_images,
+            room: self.words_max,
+            period,
+            left_out: blocks.iter().map(|block| u64::from(block.words)).sum(),
+            ..RecordedWords::default()
+        };
         for block in newest {
-            if recording.entries(block.body(file)).is_err() {
-                recording.damaged += 1;
+            if read.entries(block.body(&self.file)).is_err() {
+                read.damaged += 1;
             }
         }
-        Ok((image, recording))
+        Ok(read)
     }
+}
 
-    /// An image in a block; `None` if it is damaged.
-    fn image(&mut self, body: impl Read, limits: Limits) -> io::Result<Option<Unpacked>> {
-        let image = unpack_image(body, limits).transpose()?;
-        if image.is_none() {
-            self.damaged += 1;
-        }
-        Ok(image)
-    }
-
+impl RecordedWords {
     /// Adds the entries of a block of words.
     fn entries(&mut self, mut body: impl Read) -> io::Result<()> {
         let mut head = [0; ENTRY_LEN];
@@ -158,6 +224,7 @@ impl Recording {
     pub(crate) fn add_to(&self, snapshot: &mut Snapshot) {
         snapshot.unseen_words = self.unseen;
         snapshot.left_out_words = self.left_out;
+        snapshot.period = self.period;
         let of_image = snapshot.slots.iter_mut().chain(&mut snapshot.histories);
         let mut of_image: HashMap<_, _> =
             of_image.map(|slot| ((slot.index, slot.generation, slot.channel()), slot)).collect();

@@ -1,9 +1,12 @@
 //! Writes a recording.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use super::blocks::sum_of;
-use super::{BLOCK_LEN, BLOCK_MAGIC, ENTRY_LEN, IMAGE, MAGIC, START_LEN, VERSION, WORDS, WORDS_MAX_BYTES};
+use super::{
+    BLOCK_LEN, BLOCK_MAGIC, ENTRY_LEN, IMAGE, MAGIC, START_LEN, SUMMED_LEN, VERSION, WORDS, WORDS_MAX_BYTES,
+};
 use crate::{ImageOutput, NewWords};
 
 /// Writes a recording.
@@ -33,7 +36,7 @@ impl<W: Write> RecordingWriter<W> {
         self.written_bytes
     }
 
-    /// Writes an image: what `read-rip save` would write.
+    /// Writes an image: what `read-rip save` would write. It was complete at this moment, ns since boot.
     ///
     /// The words that were recorded until the image was complete must have been written before. Then, at whatever
     /// instant the writer is killed, the file has or counts every word up to the image's end. Words that were
@@ -42,8 +45,8 @@ impl<W: Write> RecordingWriter<W> {
     /// # Errors
     ///
     /// Those of the output. Then the block does not count.
-    pub fn image(&mut self, parts: &Parts) -> io::Result<()> {
-        self.block(IMAGE, 0, |body| {
+    pub fn image(&mut self, parts: &Parts, at_ns: u64) -> io::Result<()> {
+        self.block((IMAGE, 0), at_ns..at_ns, |body| {
             body.write_all(&parts.len_bytes.to_le_bytes())?;
             parts.parts.iter().try_for_each(|(offset, bytes)| {
                 body.write_all(&offset.to_le_bytes())?;
@@ -53,12 +56,13 @@ impl<W: Write> RecordingWriter<W> {
         })
     }
 
-    /// Writes what threads have recorded.
+    /// Writes what threads have recorded between two moments, ns since boot. The later one is never before that of an
+    /// earlier call.
     ///
     /// # Errors
     ///
     /// Those of the output. Then some of it does not count.
-    pub fn words(&mut self, new: &[NewWords]) -> io::Result<()> {
+    pub fn words(&mut self, new: &[NewWords], times_ns: Range<u64>) -> io::Result<()> {
         let len = |new: &NewWords| (ENTRY_LEN + 8 * new.words.len()) as u64;
         let mut rest = new;
         while !rest.is_empty() {
@@ -69,7 +73,9 @@ impl<W: Write> RecordingWriter<W> {
             };
             let (now, later) = rest.split_at(rest.iter().take_while(fits).count().max(1));
             let words = now.iter().map(|new| new.words.len()).sum::<usize>() as u32;
-            self.block(WORDS, words, |body| now.iter().try_for_each(|new| write_entry(body, new)))?;
+            self.block((WORDS, words), times_ns.clone(), |body| {
+                now.iter().try_for_each(|new| write_entry(body, new))
+            })?;
             rest = later;
         }
         Ok(())
@@ -78,8 +84,8 @@ impl<W: Write> RecordingWriter<W> {
     /// Writes a block as a whole, so that a killed writer leaves at most one that is incomplete.
     fn block(
         &mut self,
-        kind: u32,
-        words: u32,
+        (kind, words): (u32, u32),
+        times_ns: Range<u64>,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut block = vec![0; BLOCK_LEN];
@@ -91,8 +97,10 @@ impl<W: Write> RecordingWriter<W> {
         head[8..12].copy_from_slice(&kind.to_le_bytes());
         head[12..16].copy_from_slice(&words.to_le_bytes());
         head[16..24].copy_from_slice(&(body.len() as u64).to_le_bytes());
+        head[24..32].copy_from_slice(&times_ns.start.to_le_bytes());
+        head[32..40].copy_from_slice(&times_ns.end.to_le_bytes());
         let sum = sum_of(head, body);
-        head[24..32].copy_from_slice(&sum.to_le_bytes());
+        head[SUMMED_LEN..].copy_from_slice(&sum.to_le_bytes());
         self.out.write_all(&block)?;
         self.out.flush()?;
         self.written_bytes += block.len() as u64;

@@ -28,6 +28,8 @@ pub(super) struct Recorder {
     image_due: Instant,
     words: u64,
     unseen: u64,
+    /// When it began to copy the last words, ns since boot: those that are not copied yet are later.
+    copied_ns: u64,
     /// When the process was last seen alive, ns since boot.
     alive_ns: Option<u64>,
 }
@@ -60,6 +62,7 @@ impl Recorder {
             image_due: begun,
             words: 0,
             unseen: 0,
+            copied_ns: 0,
             alive_ns: None,
         })
     }
@@ -92,12 +95,16 @@ impl Recorder {
 
     fn new_words(&mut self) -> io::Result<()> {
         let header = ring::present_header(&self.source).map_err(io::Error::other)?;
+        let begun_ns = present_ns(&header);
         let new = self.follower.new_words(&self.source, &header)?;
+        // If the ring's clock cannot be read, the words may be of any time.
+        let ended_ns = present_ns(&header).unwrap_or(u64::MAX);
         for NewWords { words, unseen, .. } in &new {
             self.words += words.iter().filter(|word| !word.is_missing()).count() as u64;
             self.unseen += unseen;
         }
-        self.target.words(&new)
+        let since_ns = std::mem::replace(&mut self.copied_ns, begun_ns.unwrap_or(0));
+        self.target.words(&new, since_ns..ended_ns)
     }
 
     /// Writes an image. The last one of a file has what the program's files say about the addresses, too.
@@ -120,7 +127,7 @@ impl Recorder {
         let len = ring::write_image(&self.source, header, &mut IntoParts(&mut parts))?;
         Saved::write_rest(&mut parts, len, 0, context)?;
         self.new_words()?;
-        self.target.image(&parts)
+        self.target.image(&parts, header.and_then(present_ns).unwrap_or(u64::MAX))
     }
 
     /// What was recorded.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -61,18 +62,18 @@ impl Target {
         self.full_bytes + self.writer.written_bytes()
     }
 
-    /// Writes what threads have recorded.
-    pub(super) fn words(&mut self, new: &[NewWords]) -> io::Result<()> {
+    /// Writes what threads have recorded between two moments, ns since boot.
+    pub(super) fn words(&mut self, new: &[NewWords], times_ns: Range<u64>) -> io::Result<()> {
         let before = self.writer.written_bytes();
-        self.writer.words(new)?;
+        self.writer.words(new, times_ns)?;
         self.words_bytes += self.writer.written_bytes() - before;
         Ok(())
     }
 
-    /// Writes an image.
-    pub(super) fn image(&mut self, parts: &Parts) -> io::Result<()> {
+    /// Writes an image that was complete at this moment, ns since boot.
+    pub(super) fn image(&mut self, parts: &Parts, at_ns: u64) -> io::Result<()> {
         let before = self.writer.written_bytes();
-        self.writer.image(parts)?;
+        self.writer.image(parts, at_ns)?;
         self.image_bytes = self.writer.written_bytes() - before;
         Ok(())
     }

@@ -10,7 +10,9 @@ use read_rip::ring::{self, Follower, IntoParts, Parts, RecordingWriter, Source};
 use read_rip_fuzz::{begin, file, read_everything, ring};
 
 const BLOCK: &[u8; 8] = b"RIPBLOCK";
-const HEADER_LEN: usize = 32;
+const HEADER_LEN: usize = 48;
+/// The checksum is behind the rest of the header.
+const SUMMED_LEN: usize = 40;
 const PIECE_LEN: usize = 1 << 16;
 
 /// A recording with two images and the words of all threads between them, and one without words.
@@ -25,8 +27,8 @@ fn seeds() -> Vec<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut writer = RecordingWriter::new(&mut bytes).expect("memory");
         for _ in 0..2 {
-            writer.image(&image).expect("memory");
-            writer.words(words).expect("memory");
+            writer.image(&image, 0).expect("memory");
+            writer.words(words, 0..0).expect("memory");
         }
         bytes
     };
@@ -42,8 +44,8 @@ fn seal(bytes: &mut [u8]) {
         let len = usize::try_from(len).ok().filter(|&len| len <= rest.len());
         match len.filter(|_| head.starts_with(BLOCK)) {
             Some(len) => {
-                let sum = of_pieces([&head[..24]].into_iter().chain(rest[..len].chunks(PIECE_LEN)));
-                head[24..].copy_from_slice(&sum.to_le_bytes());
+                let sum = of_pieces([&head[..SUMMED_LEN]].into_iter().chain(rest[..len].chunks(PIECE_LEN)));
+                head[SUMMED_LEN..].copy_from_slice(&sum.to_le_bytes());
                 at += HEADER_LEN + len;
             }
             None => at += 1,
