@@ -160,7 +160,7 @@ fn without_the_time_of_being_ready_nothing_wrong_is_said() {
     for (why, possible) in [
         ("computes", &["computed"][..]),
         ("faults", &["page_faults"]),
-        ("sleeps", &["blocked", "not_running"]),
+        ("sleeps", &["not_running"]),
         ("locks", &["lock"]),
         ("preempted", &["preempted", "not_running"]),
     ] {

@@ -305,7 +305,7 @@ impl Culprit<'_> {
             writeln!(out, "{step}{why}, {lengths}")?;
         } else {
             let all: Vec<&str> = steps.iter().map(|(step, _)| &step[..]).collect();
-            writeln!(out, "{}{why}", all.join(" and "))?;
+            writeln!(out, "{}{why}", all.join(", and "))?;
             for (step, lengths) in &steps {
                 writeln!(out, "  {step}: {lengths}")?;
             }

@@ -61,7 +61,7 @@ mod tokio_tasks;
 
 pub use activity::ActivityWords;
 pub use balance::{doing_now, helpers, recorded_nothing, tasks_now};
-pub use captures::{ShownCapture, capture};
+pub use captures::{ShownCapture, capture, usual_cycles};
 pub use cycles::{KeptCycles, causes_in_short, culprits};
 pub use death::death;
 pub use difference::{PlaceChange, difference, place_changes};

@@ -163,8 +163,8 @@ pub fn spans(
     /// So many open spans of one place are listed.
     const OPEN_MAX: usize = 10;
     let bold = anstyle::Style::new().bold();
-    table(out, spans, file)?;
-    for span in spans.iter().filter(|span| !span.open.is_empty() || span.longest.is_some()) {
+    table(out, spans)?;
+    for span in spans {
         let (path, line) = &span.place;
         writeln!(out, "{bold}{}{bold:#}  {}:{line}", printable(&span.name), printable(&file(path)))?;
         for open in span.open.iter().take(OPEN_MAX) {
@@ -205,14 +205,14 @@ pub fn spans(
     Ok(())
 }
 
-/// A line for each span: how many are open and have ended, and how long they took.
-fn table(out: &mut dyn Write, spans: &[Span], file: &dyn Fn(&str) -> String) -> io::Result<()> {
+/// A line for each span: how many are open and have ended, and how long they took. The places follow: beside the
+/// numbers, they have no room in 80 columns.
+fn table(out: &mut dyn Write, spans: &[Span]) -> io::Result<()> {
     if spans.is_empty() {
         return Ok(());
     }
-    let mut rows = Rows::new(["OPEN", "ENDED", "P50", "P90", "P99", "MAX", "IN ALL"], ["SPAN", "PLACE"]);
+    let mut rows = Rows::new(["OPEN", "ENDED", "P50", "P90", "P99", "MAX", "IN ALL"], ["SPAN"]);
     for span in spans {
-        let (path, line) = &span.place;
         let took = |of: fn(&Quantiles) -> u64| {
             span.took.as_ref().map_or_else(String::new, |took| duration(of(took)))
         };
@@ -227,7 +227,7 @@ fn table(out: &mut dyn Write, spans: &[Span], file: &dyn Fn(&str) -> String) -> 
                 took(|took| took.max_ns),
                 total,
             ],
-            [span.name.clone(), format!("{}:{line}", file(path))],
+            [span.name.clone()],
         );
     }
     rows.write(out)

@@ -131,6 +131,8 @@ pub struct Picture {
     pub doing: String,
     /// Whether the process is dead, so that no other picture follows.
     pub is_final: bool,
+    /// Which slow cycles the ring has kept; empty if there are none.
+    pub slow_cycles: String,
     /// Everything that `check` says, a line each.
     pub findings: Vec<String>,
     /// The locks, those that hurt most first.

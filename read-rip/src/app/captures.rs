@@ -82,7 +82,8 @@ pub(super) fn captures(args: &CapturesArgs, common: &Common) -> Result<u8, AppEr
         }
     } else {
         report::culprits(&mut out, &shown, &names, snapshot)?;
-        for of in &shown {
+        report::usual_cycles(&mut out, &shown)?;
+        for of in shown.iter().filter(|of| of.capture.usual.is_none()) {
             report::capture(&mut out, of, &names, (snapshot, names_process), reading.now_ns)?;
         }
     }

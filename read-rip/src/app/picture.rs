@@ -45,6 +45,7 @@ pub(super) fn make(
         model.threads.iter().filter_map(|thread| thread.advanced).reduce(|a, b| a + b);
     let words_per_second = advanced.zip(period_ns).map(|(words, period_ns)| per_second(words, period_ns));
     let locks = overview.locks.iter().take(locks_max);
+    let of_ring = reading.pid().map_or_else(String::new, |pid| pid.to_string());
     let doing = [report::doing_now(&checked.balance, model), report::tasks_now(&checked.balance, model)];
     Ok(Picture {
         taken_ns: now_ns(),
@@ -52,6 +53,7 @@ pub(super) fn make(
         verdict,
         severity: severity(found),
         doing: doing.into_iter().flatten().collect::<Vec<_>>().join("; "),
+        slow_cycles: checked.slow_cycles.as_ref().map_or_else(String::new, |cycles| cycles.line(&of_ring)),
         is_final: reading.is_final(),
         findings,
         locks: locks.map(|one| row(one, names, period_ns)).collect::<io::Result<_>>()?,

@@ -182,6 +182,9 @@ impl Screen<'_, '_> {
         let doing = Some(picture.doing.trim().to_owned()).filter(|doing| !doing.is_empty());
         let doing: Vec<String> = rate.into_iter().chain(now).chain(doing).collect();
         self.wrapped(&doing.join("; "), DOING_LINES_MAX, Style::new());
+        if !picture.slow_cycles.is_empty() {
+            self.wrapped(&picture.slow_cycles, DOING_LINES_MAX, Style::new());
+        }
     }
 
     fn processes_heading(&mut self, state: &State) {

@@ -261,7 +261,10 @@ fn captures_begin_with_what_made_the_cycles_slow_and_mark_the_step_in_each() {
     assert!(lines[wait + 1].starts_with("  who held it is not recorded"), "no holder is recorded: {out}");
     let marked: Vec<&&str> = lines.iter().filter(|line| line.contains("<-- ")).collect();
     assert_eq!(marked.len(), 5, "{out}");
-    assert!(marked[0].contains("(end) \"grow\"") && marked[0].ends_with("<-- 98 % of the cycle"), "{out}");
+    assert!(
+        marked[0].contains("(span) \"grow\" for 5.0 ms") && marked[0].ends_with("<-- 98 % of the cycle"),
+        "{out}"
+    );
     // It is within the span.
     assert!(marked[1].contains("   loop.rs:9<0x1700>(waits) of TABLE"), "{out}");
     assert!(marked[1].ends_with("<-- 98 % of the cycle"), "{out}");
@@ -321,11 +324,12 @@ fn captures_say_why_a_cycle_was_slow_and_what_is_usual() {
         "1 slow cycle of work: in `read`, page faults, up to 5.0 ms, usually 60.0 us\n  up to 2500 page faults, and 0 \
          that read from a disk; up to 5.1 ms on a processor, 4.0 ms of it in the kernel\n",
         "1 slow cycle of work: in `read`, merely computed longer, up to 5.0 ms, usually 60.0 us\n",
-        "(end) \"read\" after 5.0 ms  <-- 99 % of the cycle, 2500 page faults\n",
+        "loop.rs:8(span) \"read\" for 5.0 ms  <-- 99 % of the cycle, 2500 page faults\n",
     ] {
         assert!(out.contains(expected), "{expected}: {out}");
     }
-    assert_eq!(out.matches(", a usual cycle for comparison\n").count(), 3, "{out}");
+    assert!(out.contains("\ncompared with 3 usual cycles of work, of 110 us: see --json\n"), "{out}");
+    assert_eq!(out.matches("\nloop[9], kept ").count(), 5, "the usual ones are not listed: {out}");
     assert!(!out.contains("Why is not known"), "{out}");
     let (checked, _) = run(&ring, &["check"]);
     assert!(
@@ -418,11 +422,11 @@ fn each_step_that_made_a_cycle_slow_is_named() {
     let usual = Cycle { begin_us: 50_000, used: Some(USED_LITTLE), ..NORMAL };
     let ring = ring(&[usual, both, more]);
     let (out, _) = run(&ring, &["captures"]);
-    let said = "2 slow cycles of work: waiting for TABLE in `update` and in `grow`, and merely computed longer\n  \
+    let said = "2 slow cycles of work: waiting for TABLE in `update`, and in `grow`, and merely computed longer\n  \
                 waiting for TABLE in `update`: up to 5.5 ms, usually 0 ns\n  \
                 in `grow`: up to 5.0 ms, usually 10.0 us\n  up to 5.1 ms on a processor";
     assert!(out.contains(said), "{out}");
-    for marked in ["(waits) of TABLE", "(end) \"grow\" after 5.0 ms"] {
+    for marked in ["(waits) of TABLE", "(span) \"grow\" for 5.0 ms"] {
         let of: Vec<&str> = out.lines().filter(|line| line.contains(marked)).collect();
         assert!(!of.is_empty() && of.iter().any(|line| line.ends_with(" % of the cycle")), "{marked}: {out}");
     }
@@ -438,4 +442,16 @@ fn each_step_that_made_a_cycle_slow_is_named() {
     let (checked, _) = run(&ring, &["check"]);
     let said = "took 10.6 ms: 51 % waiting for TABLE in `update` and 47 % in `grow`, and merely computed longer; next";
     assert!(checked.contains(said), "{checked}");
+}
+
+#[test]
+fn the_table_of_spans_fits_in_80_columns_and_the_places_follow() {
+    let (out, _) = run(&mixed(), &["spans"]);
+    let lines: Vec<&str> = out.lines().collect();
+    let head = lines.iter().position(|line| line.starts_with("OPEN")).unwrap();
+    assert!(lines[head].ends_with("IN ALL  SPAN"), "{out}");
+    assert!(lines[head..head + 4].iter().all(|line| line.len() <= 80), "{out}");
+    for place in ["read  loop.rs:8", "update  loop.rs:9", "grow  loop.rs:10"] {
+        assert!(lines.contains(&place), "{place}: {out}");
+    }
 }

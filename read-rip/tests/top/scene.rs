@@ -43,6 +43,7 @@ pub(crate) fn picture(seconds: u64) -> Picture {
         verdict: "proven deadlock: 2 threads wait for one another, for 3.0 s".to_owned(),
         severity: Severity::Proven,
         doing: "of 2 threads: 2 wait for locks".to_owned(),
+        slow_cycles: String::new(),
         is_final: false,
         findings: [
             "proven deadlock: 2 threads wait for one another, for 3.0 s",

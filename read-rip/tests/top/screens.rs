@@ -5,7 +5,7 @@ use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use read_rip::top::{Colours, Input, LockUpdate, State, Tab, Update, draw};
 use read_rip_model::locks::Rate;
-use read_rip_report::{LockKey, ProcessRow, ProcessTable, Severity, ThreadKey};
+use read_rip_report::{LockKey, Picture, ProcessRow, ProcessTable, Severity, ThreadKey};
 
 use crate::scene::{SECOND_NS, picture, screen, state};
 
@@ -28,6 +28,18 @@ fn the_answer_is_in_the_first_lines_of_80_columns_and_24_lines() {
     assert!(
         lines[23].starts_with("Enter open  Esc back  1 locks 2 threads") && lines[23].ends_with("q quit")
     );
+}
+
+#[test]
+fn slow_cycles_are_above_the_list_of_a_healthy_process() {
+    let cycles = "55 slow cycles were kept; the worst took 341 ms: 98 % in `grow`, 10240 page faults; next: read-rip \
+                  captures 7";
+    let mut state = State::default();
+    state.add(Picture { slow_cycles: cycles.to_owned(), ..picture(0) });
+    let lines = screen(&mut state, 80, 24);
+    assert_eq!(lines[5], "55 slow cycles were kept; the worst took 341 ms: 98 % in `grow`, 10240 page");
+    assert_eq!(lines[6].trim(), "faults; next: read-rip captures 7");
+    assert!(lines[7].starts_with("  WAIT  LONGEST"), "{lines:#?}");
 }
 
 #[test]
