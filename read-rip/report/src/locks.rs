@@ -311,14 +311,14 @@ impl LockWriter<'_> {
 
 /// How often a lock was acquired between two readings.
 pub fn rate(rate: &Rate) -> String {
-    let Rate { acquired, contended, is_lower_bound } = *rate;
-    let (at_least, why) = match is_lower_bound {
-        true => ("at least ", "; some words were replaced before they were read"),
+    let Rate { acquired, contended, is_estimate } = *rate;
+    let (about, why) = match is_estimate {
+        true => ("about ", "; some words were replaced before they were read"),
         false => ("", ""),
     };
     let acquired = counted(acquired, "acquisition");
     format!(
-        "  between the last two readings: {at_least}{acquired} a second, {contended} of them after a wait{why}"
+        "  between the last two readings: {about}{acquired} a second, {contended} of them after a wait{why}"
     )
 }
 

@@ -42,7 +42,7 @@ const HELP: &[&str] = &[
     "s              another order: what hurts, amounts, names",
     "ACQ/S CONT/S   how often a lock was acquired between the last two readings, and how often after a wait, \
      in a second;",
-    "               >= where words were replaced before they were read, so that there may have been more",
+    "               ~ where words were replaced before they were read: estimated from those that are left",
     "Space          freeze the screen, and let it go on; reading goes on",
     "Left Right     the reading before or after this one, of the last minutes",
     "r              read the history and the stack of this thread or task again",
@@ -357,10 +357,10 @@ fn present_lock(state: &State, lock: &LockRow) -> LockRow {
 
 /// How often something is in a second.
 fn rate(times: u64, of: Rate) -> String {
-    match (of.is_lower_bound, times) {
+    match (of.is_estimate, times) {
         // That says nothing.
         (true, 0) => String::new(),
-        (true, times) => format!(">={}", amount(times)),
+        (true, times) => format!("~{}", amount(times)),
         (false, times) => amount(times),
     }
 }

@@ -196,4 +196,7 @@ fn words_that_were_replaced_between_two_readings_are_known_to_be_lost() {
     assert_eq!(rates(&earlier, &without(0)), (vec![(A, 2, 0)], false));
     assert_eq!(rates(&earlier, &without(7)), (vec![(A, 2, 0)], false), "what was known before is not missed");
     assert_eq!(rates(&earlier, &without(14)), (vec![(A, 1, 0)], true));
+    // Half of the new words are known, so there were probably twice as many.
+    assert_eq!(model(Some(&earlier), &without(14)).locks[0].record.probably_between, (2.0, 0.0));
+    assert_eq!(model(Some(&earlier), &without(7)).locks[0].record.probably_between, (2.0, 0.0));
 }

@@ -68,7 +68,7 @@ fn a_long_sentence_of_the_evidence_goes_on_below() {
 #[test]
 fn how_often_locks_are_acquired_is_shown_where_it_is_known_and_there_is_room() {
     let mut rated = picture(0);
-    let rate = |acquired, contended, is_lower_bound| Some(Rate { acquired, contended, is_lower_bound });
+    let rate = |acquired, contended, is_estimate| Some(Rate { acquired, contended, is_estimate });
     rated.locks[0].rate = rate(12_345, 7, true);
     rated.locks[1].rate = rate(250_999, 0, false);
     rated.locks[2].rate = rate(0, 0, true);
@@ -82,9 +82,9 @@ fn how_often_locks_are_acquired_is_shown_where_it_is_known_and_there_is_room() {
         rows.map(|row| row.chars().skip(25).take(17).collect::<String>()).collect::<Vec<_>>()
     };
     let wide = cells(&mut state, 120);
-    assert_eq!(wide, ["   ACQ/S  CONT/S ", " >=12.3k     >=7 ", "    250k       0 ", "                 "]);
+    assert_eq!(wide, ["   ACQ/S  CONT/S ", "  ~12.3k      ~7 ", "    250k       0 ", "                 "]);
     let usual = cells(&mut state, 80);
-    assert_eq!(usual[..2], ["   ACQ/S LOCK    ", " >=12.3k CACHE   "]);
+    assert_eq!(usual[..2], ["   ACQ/S LOCK    ", "  ~12.3k CACHE   "]);
     assert_eq!(cells(&mut state, 69)[1], " CACHE           ".to_owned());
 }
 

@@ -14,16 +14,19 @@ pub struct Rate {
     pub acquired: u64,
     /// Acquisitions after a wait, in a second.
     pub contended: u64,
-    /// Whether words were lost, so that there may have been more.
-    pub is_lower_bound: bool,
+    /// Whether words were lost, so that these are estimates.
+    pub is_estimate: bool,
 }
 
 impl Rate {
     /// The rates by the record of a lock. `period_ns` is the time between the readings.
-    pub fn of(record: &Record, period_ns: u64, is_lower_bound: bool) -> Rate {
-        let [acquired, contended] =
-            [record.acquired_between, record.contended_between].map(|count| per_second(count, period_ns));
-        Rate { acquired, contended, is_lower_bound }
+    pub fn of(record: &Record, period_ns: u64, is_estimate: bool) -> Rate {
+        let counts = match (is_estimate, record.probably_between) {
+            (true, (acquired, contended)) => [acquired.round() as u64, contended.round() as u64],
+            (false, _) => [record.acquired_between, record.contended_between],
+        };
+        let [acquired, contended] = counts.map(|count| per_second(count, period_ns));
+        Rate { acquired, contended, is_estimate }
     }
 }
 
@@ -67,6 +70,14 @@ impl<'a> Before<'a> {
             held.lock == lock && is_pending(held) && sequences.contains(&held.sequence)
         };
         last >= self.from || (!is_marked && self.held.iter().any(|held| is_of_attempt(&held)))
+    }
+
+    /// For how many words that the slot's owner recorded since the earlier reading each known one of them stands.
+    pub(super) fn words_for_each(&self, slot: &Slot) -> f64 {
+        let all = slot.count.saturating_sub(self.from);
+        let is_new = |at: usize| slot.words_from + at as u64 >= self.from;
+        let known = slot.words.iter().filter(|(at, word)| is_new(*at) && !word.is_missing()).count();
+        if known == 0 { 1.0 } else { (all as f64 / known as f64).max(1.0) }
     }
 
     /// Whether the ring no longer has all words that say what the thread did since the earlier reading. `known_from` is

@@ -272,6 +272,7 @@ fn one_thread<'a>(
         count_once(&facts, id, ledger);
         own.task = Some(Box::new(facts));
     }
+    ledger.words_for_each = steadiness.before.as_ref().map_or(1.0, |before| before.words_for_each(slot));
     let history = replay(slot, steadiness.before.as_ref(), id, marks, ledger, scratch);
     ledger.has_lost_between |= steadiness.before.is_some_and(|before| before.has_lost(history.known_from));
     own.last = history.last;

@@ -23,6 +23,8 @@ pub(super) struct Ledger<'s> {
     pub(super) limits: Limits,
     /// Whether words that were recorded between two readings are not known.
     pub(super) has_lost_between: bool,
+    /// For how many new words each known one of the present thread stands.
+    pub(super) words_for_each: f64,
 }
 
 /// What the marks of a lock say, from which its name and nature follow.
@@ -62,6 +64,7 @@ impl<'s> Ledger<'s> {
             horizon,
             limits,
             has_lost_between: false,
+            words_for_each: 1.0,
         }
     }
 
@@ -143,6 +146,9 @@ impl<'s> Ledger<'s> {
         record.contended += u64::from(is_contended);
         record.acquired_between += u64::from(is_new);
         record.contended_between += u64::from(is_new && is_contended);
+        let (acquired, contended) = &mut record.probably_between;
+        *acquired += if is_new { self.words_for_each } else { 0.0 };
+        *contended += if is_new && is_contended { self.words_for_each } else { 0.0 };
     }
 
     /// A thread initialised the lock here.

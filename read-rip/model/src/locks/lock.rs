@@ -207,6 +207,8 @@ pub struct Record {
     pub acquired_between: u64,
     /// The number of these that came after a wait.
     pub contended_between: u64,
+    /// The two numbers as they probably were: each thread's known new words stand for all of its new words.
+    pub probably_between: (f64, f64),
     /// The number of failed tries.
     pub failed_tries: u64,
     /// The lengths of waits that ended with the lock, ns, ascending.

@@ -76,6 +76,8 @@ fn join(known: &mut Lock, other: Lock) {
     record.contended += more.contended;
     record.acquired_between += more.acquired_between;
     record.contended_between += more.contended_between;
+    record.probably_between.0 += more.probably_between.0;
+    record.probably_between.1 += more.probably_between.1;
     record.failed_tries += more.failed_tries;
     record.owners += more.owners;
     for (all, more) in [(&mut record.waits_ns, more.waits_ns), (&mut record.holds_ns, more.holds_ns)] {
