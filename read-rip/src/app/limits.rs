@@ -1,5 +1,5 @@
-//! The time that `--since`, `--until` and `--last` mean. It cuts nothing: the commands do. Of a recording, only the part
-//! with that time is read.
+//! The time that `--since`, `--until` and `--last` mean. It cuts nothing: the commands do. Of a recording, only the
+//! part with that time is read.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

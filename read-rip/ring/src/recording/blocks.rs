@@ -144,8 +144,8 @@ pub(super) fn begin_of(file: &File, mut begin: u64, end: u64, since_ns: u64) -> 
     Ok(begin)
 }
 
-/// Goes through the complete blocks of a file from the last one on, until `has_all` has seen what it wants. It may see a
-/// block several times.
+/// Goes through the complete blocks of a file from the last one on, until `has_all` has seen what it wants. It may see
+/// a block several times.
 ///
 /// # Errors
 ///
