@@ -223,7 +223,6 @@ mod ancestor {
     );
 
     unsafe extern "C" {
-        /// The rows of all threads.
         safe static librip_bench_rows: AtomicU64;
     }
 

@@ -37,7 +37,6 @@ const HANDOVERS: u64 = 20_000_000;
 /// Differences that are negative by more than this are counted apart.
 const FAR_NS: f64 = 100.0;
 
-/// The clock of the ring.
 #[derive(Clone, Copy)]
 struct Clock {
     is_counter: bool,

@@ -105,7 +105,6 @@ static PATH: Scratch<Name> = Scratch::new(Name::new());
 /// The modules that are to be registered in the ring.
 static MODULES: FoundModules = FoundModules::new();
 
-/// See [`crate::ring_path`].
 pub(crate) fn ring_path() -> Option<PathBuf> {
     exit::ring_path()
 }

@@ -8,6 +8,8 @@
 //! | [`app`] | each command, from its arguments to its exit status |
 //! | [`top`] | the live screen without input and output: pictures and keys become frames |
 
+#![allow(missing_docs, reason = "a name that says it all has no comment")]
+
 pub mod app;
 pub mod cli;
 #[cfg(feature = "top")]

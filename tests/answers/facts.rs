@@ -12,25 +12,47 @@ use regex::Regex;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     /// The one thing that a thread or task waits for, or `nothing`.
-    Answer { who: String },
+    Answer {
+        who: String,
+    },
     /// Whether it waits for this. A task may wait for several things.
-    Waits { who: String, what: String },
+    Waits {
+        who: String,
+        what: String,
+    },
     /// Since when it waits for that, us since 1970.
-    Since { who: String, what: String },
+    Since {
+        who: String,
+        what: String,
+    },
     /// Whether it holds this lock.
-    Holds { who: String, lock: String },
+    Holds {
+        who: String,
+        lock: String,
+    },
     /// How many locks it holds.
-    HoldsCount { who: String },
-    /// Its name.
-    Name { who: String },
+    HoldsCount {
+        who: String,
+    },
+    Name {
+        who: String,
+    },
     /// What the kernel says of it, in words.
-    Kernel { who: String },
+    Kernel {
+        who: String,
+    },
     /// What a task does: `running`, `ready`, `suspended` or `ended`.
-    Does { task: String },
+    Does {
+        task: String,
+    },
     /// Since when it does that, us since 1970.
-    DoesSince { task: String },
+    DoesSince {
+        task: String,
+    },
     /// How many there are of something.
-    Count { what: String },
+    Count {
+        what: String,
+    },
     /// The findings: kinds with confidences.
     Findings,
     /// The code of the outcome.

@@ -12,7 +12,6 @@ use crate::facts::{Facts, Key, NOTHING};
 use crate::names::{Names, by_tid, condition, end_of, for_lock};
 use crate::texts::kinds;
 
-/// The rows of NDJSON.
 pub(crate) fn rows(ndjson: &str) -> Vec<Value> {
     ndjson.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }

@@ -54,7 +54,6 @@ fn said(log: &[Value]) -> Vec<String> {
     log.iter().map(of).collect()
 }
 
-/// The event with this text.
 fn event<'l>(log: &'l [Value], text: &str) -> &'l Value {
     log.iter().find(|entry| entry["text"] == text).unwrap_or_else(|| panic!("{text}: {log:#?}"))
 }

@@ -35,7 +35,6 @@ pub(crate) fn read_rip(arguments: &[&str], ring: &Path) -> Output {
     Command::new(reader::program()).args(arguments).arg(ring).output().unwrap()
 }
 
-/// What that prints.
 pub(crate) fn printed(arguments: &[&str], ring: &Path) -> String {
     String::from_utf8(read_rip(arguments, ring).stdout).unwrap()
 }

@@ -9,7 +9,6 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 pin_project! {
-    /// See [`with`].
     #[must_use = "futures do nothing unless you `.await` or poll them"]
     pub(crate) struct With<F: Future, L, T> {
         // It may borrow the lock, and so is dropped before.

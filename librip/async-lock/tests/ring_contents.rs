@@ -15,7 +15,6 @@ use ring::{Ring, task};
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A task that was polled once.
 fn polled(name: &str, future: impl Future<Output = ()> + Send + 'static) -> Task {
     static START: Once = Once::new();
     START.call_once(|| {
@@ -89,7 +88,6 @@ fn a_reader_that_upgrades_waits_and_does_not_hold() {
     assert!(lock.try_write().is_some());
 }
 
-/// Is pending once.
 async fn be_pending_once() {
     let mut was_polled = false;
     std::future::poll_fn(|_| match std::mem::replace(&mut was_polled, true) {

@@ -22,7 +22,6 @@ pub(crate) struct Candidate<'a> {
     pub(crate) name: &'a str,
     /// The index of the candidate to compare it with.
     pub(crate) beside: usize,
-    /// The number of operations in one call.
     pub(crate) operations: u64,
     /// Makes this many calls, and returns how long they took, ns.
     pub(crate) run: Box<dyn FnMut(u64) -> f64 + 'a>,

@@ -22,7 +22,6 @@ pub(crate) fn measure(candidates: &mut [Candidate<'_>], title: Option<(usize, &s
     }
 }
 
-/// Prints a row of the table.
 pub(crate) fn print_row(name: &str, times: &[f64], beside: &[f64], beside_name: &str) {
     let ratios: Vec<f64> = times.iter().zip(beside).map(|(time, other)| time / other).collect();
     let spread = format!("({:.2} to {:.2})", quantile(&ratios, 0.25), quantile(&ratios, 0.75));

@@ -19,7 +19,6 @@ pub(crate) struct Kind {
 
 /// A main function.
 pub(crate) const MAIN: Kind = Kind { task: Some("main"), is_multi_thread: true, is_test: false };
-/// A test.
 pub(crate) const TEST: Kind = Kind { task: None, is_multi_thread: false, is_test: true };
 
 /// How the runtime is built.

@@ -172,7 +172,6 @@ impl fmt::Debug for Condvar {
     }
 }
 
-/// The raw mutex of a guard.
 fn raw<'a, T: ?Sized>(guard: &MutexGuard<'a, T>) -> &'a crate::RawMutex {
     // SAFETY: it is unlocked and locked again while the guard is borrowed, so nobody uses the data meanwhile.
     unsafe { MutexGuard::mutex(guard).raw() }

@@ -37,7 +37,6 @@ pub(crate) enum OnRelock {
 
 /// The C library's functions for a kind of lock.
 pub(crate) trait Calls {
-    /// The kind of lock.
     type Kind: incident::Kind + Copy;
     /// What `try_lock` returns if the lock is not free.
     const BUSY: c_int;
@@ -71,11 +70,12 @@ pub(crate) use lock_calls;
 /// How the C library is called.
 #[derive(Clone, Copy)]
 pub(crate) enum Manner {
-    /// It tries first.
     TryFirst,
     /// At once with the program's own call. `seems_taken`: a thread held the lock a moment ago. If that has just
     /// changed, a wait is not recorded, or a wait is recorded that did not happen.
-    Direct { seems_taken: bool },
+    Direct {
+        seems_taken: bool,
+    },
 }
 
 /// Acquires a lock. `wait` is the program's own call.

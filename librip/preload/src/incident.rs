@@ -59,7 +59,6 @@ pub(crate) fn not_released<K: Kind>(lock: Object<K>, caller: Caller, result: c_i
     incident(kind, lock.address(), caller);
 }
 
-/// An object was not destroyed.
 #[cold]
 #[inline(never)]
 pub(crate) fn not_destroyed<K: Kind>(object: Object<K>, caller: Caller, result: c_int) {

@@ -285,7 +285,6 @@ impl Routine {
         Routine(function as *const c_void)
     }
 
-    /// Where it is.
     pub(crate) fn address(self) -> usize {
         self.0.expose_provenance()
     }
@@ -302,7 +301,6 @@ impl Argument {
         Argument(core::ptr::without_provenance_mut(number))
     }
 
-    /// The pointer as a number.
     pub(crate) fn address(self) -> usize {
         self.0.expose_provenance()
     }

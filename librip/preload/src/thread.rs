@@ -39,7 +39,6 @@ struct Cell {
     argument: AtomicUsize,
     /// The creator's slot; [`UNKNOWN`] if it has recorded nothing.
     index: AtomicU64,
-    /// Its count.
     count: AtomicU64,
     /// The length of the new thread's stack, bytes; 0 if it is not known.
     stack_len_bytes: AtomicUsize,
@@ -58,7 +57,6 @@ static ALL: [Cell; CELLS] = [const {
     }
 }; CELLS];
 
-/// Which cells are in use: a bit for each.
 static IN_USE: [AtomicU64; CELLS / BITS] = [const { AtomicU64::new(0) }; CELLS / BITS];
 
 /// Takes the first free cell.

@@ -14,7 +14,6 @@ use core::cell::Cell;
 pub(crate) struct Creator {
     /// One more than the index of the slot.
     pub(crate) slot: Cell<u64>,
-    /// The count of that slot.
     pub(crate) count: Cell<u64>,
     /// An address in the thread's own stack: from here to the thread pointer there is nothing else. 0 if unknown.
     pub(crate) stack_begin: Cell<u64>,

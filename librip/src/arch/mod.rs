@@ -269,7 +269,6 @@ unsafe extern "C" {
     /// Defined by `define_entry!`. Unlike `librip_enter_1`, it keeps the registers that a function must keep, and no
     /// others: that takes 3 KiB less of the stack, which for many threads is a page.
     safe fn librip_enter_rust_1(block: &ThreadBlock);
-    /// See [`ModuleState`].
     safe static librip_module_1: ModuleState;
 }
 
@@ -287,7 +286,6 @@ pub(crate) fn module() -> &'static ModuleState {
     &librip_module_1
 }
 
-/// The type of `dlopen`.
 pub(crate) type Dlopen = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
 
 const _: () = {

@@ -64,7 +64,6 @@ pub struct PackedTypes {
     types: u64,
     /// How many words the values take, those of texts by value left out.
     words: usize,
-    /// The set of the types.
     set: u64,
 }
 

@@ -12,7 +12,6 @@ use crate::process::slot::Words;
 /// A value that an event can have as it is: see [`Value`](crate::Value). The types that implement it are all there are.
 #[allow(private_interfaces, reason = "the functions are for this crate alone")]
 pub trait Primitive: Copy + sealed::Sealed {
-    /// `VALUE_*`.
     #[doc(hidden)]
     const TYPE: u64;
 

@@ -120,7 +120,6 @@ impl Drop for Span {
 }
 
 impl Open {
-    /// Ends the span.
     #[inline(always)]
     pub(crate) fn end(self) {
         if !self.slot.is_current() {

@@ -63,7 +63,6 @@ impl Blocked {
         self
     }
 
-    /// Its entry.
     pub(crate) fn entry(&self) -> Option<Entry> {
         self.0
     }

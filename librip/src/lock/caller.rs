@@ -36,7 +36,6 @@ impl<const FLAGS: Flags> At<FLAGS> {
     const BITS: u64 = call_bits(FLAGS);
     const LOCK_BITS: u64 = call_lock_bits(FLAGS);
 
-    /// The address of the location.
     #[inline(always)]
     pub(crate) fn address(self) -> u64 {
         core::ptr::from_ref(self.0).addr() as u64

@@ -104,7 +104,6 @@ fn is_task(slot: Slot) -> bool {
     slot.header().tid.load(Relaxed) & TASK_ID != 0
 }
 
-/// An acquisition by a future.
 #[derive(Debug)]
 pub(crate) struct FutureAcquisition<const USE: Flags> {
     target: Target,
@@ -324,7 +323,6 @@ impl<const USE: Flags> Drop for FutureHold<USE> {
     }
 }
 
-/// A release that has begun.
 #[derive(Debug)]
 pub(crate) struct FutureRelease<const USE: Flags> {
     lock: u64,

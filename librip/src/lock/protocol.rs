@@ -80,7 +80,6 @@ impl Acquisition {
         }
     }
 
-    /// One that has begun with this entry.
     #[cfg(feature = "interpose")]
     pub(crate) fn of(entry: Entry) -> Acquisition {
         Acquisition(Some(entry))
@@ -91,7 +90,6 @@ impl Acquisition {
         Acquisition(entry)
     }
 
-    /// Its entry.
     pub(crate) fn entry(self) -> Option<Entry> {
         self.0
     }

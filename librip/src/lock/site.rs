@@ -140,7 +140,6 @@ pub(crate) fn held_flags(site_flags: Flags) -> u64 {
 /// The sites of a wrapper's operations, but for those of its releases, which do not know their caller, and for
 /// acquisitions without a time, which are calls. Each method expands to a site in the function that it is inlined into.
 pub(crate) trait Sites: Copy {
-    /// The flags of the sites.
     const FLAGS: Flags;
     /// What the events say of the caller.
     type Origin: Origin;

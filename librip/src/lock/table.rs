@@ -350,7 +350,6 @@ impl FastEntry {
         Entry::enter(self.0, lock, sequence, pc, flags)
     }
 
-    /// The entry.
     #[cfg(feature = "interpose")]
     #[inline(always)]
     pub(crate) fn entry(self) -> Entry {
@@ -478,7 +477,6 @@ impl Entry {
         is_near(arch::cursor(), self.held)
     }
 
-    /// Whether it is in this slot.
     #[inline]
     pub(crate) fn is_of(self, slot: Slot) -> bool {
         is_near(slot.cursor(), self.held)

@@ -14,7 +14,6 @@ pub(super) fn slot_of(block: &ThreadBlock) -> Option<&'static SlotHeader> {
     slot_at(block.cursor.get())
 }
 
-/// The slot of a cursor.
 #[inline(always)]
 pub(super) fn slot_at(cursor: *mut u64) -> Option<&'static SlotHeader> {
     if cursor.is_null() {

@@ -20,7 +20,6 @@ use crate::ring::{Ring, Table};
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Channels {
-    /// The table of channels.
     table: AtomicPtr<u8>,
     /// The first history. Written last.
     histories: AtomicPtr<u64>,

@@ -73,7 +73,6 @@ fn copy_ring(ring: &Ring, source: &File, copy: &File) -> Result<(), Errno> {
     source.copy_data(base, 0..slots.offset, copy)
 }
 
-/// See [`dump`](crate::dump).
 pub(crate) fn dump(path: &Path) -> io::Result<()> {
     Ok(Target::new(path)?.dump()?)
 }

@@ -311,7 +311,6 @@ pub(crate) fn refresh_modules() {
     }
 }
 
-/// See [`avoid_system_calls`](crate::avoid_system_calls).
 pub(crate) fn avoid_system_calls() {
     if arch::module().is_open() {
         // This thread goes on to record.

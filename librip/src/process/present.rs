@@ -27,7 +27,6 @@ const GRANULE_SHIFT: u32 = 16;
 #[cfg(feature = "interpose")]
 const FILTER_BITS: u32 = 15;
 
-/// A module that is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PresentModule {
     /// Tells it from other modules, and from itself at another address.
@@ -116,7 +115,6 @@ impl Table {
     }
 }
 
-/// The word and the bit of the filter for an address.
 #[cfg(feature = "interpose")]
 #[inline(always)]
 fn filter_bit(address: u64) -> (usize, u64) {

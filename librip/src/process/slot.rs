@@ -66,7 +66,6 @@ impl Slot {
         unsafe { &*self.begin() }
     }
 
-    /// Where the slot begins.
     #[inline(always)]
     pub(crate) fn begin(self) -> *const SlotHeader {
         self.words.as_ptr().wrapping_byte_sub(size_of::<SlotHeader>()).cast()

@@ -21,7 +21,6 @@ pub(crate) struct TaskSlot {
     pub(super) forks: u32,
     /// The task's number, as [`SlotHeader::tid`](librip_format::SlotHeader::tid) has it.
     pub(super) number: u32,
-    /// The index of the slot.
     pub(super) index: u32,
     /// One more than the index of the task's place, if its polls are counted: see `polls`.
     pub(super) place: u32,
@@ -33,7 +32,6 @@ unsafe impl Send for TaskSlot {}
 unsafe impl Sync for TaskSlot {}
 
 impl TaskSlot {
-    /// No slot.
     pub(crate) const NONE: TaskSlot =
         TaskSlot { words: ptr::null_mut(), part: ptr::null(), forks: 0, number: 0, index: 0, place: 0 };
 

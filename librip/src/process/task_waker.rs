@@ -32,7 +32,6 @@ use super::instance;
 use super::task_slot::TaskSlot;
 use librip_format::WAKERS_UNKNOWN;
 
-/// The wakers of a task.
 #[derive(Default)]
 pub(crate) struct Wakers {
     /// Nothing as long as no future has cloned the waker.

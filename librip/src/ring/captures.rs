@@ -113,7 +113,6 @@ fn copy_all<'a>(from: impl IntoIterator<Item = &'a AtomicU64>, to: impl IntoIter
     }
 }
 
-/// The words of a slot.
 fn words(ring: &Ring, index: u64) -> &[AtomicU64] {
     // SAFETY: a slot has this many words, within the mapping and aligned to 8 bytes.
     unsafe { core::slice::from_raw_parts(ring.words(index).cast(), ring.geometry.slot.words as usize) }

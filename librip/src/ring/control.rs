@@ -36,7 +36,6 @@ use crate::sys::file::{self, Errno};
 /// The ring remembers this many forked children, the last ones.
 pub(crate) const CHILDREN_MAX: usize = librip_format::RECENT_CHILDREN;
 
-/// The counters of a ring.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Counters {
@@ -60,13 +59,10 @@ pub(crate) struct Counters {
     pub(crate) incidents: [AtomicU64; INCIDENTS_MAX],
     /// Not 0: the creator has ended, and the last child removes the ring.
     pub(super) removal_is_left: AtomicU32,
-    /// See `handed_over`.
     pub(super) handed_over_places: [AtomicU64; HANDED_OVER_MAX],
-    /// See `handed_over`.
     pub(super) handed_over_locks: [AtomicU64; HANDED_OVER_MAX],
     /// How many captures were begun.
     pub(super) captures: AtomicU64,
-    /// See `captures`.
     pub(super) capture_places: [AtomicU32; CAPTURES_MAX],
     /// How many captures of cycles that were not slow were begun.
     pub(super) usual_captures: AtomicU64,
@@ -234,7 +230,6 @@ pub(crate) struct Control {
     usage_slots: usize,
     /// Where these cells begin.
     usage_at: usize,
-    /// The places of polls.
     poll_places: usize,
     /// Where they begin. The [`PollCell`]s of all slots follow, if there are places.
     polls_at: usize,
@@ -296,7 +291,6 @@ impl Control {
         unsafe { file::unmap(self.base, self.len_bytes) };
     }
 
-    /// The counters.
     pub(crate) fn counters(&self) -> &Counters {
         // SAFETY: the mapping starts with the counters. It is aligned to a page, and zero at first. All fields are
         // atomics.
@@ -309,7 +303,6 @@ impl Control {
         unsafe { self.array(ARRAYS_AT, self.slots) }
     }
 
-    /// The queue of exited slots.
     pub(crate) fn exit_queue(&self) -> ExitQueue<'_> {
         let counters = self.counters();
         // SAFETY: `new` made room for the cells after the owners.
@@ -348,14 +341,12 @@ impl Control {
         cells.get(slot as usize)
     }
 
-    /// The keys of all names of locks.
     pub(crate) fn name_keys(&self) -> &[NameKey] {
         let at = ARRAYS_AT + self.slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>());
         // SAFETY: `new` made room for the names after the cells of the queue.
         unsafe { self.array(at, self.names) }
     }
 
-    /// The keys of all modules.
     pub(crate) fn module_keys(&self) -> &[ModuleKey] {
         let at = ARRAYS_AT
             + self.slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>())

@@ -36,7 +36,6 @@ pub(super) unsafe fn write_then_complete<T>(target: *mut T, entry: T, text: &[u8
     state.store(complete, Release);
 }
 
-/// Appends a text to the texts of the ring.
 pub(super) fn append_text(ring: &Ring, bytes: &[u8]) -> Result<Text, Unreserved> {
     let offset = ring.append(Table::Texts, bytes.len() as u64)?;
     if !bytes.is_empty() {

@@ -8,7 +8,6 @@ use librip_format::{
     REGION_SITES, REGION_SLOTS, REGION_STRINGS, REGION_TEXTS, Region, Site, SlotParts, StaticText,
 };
 
-/// A table of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
     Modules,
@@ -37,7 +36,6 @@ impl Table {
         Table::Polls,
         Table::Slots,
     ];
-    /// The number of tables.
     pub(crate) const COUNT: usize = Table::ALL.len();
 
     /// Its index in [`Header::regions`].
@@ -93,7 +91,6 @@ pub(crate) struct Demand {
     pub(crate) slots: u64,
     /// Modules that are loaded now.
     pub(crate) modules: u64,
-    /// Their sites.
     pub(crate) sites: u64,
     /// Bytes of text that registering them takes.
     pub(crate) text_len_bytes: u64,
@@ -194,7 +191,6 @@ impl Geometry {
         }
     }
 
-    /// Where a table is.
     pub(crate) fn extent(&self, table: Table) -> Extent {
         self.extents[table.index()]
     }

@@ -20,7 +20,6 @@ use librip_format::{CHANNELS_MAX, Channel, Checksum, HISTORY_HEADER_LEN_BYTES, H
 use super::entry::{append_text, write_then_complete};
 use super::{Ring, Table};
 
-/// Words of a history's header.
 pub(crate) const HEADER_WORDS: u64 = HISTORY_HEADER_LEN_BYTES / 8;
 
 /// Enters a channel, or finds it. Returns its index; `None` if the ring has no room for it.

@@ -19,7 +19,6 @@ use crate::sys;
 const GROUP_KEYS: usize = 8;
 /// Neighbouring locks take only this many of a group, so that they never fill it.
 const NEAR_KEYS: usize = 3;
-/// Groups of a page of keys.
 const PAGE_GROUPS: usize = 32;
 /// Locks whose addresses have the same bits from this one on try the same page of keys first.
 const NEIGHBOURS_SHIFT: u32 = 16;

@@ -31,7 +31,6 @@ use crate::sys::file::File;
 use crate::sys::file::{Errno, FileId};
 use crate::sys::{self, Unreserved};
 
-/// A mapped ring.
 #[derive(Debug)]
 pub(crate) struct Ring {
     base: NonNull<u8>,

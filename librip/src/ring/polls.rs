@@ -126,7 +126,6 @@ pub(crate) fn lane(place: &PollPlace, number: u64) -> &PollLane {
     &place.lanes[number as usize % POLL_LANES]
 }
 
-/// Counts a length.
 #[inline]
 pub(crate) fn count(lengths: &PollLengths, ticks: u64) {
     // ORDERING: relaxed, here and below: statistics, each of which is true by itself.
@@ -137,7 +136,6 @@ pub(crate) fn count(lengths: &PollLengths, ticks: u64) {
     }
 }
 
-/// A poll that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) pid: u32,

@@ -336,7 +336,6 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
     init_with(ring, index, owner, creator, sys::boottime_ns(), &sys::thread_name(), || {});
 }
 
-/// Returns the number of the task.
 fn init_task(ring: &Ring, index: u64, part: &TaskPart, task: &NewTask) -> u32 {
     // ORDERING: relaxed: a number. It is unique among the tasks of a process that makes fewer than 2^31.
     let number = ring.control.counters().tasks.fetch_add(1, Relaxed).wrapping_add(1) | TASK_ID;

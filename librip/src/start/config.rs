@@ -190,7 +190,6 @@ impl Builder {
     }
 }
 
-/// The settings whose values are ignored.
 fn ignored(get: &impl Fn(&str) -> Option<OsString>) -> impl Iterator<Item = settings::Setting> {
     let is_ignored = move |setting: &settings::Setting| {
         get(setting.name).is_some_and(|value| !value.to_str().is_some_and(|value| setting.accepts(value)))

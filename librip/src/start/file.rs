@@ -166,7 +166,6 @@ pub(crate) enum Naming {
     AtTheStart,
 }
 
-/// A new file.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     pub(crate) file: File,

@@ -40,7 +40,6 @@ pub(crate) fn ready_ns_of_thread() -> Option<u64> {
     second_number(&text[..len])
 }
 
-/// The second number of a line.
 fn second_number(line: &[u8]) -> Option<u64> {
     let digits = line.split(|byte| *byte == b' ').nth(1)?;
     digits.iter().try_fold(0u64, |number, byte| {

@@ -39,7 +39,6 @@ pub(crate) fn reserve(start: *mut u8, len_bytes: usize, page_len_bytes: usize) -
     pages.touch()
 }
 
-/// Pages of a mapping.
 struct Pages {
     start: *mut u8,
     end: usize,

@@ -175,7 +175,6 @@ unsafe extern "C" fn call_on(top: *mut c_void, data: *mut c_void, work: extern "
 mod tests {
     use super::*;
 
-    /// The address of something on the stack.
     #[inline(never)]
     fn stack_address() -> usize {
         let local = 0u8;

@@ -30,7 +30,6 @@ pub struct Coroutine {
     slot: TaskSlot,
     /// A thread is in it.
     is_entered: AtomicBool,
-    /// The turn of that thread.
     turn: Cell<Turn>,
 }
 

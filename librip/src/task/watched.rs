@@ -92,7 +92,6 @@ struct Owned(NonNull<Record>);
 // SAFETY: a record may be used by any thread, as the invariants say.
 unsafe impl Send for Owned {}
 
-/// A task.
 #[derive(Debug)]
 struct Record {
     id: u64,

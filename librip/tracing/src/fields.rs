@@ -143,7 +143,6 @@ impl Fields {
     }
 }
 
-/// The values of a span.
 #[cfg(feature = "tracing")]
 #[derive(Debug)]
 pub(crate) struct Kept {

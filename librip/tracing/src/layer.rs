@@ -31,11 +31,9 @@ pub fn layer() -> Layer {
 /// The callsites that have recorded something.
 static CALLSITES: Table<Known> = Table::new();
 
-/// What is known of a callsite.
 struct Known {
     metadata: &'static Metadata<'static>,
     site: Site,
-    /// Which field is the message.
     message: Option<usize>,
     /// How many values an event has.
     values: usize,
@@ -55,7 +53,6 @@ fn find(metadata: &'static Metadata<'static>) -> Option<&'static Known> {
     CALLSITES.find(hash(metadata), |known| std::ptr::eq(known.metadata, metadata))
 }
 
-/// Which field is the message.
 fn message_of(metadata: &Metadata<'_>) -> Option<usize> {
     let is_message = |field: &Field| field.name() == "message";
     metadata.fields().iter().find(is_message).filter(|_| metadata.is_event()).map(|field| field.index())
@@ -247,7 +244,6 @@ fn record(event: &Event<'_>) {
     }
 }
 
-/// The values of a span.
 fn of_span(record: impl FnOnce(&mut Values<'_>)) -> Fields {
     let mut fields = Fields::new();
     record(&mut Values { fields: &mut fields, message: None, first: None, is_known: false });

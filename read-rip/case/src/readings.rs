@@ -165,7 +165,6 @@ pub struct First {
     subject: Subject,
     reading: Reading,
     processes: Vec<u32>,
-    /// When it was read.
     read: Instant,
 }
 

@@ -21,11 +21,9 @@ pub(crate) type PresentName = (u32, u32, String);
 pub struct Context {
     /// When it was saved, ns since 1970.
     pub(crate) saved_realtime_ns: u64,
-    /// What its program was called.
     pub(crate) program: String,
     /// The user that the file belonged to.
     pub(crate) owner: Option<u32>,
-    /// The state of its process.
     pub(crate) state: Option<State>,
     /// Whether the file that was saved was a copy itself.
     pub(crate) is_copy: bool,
@@ -99,7 +97,6 @@ impl Context {
         self.seen.take().into_iter().chain(std::mem::take(&mut self.children))
     }
 
-    /// Decodes it.
     pub(crate) fn parse(bytes: &[u8]) -> serde_json::Result<Context> {
         let context: Context = serde_json::from_slice(bytes)?;
         let is_consistent = context.seen().all(Standings::is_consistent);

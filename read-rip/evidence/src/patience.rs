@@ -143,9 +143,15 @@ struct Shared<F> {
 /// What a worker says.
 enum Message<R> {
     /// It does an item.
-    Begun { at: usize, group: Arc<Group>, has_ended: Arc<AtomicBool> },
-    /// It is done.
-    Done { at: usize, result: std::thread::Result<R> },
+    Begun {
+        at: usize,
+        group: Arc<Group>,
+        has_ended: Arc<AtomicBool>,
+    },
+    Done {
+        at: usize,
+        result: std::thread::Result<R>,
+    },
 }
 
 /// An item that a worker does.

@@ -38,7 +38,6 @@ impl Serialize for Micros {
     }
 }
 
-/// One event of the format.
 #[derive(Serialize)]
 struct TraceEvent<'a> {
     name: &'a str,

@@ -11,10 +11,8 @@ use read_rip_model::locks::{LockId, LockModel, Object, ThreadId, ThreadLocks};
 use read_rip_model::threads::ThreadState;
 use read_rip_report::LockNames;
 
-/// What a node stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// A lock.
     Lock(LockId),
     /// A thread that others wait for.
     Thread(ThreadId),
@@ -38,7 +36,6 @@ impl Node {
         }
     }
 
-    /// Whether it is a lock.
     pub fn is_lock(&self) -> bool {
         matches!(self, Node::Lock(_))
     }
@@ -66,7 +63,6 @@ pub struct Edge {
     pub from: usize,
     /// Where it ends.
     pub to: usize,
-    /// What it means.
     pub kind: EdgeKind,
     /// Where the thread waits, or acquired the lock; `None` if that is not known.
     pub location: Option<LocationId>,

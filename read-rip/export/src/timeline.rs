@@ -12,16 +12,12 @@ use read_rip_model::locks::{
 };
 use read_rip_model::threads::ThreadState;
 
-/// What a slice is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SliceKind {
-    /// The thread waits for this.
     Wait(Object),
-    /// The thread holds the lock.
     Hold(LockId),
     /// The thread holds the lock. When that began is not recorded.
     UndatedHold {
-        /// The lock.
         lock: LockId,
         /// It began when the slice does, or earlier. Otherwise it began about then.
         is_or_earlier: bool,
@@ -37,7 +33,6 @@ pub enum SliceKind {
 /// A length of time in which a thread did one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// What it did.
     pub kind: SliceKind,
     /// From when on, ns since boot.
     pub begin_ns: u64,
@@ -58,7 +53,6 @@ pub struct Logged {
     pub text: String,
     /// `file:line`, as the compiler knew it; empty if unknown.
     pub place: String,
-    /// Which of them it is.
     pub kind: LoggedKind,
 }
 

@@ -95,7 +95,6 @@ impl Read for Stream<'_> {
 pub struct FileFacts {
     /// Its type and permissions.
     pub(crate) mode: u32,
-    /// Its inode.
     pub inode: u64,
     /// Its length, bytes.
     pub len_bytes: u64,

@@ -31,7 +31,6 @@ impl Directory {
         Ok(Directory { folder, path: path.to_owned() })
     }
 
-    /// The path by which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }

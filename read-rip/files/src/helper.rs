@@ -91,7 +91,6 @@ struct Helper {
     _process: Child,
 }
 
-/// What is known of helpers.
 #[derive(Default)]
 struct Helpers {
     present: Option<Helper>,

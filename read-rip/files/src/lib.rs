@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![allow(missing_docs, reason = "a name that says it all has no comment")]
 
 mod below;
 mod content;
@@ -29,9 +30,7 @@ use place::Place;
 /// A file that was opened for reading.
 #[derive(Debug)]
 pub struct Opened {
-    /// The file.
     pub file: File,
-    /// What is known of it.
     pub metadata: Metadata,
 }
 
@@ -174,7 +173,6 @@ const MADE_UP: [u64; 14] = [
     0x0765_5821,
 ];
 
-/// The magic number of tmpfs.
 const TMPFS: u64 = 0x0102_1994;
 
 fn is_made_up(reached: &OwnedFd) -> rustix::io::Result<bool> {

@@ -54,7 +54,6 @@ fn is_remote(name: &[u8]) -> bool {
     name == b"fuse" || name.starts_with(b"fuse.") || REMOTE.iter().any(|remote| remote.as_bytes() == name)
 }
 
-/// What a process has mounted.
 #[derive(Debug, Default)]
 pub(crate) struct Mounts {
     /// The devices of file systems that answer.

@@ -13,12 +13,10 @@ use rustix::net::{
 
 /// A message has no more bytes than this after its numbers.
 pub(crate) const DATA_MAX_BYTES: usize = 64 << 10;
-/// The numbers of a message.
 pub(crate) const NUMBERS: usize = 6;
 /// Their length, bytes.
 const NUMBERS_BYTES: usize = 8 * NUMBERS;
 
-/// A message.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) numbers: [u64; NUMBERS],

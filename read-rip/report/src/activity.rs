@@ -21,7 +21,6 @@ const SHARE_WINDOW_MIN_NS: u64 = 20_000_000;
 /// What the words about a target's threads need.
 #[derive(Clone, Copy)]
 pub struct ActivityWords<'a> {
-    /// The threads.
     pub seen: &'a Standings,
     /// Names of threads, and of locks that are in the model.
     pub names: &'a LockNames<'a>,
@@ -35,7 +34,6 @@ impl<'a> ActivityWords<'a> {
         names.seen.map(|seen| ActivityWords { seen: seen.standings, names, objects: seen.objects })
     }
 
-    /// The words for the process that has a thread.
     pub fn of_process(&self, seen: &Seen) -> ActivityWords<'a> {
         ActivityWords { seen: self.names.seen.map_or(self.seen, |names| names.of(seen)), ..*self }
     }

@@ -15,7 +15,6 @@ pub(crate) fn advice(finding: &Finding, names: &LockNames<'_>) -> Vec<Cow<'stati
     finding.advice.iter().map(|&of| advice_text(of, finding, names)).collect()
 }
 
-/// One of its pieces of advice.
 pub(crate) fn advice_text(of: Advice, finding: &Finding, names: &LockNames<'_>) -> Cow<'static, str> {
     let text = of.text_for_c().filter(|_| is_about_c(finding, names)).unwrap_or_else(|| of.text());
     with_process(text, names)

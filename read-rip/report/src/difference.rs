@@ -10,7 +10,6 @@ use crate::printable;
 /// A place, with the threads and tasks that were there and those that are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaceChange {
-    /// The function.
     pub function: String,
     /// Its file and line, or module and address.
     pub place: String,

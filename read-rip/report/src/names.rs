@@ -45,7 +45,6 @@ impl LocationTexts {
         self.names.get(file)
     }
 
-    /// A line of a source file.
     pub fn source_line(&self, file: &str, line: u32) -> String {
         format!("{}:{line}", printable(self.names.get(file)))
     }
@@ -171,7 +170,6 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// What kind of lock it is.
 pub fn lock_type(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
         LockType::Mutex if has_permits(lock) => "semaphore",
@@ -228,9 +226,7 @@ fn noun(lock: &Lock) -> &'static str {
 /// Threads, locks and locations, and what they are called.
 #[derive(Clone, Copy)]
 pub struct LockNames<'a> {
-    /// The locks and threads.
     pub model: &'a LockModel,
-    /// Their locations.
     pub locations: &'a Locations<'a>,
     /// What these are called.
     pub texts: &'a LocationTexts,
@@ -243,7 +239,6 @@ pub struct LockNames<'a> {
 pub struct SeenNames<'a> {
     /// The threads of the first process that was asked about.
     pub standings: &'a Standings,
-    /// Those of the others.
     pub others: &'a [Standings],
     /// Names of the objects that threads wait for, by their addresses.
     pub objects: &'a HashMap<u64, ObjectName>,
@@ -261,7 +256,6 @@ impl<'a> SeenNames<'a> {
 pub enum ObjectName {
     /// The static that it is in.
     Symbol {
-        /// Its name.
         name: String,
         /// Whether another of these objects has the same name.
         has_namesakes: bool,

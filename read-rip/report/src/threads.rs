@@ -187,12 +187,9 @@ fn time(
     }
 }
 
-/// What is shown of a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {
-    /// The thread.
     pub thread: &'a Thread<'a>,
-    /// Its events.
     pub events: &'a [Dated],
     /// Whether its exit is shown too.
     pub has_exit: bool,

@@ -448,7 +448,6 @@ impl SlotReader<'_> {
 pub(super) struct Place {
     /// The count, bytes from the start of the file.
     pub(super) count_at: u64,
-    /// The first word.
     pub(super) words_at: u64,
     /// How many there are.
     pub(super) words: usize,

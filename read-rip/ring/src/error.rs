@@ -159,25 +159,53 @@ pub(super) fn too_long(limit_bytes: u64) -> String {
 #[expect(missing_docs, reason = "the fields are where, what was expected and what was found")]
 pub enum Defect {
     /// The file is shorter than it was made: it was truncated, or a copy is incomplete.
-    Truncated { found_bytes: u64, expected_bytes: u64 },
+    Truncated {
+        found_bytes: u64,
+        expected_bytes: u64,
+    },
     /// The end of compressed data is missing or damaged, or there is too much of it.
-    DecompressedPart { format: &'static str, cut: Cut, bytes: u64 },
-    /// Blocks of a recording are damaged.
-    Recording { blocks: u64 },
+    DecompressedPart {
+        format: &'static str,
+        cut: Cut,
+        bytes: u64,
+    },
+    Recording {
+        blocks: u64,
+    },
     /// The offset or size of a region is impossible.
-    Region { kind: RegionKind, what: &'static str, found: u64 },
+    Region {
+        kind: RegionKind,
+        what: &'static str,
+        found: u64,
+    },
     /// The header's identity, geometry or clock does not have its checksum.
     HeaderChecksum,
     /// The header does not list a region that every ring has.
-    RegionMissing { kind: RegionKind },
+    RegionMissing {
+        kind: RegionKind,
+    },
     /// Entries of a region contradict themselves, or refer to something that does not exist.
-    Entries { kind: RegionKind, count: u64, what: &'static str },
+    Entries {
+        kind: RegionKind,
+        count: u64,
+        what: &'static str,
+    },
     /// The header's clock is impossible, so no times are known.
-    Clock { what: &'static str, found: u64 },
+    Clock {
+        what: &'static str,
+        found: u64,
+    },
     /// Slots contradict themselves.
-    Slots { count: u64, first: u64, what: &'static str },
+    Slots {
+        count: u64,
+        first: u64,
+        what: &'static str,
+    },
     /// Reading failed at an offset.
-    Io { offset: u64, what: String },
+    Io {
+        offset: u64,
+        what: String,
+    },
 }
 
 impl Defect {

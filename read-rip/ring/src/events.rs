@@ -85,7 +85,6 @@ pub fn events_with<T>(
     (events, leftover)
 }
 
-/// The last event of a slot.
 pub fn last_event(slot: &Slot, mut operand_words: impl FnMut(u64) -> OperandWords) -> Option<Event> {
     (0..slot.words.len()).rev().find_map(|index| {
         let word = slot.words.get(index)?;

@@ -4,12 +4,10 @@
 
 use std::path::Path;
 
-/// What the name of a file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileName {
     /// The program, by the name by which it was started. Letters that are unusual in names of files are replaced.
     pub program: String,
-    /// Its pid.
     pub pid: u32,
 }
 

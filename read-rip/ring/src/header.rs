@@ -9,7 +9,6 @@ use librip_format::SlotParts;
 
 use super::{Clock, Incident, Region};
 
-/// The header of a ring.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// Major and minor version of the format.
@@ -34,15 +33,12 @@ pub struct Header {
     pub created_boottime_ns: u64,
     /// The type of the file system on which the ring was made.
     pub file_system: FileSystem,
-    /// Host name.
     pub host: String,
     /// Settings that the recorder did not follow.
     pub settings_ignored: IgnoredSettings,
-    /// Words of a slot.
     pub slot_words: u32,
     /// Open spans that a slot has room for.
     pub span_entries: u32,
-    /// Bytes of a slot.
     pub slot_len_bytes: u64,
     /// Bytes of the file when it was made.
     pub file_len_bytes: u64,
@@ -62,7 +58,6 @@ pub struct Header {
     pub lock_names_refused: u64,
     /// Captures that found no room.
     pub captures_refused: u64,
-    /// Entries for channels that a slot has.
     pub channel_entries: u32,
     /// Times that a slot keeps of when its owner recorded words.
     pub sampled_times: u32,
@@ -103,23 +98,17 @@ pub struct Header {
     pub file: FileId,
     /// The file that was read; `None` for a compressed copy.
     pub read_from: Option<OpenedFile>,
-    /// Where the modules are.
     pub modules: Region,
-    /// Where the sites are.
     pub sites: Region,
     /// Where the texts of modules and sites are.
     pub texts: Region,
-    /// Where the slots are.
     pub slots: Region,
-    /// Where the names of locks are.
     pub lock_names: Region,
     /// The locations of calls of wrapped locks.
     pub calls: Region,
     /// Where the texts to which events refer are.
     pub strings: Region,
-    /// The channels.
     pub channels: Region,
-    /// The histories of channels.
     pub histories: Region,
     /// How long polls took; empty if the program did not count that.
     pub polls: Region,
@@ -140,7 +129,6 @@ impl Header {
         }
     }
 
-    /// What a slot has room for.
     pub(crate) fn slot_parts(&self) -> SlotParts {
         SlotParts {
             words: self.slot_words,
@@ -195,10 +183,8 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// A file that was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenedFile {
-    /// Which one.
     pub id: FileId,
     /// The user that it belongs to.
     pub owner: u32,
@@ -214,7 +200,6 @@ impl From<&std::fs::Metadata> for OpenedFile {
 /// A processor architecture that librip records on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
-    /// x86-64.
     X86_64,
     /// Little-endian aarch64.
     Aarch64,
@@ -240,7 +225,6 @@ pub struct HandedOver {
     pub locks: HashSet<u64>,
 }
 
-/// The type of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
     /// tmpfs: a file in memory.
@@ -279,7 +263,6 @@ impl From<u32> for UsageLevel {
     }
 }
 
-/// A setting of the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// `RIP_WORDS` was not a number from 16 to 16384.

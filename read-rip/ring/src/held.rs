@@ -72,7 +72,6 @@ pub struct HeldLock {
 pub enum HeldState {
     /// Tries to acquire the lock, and may hold it already.
     Acquiring,
-    /// Waits for the lock.
     Waiting,
     /// Holds the lock.
     Held,

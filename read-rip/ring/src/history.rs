@@ -19,7 +19,6 @@ use super::{Defect, Header, Level, RegionKind, Slot, SlotKind, SlotState, Source
 pub struct Channel {
     /// Its name; may contain anything.
     pub name: String,
-    /// The words of a thread.
     pub words: u32,
     /// Which events are recorded.
     pub level: ChannelLevel,
@@ -30,7 +29,6 @@ pub struct Channel {
 /// The least level that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelLevel {
-    /// All events are.
     All,
     /// Those of this level and above.
     From(Level),
@@ -141,7 +139,6 @@ pub(super) fn histories(
 
 /// What is at a place where a slot's history should be.
 enum Found<T> {
-    /// The history.
     History(T),
     /// That of another owner of the slot, which has changed owners while it was read.
     OfAnother,
@@ -198,7 +195,6 @@ pub(super) fn empty(
     })
 }
 
-/// A history.
 fn history(source: &Source, header: &Header, slot: &Slot, at: (usize, u64)) -> io::Result<Found<Box<Slot>>> {
     let (place, mut history) = match look(source, header, slot, at)? {
         Found::History(found) => found,

@@ -12,17 +12,12 @@ use super::bytes::Bytes;
 /// An incident: what happened at a caller for the first time, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incident {
-    /// What happened.
     pub kind: IncidentKind,
     /// How often it happened at this caller.
     pub count: u32,
-    /// The process.
     pub pid: u32,
-    /// The thread.
     pub tid: u32,
-    /// The address of the lock.
     pub lock: u64,
-    /// The return address of the call.
     pub caller: u64,
     /// When, ns since boot.
     pub boottime_ns: u64,
@@ -68,7 +63,6 @@ impl IncidentKind {
     }
 }
 
-/// Reads all incidents of a header.
 pub(super) fn read(header: &Bytes<'_>) -> Vec<Incident> {
     let entry = |index| {
         let at = offset_of!(Raw, incidents) + index * size_of::<RawIncident>();

@@ -30,10 +30,8 @@ pub struct PollsOfPlace {
     pub longest: Vec<LongPoll>,
 }
 
-/// A poll that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LongPoll {
-    /// The process.
     pub pid: u32,
     /// The task, as [`Slot::tid`](super::Slot::tid) has it.
     pub task: u32,

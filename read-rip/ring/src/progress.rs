@@ -21,13 +21,11 @@ const PIECE_BYTES: u64 = 256 << 10;
 /// A thread, as its slot says at this moment.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// The index of its slot.
     pub index: u64,
     /// The number of owners that the slot has had.
     pub generation: u32,
     /// The thread's process.
     pub pid: u32,
-    /// The thread.
     pub tid: u32,
     /// The number of words that the slot has ever taken.
     pub count: u64,

@@ -7,7 +7,6 @@
 pub struct Region {
     /// Where it begins, bytes from the start of the file.
     pub offset: u64,
-    /// Bytes an entry.
     pub entry_len_bytes: u64,
     /// Entries that there is room for.
     pub capacity: u64,
@@ -22,24 +21,18 @@ impl Region {
     }
 }
 
-/// What a region holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionKind {
-    /// Modules.
     Modules,
-    /// Sites.
     Sites,
     /// Texts of modules and sites.
     Texts,
-    /// Slots.
     Slots,
-    /// Names of locks.
     LockNames,
     /// Locations of calls of wrapped locks.
     Calls,
     /// Texts to which events refer.
     Strings,
-    /// Channels of events.
     Channels,
     /// Histories of threads in channels.
     Histories,

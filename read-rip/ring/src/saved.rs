@@ -31,7 +31,6 @@ const CONTEXT_MAX_BYTES: u64 = 1 << 30;
 pub struct Saved {
     /// The later of the two images, or the only one.
     pub later: Source,
-    /// The earlier one.
     pub earlier: Option<Source>,
     /// What was known of the process.
     pub context: Vec<u8>,

@@ -45,7 +45,6 @@ pub enum Home {
 }
 
 impl Home {
-    /// The index of the module.
     pub fn module(self) -> Option<usize> {
         match self {
             Home::Module(module) => Some(module),
@@ -92,7 +91,6 @@ pub enum SiteKind {
     LockWait,
     /// The thread has acquired the lock. Marks by hand only.
     LockAcquired,
-    /// The thread has released the lock.
     LockReleased,
     /// A try, or a wait of limited time, ended without the lock.
     LockTryFailed,
@@ -114,9 +112,7 @@ pub enum SiteKind {
     ConditionDestroyed,
     /// The program says that something happened, with values.
     Event,
-    /// A span begins.
     SpanBegin,
-    /// A span has ended.
     SpanEnd,
     /// The thread is about to block at a channel: who uses the other side of it.
     ChannelPeer,
@@ -166,17 +162,14 @@ impl From<u8> for SiteKind {
     }
 }
 
-/// The type of a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockType {
     /// Its marks do not say.
     #[default]
     Unknown,
-    /// A mutex.
     Mutex,
     /// A readers-writer lock.
     RwLock,
-    /// A spin lock.
     Spin,
     /// A semaphore. Nobody owns a semaphore.
     Semaphore,
@@ -225,7 +218,6 @@ impl LockType {
 /// How important an event is, the least important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// The finest.
     Trace,
     /// For who debugs the program.
     Debug,
@@ -274,24 +266,15 @@ pub struct SiteFlags(u16);
 impl SiteFlags {
     /// No flag, and no type of lock.
     pub const NONE: SiteFlags = SiteFlags(0);
-    /// See [`SiteFlags::is_shared`].
     pub const SHARED: SiteFlags = SiteFlags(librip_format::SITE_SHARED);
-    /// See [`SiteFlags::is_try`].
     pub const TRY: SiteFlags = SiteFlags(librip_format::SITE_TRY);
-    /// See [`SiteFlags::is_wrapper`].
     pub const WRAPPER: SiteFlags = SiteFlags(librip_format::SITE_WRAPPER);
-    /// See [`SiteFlags::is_reentrant`].
     pub const REENTRANT: SiteFlags = SiteFlags(librip_format::SITE_REENTRANT);
-    /// See [`SiteFlags::is_readers_first`].
     pub const READERS_FIRST: SiteFlags = SiteFlags(librip_format::SITE_READERS_FIRST);
-    /// See [`SiteFlags::is_upgradable`].
     pub const UPGRADABLE: SiteFlags = SiteFlags(librip_format::SITE_UPGRADABLE);
-    /// See [`SiteFlags::is_owned`].
     pub const OWNED: SiteFlags = SiteFlags(librip_format::SITE_OWNED);
-    /// See [`SiteFlags::is_owned_by_rule`].
     pub const OWNED_BY_RULE: SiteFlags = SiteFlags(librip_format::SITE_OWNED_BY_RULE);
 
-    /// See [`SiteFlags::is_of_future`].
     pub const OF_FUTURE: SiteFlags = SiteFlags(librip_format::SITE_OF_FUTURE);
 
     const LOCK_TYPE: SiteFlags = SiteFlags(librip_format::SITE_LOCK_TYPE);
@@ -361,7 +344,6 @@ impl SiteFlags {
         self.0 & librip_format::SITE_USAGE != 0
     }
 
-    /// The level of an event.
     pub fn level(self) -> Level {
         Level::from_raw(self.0 & librip_format::SITE_LEVEL).unwrap_or(Level::Info)
     }
@@ -371,7 +353,6 @@ impl SiteFlags {
         if self.0 & librip_format::SITE_PRINTF == 0 { Syntax::Rust } else { Syntax::Printf }
     }
 
-    /// The type of the lock.
     pub const fn lock_type(self) -> LockType {
         let raw = librip_format::lock_type(self.0);
         match raw {
@@ -411,14 +392,12 @@ impl BitAnd for SiteFlags {
     }
 }
 
-/// What an operand of an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OperandType {
     /// 48 bits.
     Word,
     /// 64 bits, the low 32 bits first.
     Double,
-    /// The address of a lock.
     Lock,
     /// The time of the event, ticks; 0 if it is not known.
     Time,

@@ -29,10 +29,8 @@ impl SlotState {
     }
 }
 
-/// What owns a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotKind {
-    /// A thread.
     Thread,
     /// Nobody: it is a copy of a thread's slot, which the program has kept.
     Capture,
@@ -50,7 +48,6 @@ impl SlotKind {
         matches!(self, SlotKind::Thread | SlotKind::Task)
     }
 
-    /// The kind of a slot whose owner has this id.
     pub(super) fn of_id(tid: u32) -> SlotKind {
         if is_task(tid) { SlotKind::Task } else { SlotKind::Thread }
     }
@@ -90,11 +87,9 @@ pub struct Position {
 /// A thread's history.
 #[derive(Clone, Debug)]
 pub struct Slot {
-    /// Its index in the ring.
     pub index: u64,
     /// What the ring says of its owner.
     pub state: SlotState,
-    /// What its owner is.
     pub kind: SlotKind,
     /// The number of owners that the slot has had.
     pub generation: u32,

@@ -16,7 +16,6 @@ use super::bytes::Bytes;
 use super::value::Value;
 use super::{SequenceBits, Word};
 
-/// A span that is open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenSpan {
     /// Actual address of the mark at which it began.

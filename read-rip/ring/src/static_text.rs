@@ -18,7 +18,6 @@ pub struct StaticTexts(HashMap<(u32, u64, u64), StaticText>);
 /// A text, or its beginning; may contain anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticText {
-    /// What the ring has of it.
     pub text: Arc<str>,
     /// Whether the whole text is longer.
     pub is_cut: bool,

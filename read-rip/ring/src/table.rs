@@ -35,7 +35,6 @@ pub(super) fn used_bytes(
     bytes
 }
 
-/// The complete entries of a table.
 pub(super) fn entries(table: &[u8], region: Region) -> impl Iterator<Item = Bytes<'_>> {
     table.chunks_exact((region.entry_len_bytes as usize).max(1)).map(Bytes)
 }

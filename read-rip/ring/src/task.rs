@@ -25,10 +25,8 @@ pub const FUTURES_MAX: usize = librip_format::AWAITS_MAX;
 /// No more futures without room are counted.
 pub const FUTURES_LEFT_OUT_MAX: u64 = librip_format::LEFT_OUT_MAX;
 
-/// What a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskKind {
-    /// An async task.
     Async,
     /// A call that a pool of threads runs, which may block.
     Blocking,
@@ -50,7 +48,6 @@ pub struct Runtime {
 /// A task, as its slot describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskState {
-    /// What it is.
     pub kind: TaskKind,
     /// Whether only one thread polls it.
     pub is_local: bool,
@@ -93,7 +90,6 @@ pub struct TaskState {
 pub struct AwaitFuture {
     /// Its index in the table of the task.
     pub index: usize,
-    /// The address of its location.
     pub location: u64,
     /// The index of the future that polled it first.
     pub outer: Option<usize>,
@@ -137,7 +133,6 @@ impl TaskState {
     }
 }
 
-/// The odd turn of the last poll.
 fn last_poll(turn: u64) -> u64 {
     turn.saturating_sub(1) | 1
 }

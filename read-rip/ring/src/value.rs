@@ -4,7 +4,6 @@
 
 use librip_format::{BYTES_KEPT_BITS, BYTES_PER_WORD, SHAPE_LEFT_OUT, SHAPE_TIME, VALUES_MAX};
 
-/// A value of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// An integer without sign.
@@ -15,11 +14,8 @@ pub enum Value {
     Float32(f32),
     /// A float of 64 bits.
     Float64(f64),
-    /// A truth value.
     Bool(bool),
-    /// A character.
     Char(char),
-    /// An address.
     Pointer(u64),
     /// The beginning of a text, and the length of the whole text, bytes.
     Bytes(Vec<u8>, u64),

@@ -20,7 +20,6 @@ impl Word {
         Word(librip_format::pack(sequence, pc, false))
     }
 
-    /// The word of an operand.
     pub const fn operand(sequence: u64, operand: u64) -> Word {
         Word(librip_format::pack(sequence, operand, true))
     }
@@ -56,7 +55,6 @@ impl Word {
 pub struct SequenceBits(u64);
 
 impl SequenceBits {
-    /// The number of bits.
     pub const COUNT: u32 = librip_format::SEQUENCE_BITS;
     /// The number of sequences that these bits tell apart.
     pub const PERIOD: u64 = 1 << Self::COUNT;

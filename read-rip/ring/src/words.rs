@@ -7,7 +7,6 @@ use super::Word;
 /// Words are kept in pieces of this many. A piece without a known word takes no memory.
 const PIECE: usize = 512;
 
-/// The words of a slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     len: usize,

@@ -37,7 +37,6 @@ pub(super) struct Filter {
 }
 
 impl Default for Filter {
-    /// All findings.
     fn default() -> Filter {
         let min_confidence = Confidence::Suspected;
         Filter { threshold: THRESHOLD, min_confidence, rules: Vec::new(), pattern: None }

@@ -94,7 +94,6 @@ fn write(
     Ok(())
 }
 
-/// Whose record it is.
 fn key(reading: &Reading, model: &LockModel, boot_ns: Option<u64>) -> Key {
     let header = reading.snapshot.header.as_ref();
     let build_id = reading.snapshot.program().map(|module| hex(&module.build_id));

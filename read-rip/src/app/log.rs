@@ -184,7 +184,6 @@ pub(super) fn read(subject: &Subject, options: &Options) -> Result<Reading, AppE
     Ok(Reading::of(subject, options)?.with_present_names())
 }
 
-/// The channel that the user names.
 pub(super) fn channel<'r>(reading: &'r Reading, name: &str) -> Result<&'r Channel, AppError> {
     let channels = || reading.snapshot.channels.iter().flatten();
     channels().find(|channel| channel.name == name).ok_or_else(|| AppError::NoChannel {

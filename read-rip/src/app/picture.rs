@@ -64,7 +64,6 @@ pub(super) fn make(
     })
 }
 
-/// What is damaged.
 fn defects(reading: &Reading) -> impl Iterator<Item = String> {
     reading.snapshot.defects.iter().map(|defect| printable(&format!("Damaged: {defect}")).into_owned())
 }

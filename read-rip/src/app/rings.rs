@@ -91,7 +91,6 @@ pub(super) fn choose(args: &RingArgs, common: &Common) -> Result<Subject, AppErr
 
 /// What a pid or a name means.
 enum Chosen {
-    /// A ring.
     File(PathBuf),
     /// A living process without one.
     Process(u32),

@@ -84,7 +84,6 @@ impl Unfinished {
         Ok(Unfinished { file, target: target.to_owned() })
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         self.file.path()
     }

@@ -16,15 +16,12 @@ const HISTORY_MAX_NS: u64 = 300_000_000_000;
 /// All pictures together take at most this much memory, bytes, but for the last one.
 const HISTORY_MAX_BYTES: usize = 64 << 20;
 
-/// What is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tab {
-    /// The processes of this machine.
     Processes,
     /// The locks of a process.
     #[default]
     Locks,
-    /// Its threads.
     Threads,
     /// What `check` says.
     Findings,
@@ -38,7 +35,6 @@ pub enum Order {
     Hurt,
     /// The longest wait, then the most acquisitions; or the most words recorded.
     Amount,
-    /// By name.
     Name,
 }
 
@@ -77,7 +73,6 @@ pub enum Input {
 /// What is left to do after a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// To end.
     Quit,
     /// To read the history and the stack of a thread.
     Thread(ThreadKey),
@@ -101,9 +96,7 @@ pub struct State {
     pub update: Option<Update>,
     /// The picture that is shown while the screen is frozen, and how many later ones there are of it.
     frozen: Option<Rc<Picture>>,
-    /// What is listed.
     pub tab: Tab,
-    /// In which order.
     pub order: Order,
     /// What is shown instead of the list, the last one on top.
     pub pages: Vec<Detail>,
@@ -166,7 +159,6 @@ impl State {
         (self.lock, self.thread, self.at, self.scroll) = (None, None, 0, 0);
     }
 
-    /// The picture that is shown.
     pub fn picture(&self) -> Option<&Rc<Picture>> {
         self.frozen.as_ref().or(self.pictures.back())
     }
@@ -215,7 +207,6 @@ impl State {
         threads
     }
 
-    /// The processes that are listed.
     pub fn processes(&self) -> Vec<&ProcessRow> {
         self.machine
             .iter()

@@ -27,7 +27,6 @@ pub(super) fn row(buffer: &mut Buffer, line: Rect, columns: &[Column], cells: &[
     }
 }
 
-/// Writes the headings of columns on a line.
 pub(super) fn headings(buffer: &mut Buffer, line: Rect, columns: &[Column], style: Style) {
     let cells: Vec<String> = columns.iter().map(|column| column.heading.to_owned()).collect();
     row(buffer, line, columns, &cells, style);

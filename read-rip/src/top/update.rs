@@ -23,12 +23,10 @@ pub struct Update {
     pub advanced: HashMap<ThreadKey, u64>,
 }
 
-/// A lock at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockUpdate {
     /// How many threads wait for it.
     pub waiters: usize,
-    /// A thread that holds it.
     pub holder: Option<ThreadKey>,
 }
 

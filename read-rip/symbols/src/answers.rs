@@ -24,9 +24,7 @@ pub struct Answers {
     call_targets: HashMap<At, Option<u64>>,
     function_begins: HashMap<At, Option<u64>>,
     called_imports: HashMap<At, Option<String>>,
-    /// By module.
     debug_info: HashMap<usize, bool>,
-    /// By module.
     packages: HashMap<usize, Arc<[String]>>,
 }
 

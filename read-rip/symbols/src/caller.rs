@@ -12,7 +12,6 @@ use super::elf::{Image, Section, entries};
 
 /// The longest name of a source file.
 const FILE_LEN_MAX: u64 = 4096;
-/// The words of a location.
 const WORDS: usize = 3;
 /// The positions of the name's address, of its length, and of line and column. The first order is today's.
 const ORDERS: [[usize; WORDS]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];

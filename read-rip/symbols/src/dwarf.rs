@@ -17,7 +17,6 @@ use super::problem::Problem;
 use super::split::Split;
 use super::whose::Whose;
 
-/// The DWARF of one module.
 pub(super) struct Dwarf {
     context: Context<Bytes>,
     nesting: Nesting,

@@ -36,7 +36,6 @@ const NOTES_MAX_BYTES: u64 = 64 << 20;
 
 type FileHeader = elf::FileHeader64<Endianness>;
 type SegmentHeader = elf::ProgramHeader64<Endianness>;
-/// The header of a section.
 pub(super) type Section = elf::SectionHeader64<Endianness>;
 
 /// An open ELF file.
@@ -114,7 +113,6 @@ impl Image {
         Ok(())
     }
 
-    /// Reads one structure.
     fn read_one<T: Pod>(&self, offset: u64) -> Result<T, Problem> {
         let bytes = self.read(offset, size_of::<T>() as u64)?;
         from_bytes(&bytes).map(|(one, _)| *one).map_err(|()| Problem::Damaged("bad header".to_owned()))
@@ -199,7 +197,6 @@ impl Image {
         self.sections.iter().find(is_of_type)
     }
 
-    /// All sections with this type.
     pub(super) fn sections_of_type(&self, kind: elf::SectionType) -> impl Iterator<Item = &Section> {
         self.sections.iter().filter(move |section| section.sh_type.get(self.endian) == kind)
     }

@@ -19,6 +19,5 @@ pub struct Frame {
     pub column: Option<u32>,
     /// Whether the function was inlined into that of the next frame.
     pub is_inlined: bool,
-    /// Whose code it is.
     pub whose: Whose,
 }

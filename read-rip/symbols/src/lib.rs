@@ -1,4 +1,5 @@
 //! From module-relative addresses to functions, files and lines: finds each module's file, checks that it is the
+#![allow(missing_docs, reason = "a name that says it all has no comment")]
 //! recorded file, and asks its DWARF and its symbol table.
 //!
 //! What it is asked about is an address in a [`Module`]. It knows no ring, and prints nothing. Names and paths come

@@ -75,7 +75,6 @@ struct Tables {
     names: HashMap<(usize, usize), u64>,
 }
 
-/// A line program.
 struct Program {
     header_bytes: u64,
     instruction_bytes: u64,

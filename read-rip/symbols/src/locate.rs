@@ -48,7 +48,6 @@ impl Default for Options {
     }
 }
 
-/// The files of a module.
 pub(super) struct Files {
     /// The program or library itself.
     pub(super) own: Option<Image>,

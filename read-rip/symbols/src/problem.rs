@@ -12,7 +12,6 @@ pub struct ModuleProblem {
     pub module: usize,
     /// The file with the problem.
     pub path: PathBuf,
-    /// What is wrong with it.
     pub what: Problem,
 }
 
@@ -63,7 +62,6 @@ pub enum Problem {
     Damaged(String),
     /// The system refused to read it; the reason.
     Unreadable(String),
-    /// It is too large to be read.
     TooLarge {
         /// The claimed length, bytes.
         len_bytes: u64,

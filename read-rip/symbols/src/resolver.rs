@@ -38,7 +38,6 @@ struct ModuleFiles {
 
 struct ModuleEntry {
     module: Module,
-    /// Whose the module is.
     whose: Whose,
     /// `None` until the module is first asked about.
     loaded: Option<Rc<RefCell<Loaded>>>,
@@ -108,7 +107,6 @@ impl Resolver {
         self.answers.packages(module, find)
     }
 
-    /// Whose a module is.
     pub fn object(&self, module: usize) -> Whose {
         self.files.modules.get(module).map_or(Whose::Unknown, |entry| entry.whose.clone())
     }

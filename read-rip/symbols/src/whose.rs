@@ -20,7 +20,6 @@ use read_rip_files::Module;
 
 use super::c_library::is_of_c_library;
 
-/// Whose code it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Whose {
     /// The program's own.

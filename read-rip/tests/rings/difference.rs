@@ -15,7 +15,6 @@ fn holder(marks: usize) -> Slot {
         .has(Held::new(HELD, A, TAKES).since(at(3.0)))
 }
 
-/// One that waits.
 fn waiter(tid: u32) -> Slot {
     Slot::thread("waiter", tid).event(WAIT, &[at(4.0), A]).has(Held::new(WAITING, A, WAIT).since(at(4.0)))
 }

@@ -38,7 +38,6 @@ pub(crate) fn type_of(line: &Value) -> &Value {
 pub(crate) static PUBLISHED: LazyLock<Validator> =
     LazyLock::new(|| jsonschema::validator_for(&schema()).unwrap());
 
-/// The closed one.
 pub(crate) static CLOSED: LazyLock<Validator> =
     LazyLock::new(|| jsonschema::validator_for(&closed(schema())).unwrap());
 

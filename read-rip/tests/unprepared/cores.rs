@@ -308,7 +308,6 @@ fn plan(program: &Path, arguments: &[&str]) -> Plan {
     plan.before(move || Ok(nix::unistd::chdir(&directory)?))
 }
 
-/// The core in a directory.
 fn core_in(directory: &Path) -> PathBuf {
     let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let is_core =

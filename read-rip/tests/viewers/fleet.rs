@@ -29,7 +29,6 @@ fn ask(question: &str, folder: &Path) -> Vec<Value> {
     run(python, "ask", &[question, folder.to_str().unwrap(), "--json"]).sound().json()
 }
 
-/// The files of a table.
 fn files(folder: &Path, table: &str) -> Vec<PathBuf> {
     let days = fs::read_dir(folder.join(table)).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =

@@ -35,7 +35,6 @@ struct Said {
     status: i32,
 }
 
-/// The commands of a page.
 fn commands(page: &str) -> Vec<Said> {
     let mut commands: Vec<Said> = Vec::new();
     for block in page.split("```console\n").skip(1) {

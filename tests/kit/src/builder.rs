@@ -3,8 +3,6 @@
 //! This is a second writer of the format, typed from its description: it uses the [table](crate::format) of the tests
 //! and no code of the recorder or the reader. It does not check what it is asked to write.
 
-#![allow(missing_docs, reason = "the names are those of the format's description")]
-
 mod image;
 mod parts;
 

@@ -213,7 +213,6 @@ pub fn elf_header(segments: u16) -> Vec<u8> {
     out
 }
 
-/// A program header.
 pub fn program_header(
     kind: u32,
     flags: u32,

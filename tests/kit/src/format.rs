@@ -19,7 +19,6 @@ pub struct Field {
 macro_rules! structure {
     ($(#[$doc:meta])* $name:ident, $len:literal bytes: $($field:ident $at:literal + $field_len:literal,)+) => {
         $(#[$doc])*
-        #[allow(missing_docs, reason = "the description of the format documents the fields")]
         pub mod $name {
             $(pub const $field: usize = $at;)+
             /// All fields, in the order of their offsets.
@@ -333,7 +332,6 @@ pub const REGION_ALIGN: usize = 4096;
 
 /// Kinds of regions.
 pub mod region {
-    #![allow(missing_docs, reason = "the description of the format documents the kinds")]
     pub const MODULES: u32 = 1;
     pub const SITES: u32 = 2;
     pub const TEXTS: u32 = 3;
@@ -346,9 +344,7 @@ pub mod region {
     pub const POLLS: u32 = 10;
 }
 
-/// States of a slot.
 pub mod slot_state {
-    #![allow(missing_docs, reason = "the description of the format documents the states")]
     pub const FREE: u32 = 0;
     pub const LIVE: u32 = 1;
     pub const EXITED: u32 = 2;
@@ -357,7 +353,6 @@ pub mod slot_state {
 
 /// Kinds of sites.
 pub mod kind {
-    #![allow(missing_docs, reason = "the description of the format documents the kinds")]
     pub const SNAP: u8 = 0;
     pub const PROGRESS: u8 = 1;
     pub const LOCK_WAIT: u8 = 2;
@@ -380,7 +375,6 @@ pub mod kind {
 
 /// Types of operands.
 pub mod operand {
-    #![allow(missing_docs, reason = "the description of the format documents the types")]
     pub const WORD: u8 = 1;
     pub const DOUBLE: u8 = 2;
     pub const LOCK: u8 = 3;
@@ -396,7 +390,6 @@ pub mod operand {
 
 /// Types of locks, and of what else threads wait for: the upper byte of a site's flags, but for its first bit.
 pub mod lock_type {
-    #![allow(missing_docs, reason = "the description of the format documents the types")]
     pub const SHIFT: u32 = 8;
     pub const BITS: u16 = 0x7f00;
     /// The first bit: a future does it.
@@ -415,7 +408,6 @@ pub mod lock_type {
 
 /// The states, and the bits, of an entry of the held-lock table.
 pub mod held {
-    #![allow(missing_docs, reason = "the description of the format documents the bits")]
     pub const ACQUIRING: u64 = 1;
     pub const WAITING: u64 = 2;
     pub const HELD: u64 = 3;
@@ -441,7 +433,6 @@ pub mod held {
 
 /// The bits of a call, and of the operand before it, that are no address.
 pub mod call {
-    #![allow(missing_docs, reason = "the description of the format documents the bits")]
     pub const BITS: u64 = 7;
     pub const LOCK_BITS: u64 = 3;
     pub const LOCK_SHARED: u64 = 1;
@@ -474,14 +465,12 @@ pub mod call {
 
 /// States of a lock's name.
 pub mod name_state {
-    #![allow(missing_docs, reason = "the description of the format documents the states")]
     pub const FREE: u32 = 0;
     pub const CLAIMED: u32 = 2;
 }
 
 /// Bits of a word.
 pub mod word {
-    #![allow(missing_docs, reason = "the description of the format documents the bits")]
     pub const SEQUENCE_SHIFT: u32 = 49;
     pub const OPERAND_BIT: u32 = 48;
     pub const PAYLOAD: u64 = 0xffff_ffff_ffff;

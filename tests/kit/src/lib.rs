@@ -11,6 +11,8 @@
 //!
 //! The kit depends neither on librip nor on read-rip. `librip_format` is only compared with the table.
 
+#![allow(missing_docs, reason = "a name that says it all has no comment")]
+
 pub mod builder;
 pub mod checksum;
 pub mod core;
@@ -33,7 +35,6 @@ use std::path::Path;
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
     #[expect(clippy::should_implement_trait, reason = "it never ends, so it is not an iterator")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

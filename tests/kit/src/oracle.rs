@@ -12,7 +12,6 @@ use crate::format::{call, kind, lock_type, operand, word};
 
 /// The four states of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of the format")]
 pub enum State {
     Free,
     Live,
@@ -22,7 +21,6 @@ pub enum State {
 
 /// A ring, read.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names are those of librip_format::Header")]
 pub struct Ring {
     pub pid: u32,
     pub uid: u32,
@@ -60,7 +58,6 @@ pub struct Ring {
 
 /// An executable or library.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names are those of librip_format::Module")]
 pub struct Module {
     pub path: String,
     pub load_bias: u64,
@@ -74,7 +71,6 @@ pub struct Module {
 
 /// The polls of a place. Lengths are in ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of librip_format::PollPlace")]
 pub struct Polls {
     pub pid: u32,
     pub location: u64,
@@ -87,7 +83,6 @@ pub struct Polls {
 
 /// One of the longest polls of a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of librip_format::LongPoll")]
 pub struct LongPoll {
     pub pid: u32,
     pub task: u32,
@@ -100,7 +95,6 @@ pub struct LongPoll {
 
 /// The location of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of librip_format::CallLocation")]
 pub struct Call {
     pub pid: u32,
     pub address: u64,
@@ -112,7 +106,6 @@ pub struct Call {
 
 /// A mark in the source.
 #[derive(Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of librip_format::Site")]
 pub struct Site {
     pub module: usize,
     /// Module-relative.
@@ -129,7 +122,6 @@ pub struct Site {
 
 /// One thread's part.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names are those of librip_format::SlotHeader")]
 pub struct Slot {
     pub index: usize,
     pub state: State,
@@ -156,7 +148,6 @@ pub struct Slot {
 
 /// What a thread does with a lock: see `HELD_*` in `librip_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of the format")]
 pub enum Holding {
     Acquiring,
     Waiting,
@@ -342,9 +333,7 @@ impl Ring {
     }
 }
 
-/// An event of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of the format")]
 pub struct LockEvent {
     pub kind: u8,
     pub flags: u16,

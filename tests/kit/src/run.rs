@@ -20,7 +20,6 @@ pub fn waits_on_condition_for(shown: &str, seconds: f64) -> bool {
 
 /// What a run left.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Outcome {
     pub status: i32,
     pub stdout: String,

@@ -175,7 +175,6 @@ impl Plan {
         self.dir.path()
     }
 
-    /// Starts it.
     pub fn start(mut self) -> Victim {
         let mut child = self.command.spawn().unwrap();
         let group = Group(child.id());
@@ -320,7 +319,6 @@ impl Victim {
         self.stdin.as_mut().expect("open until the end").write_all(b"\n").unwrap();
     }
 
-    /// Kills it.
     pub fn kill(&mut self) {
         self.signal(libc::SIGKILL);
     }

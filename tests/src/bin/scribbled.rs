@@ -182,7 +182,6 @@ fn lasting() -> Task {
     task
 }
 
-/// Is pending once.
 fn be_pending_once() -> impl Future<Output = ()> + Send {
     let mut was_polled = false;
     poll_fn(move |_| if std::mem::replace(&mut was_polled, true) { Poll::Ready(()) } else { Poll::Pending })

@@ -212,7 +212,6 @@ impl Condvar {
         self.gate.lock().unwrap_or_else(sync::PoisonError::into_inner)
     }
 
-    /// Returns the raw mutex of a guard.
     fn raw<'a, R: RawMutex, T: ?Sized>(&self, guard: &MutexGuard<'a, Recorded<R>, T>) -> &'a Recorded<R> {
         // SAFETY: the caller unlocks it and locks it again while it has the only reference to the guard.
         let raw = unsafe { MutexGuard::mutex(guard).raw() };

@@ -17,7 +17,6 @@ use librip_format::{
     SITE_UPGRADABLE,
 };
 
-/// A mutex.
 pub(super) const MUTEX: Flags = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT;
 /// A readers-writer lock in exclusive mode.
 pub(super) const WRITE: Flags = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
@@ -48,7 +47,6 @@ pub(super) fn try_lock<S: Sites, G>(sites: S, lock: u64, try_lock: impl FnOnce()
     record::try_lock(sites, lock, || try_lock().ok_or(TryLockError::WouldBlock), identity).ok()
 }
 
-/// Unlocks.
 #[inline(always)]
 pub(super) fn unlock<const FLAGS: Flags>(lock: u64, unlock: impl FnOnce()) {
     record::unlock(
@@ -112,7 +110,6 @@ fn set_mode<O: Origin>(origin: O, lock: u64, site_flags: Flags) {
     }
 }
 
-/// Sets the call of an entry and its flags.
 fn set_call<O: Origin>(entry: &mut Entry, origin: O, site_flags: Flags) {
     // A mark by hand has no call.
     if entry.is_call() == O::IS_CALL {

@@ -38,7 +38,6 @@ impl<'a> Initialising<'a> {
         Initialising { identity, run: Run::begin(acquisition, is_running) }
     }
 
-    /// Runs the initialiser.
     pub(super) fn run<T>(&mut self, initialise: impl FnOnce() -> T) -> T {
         self.identity.set_running(true);
         self.run.runs();

@@ -4,7 +4,6 @@
 
 use librip_format::{LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_SHARED};
 
-/// The flags of a mutex.
 pub(super) const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT | SITE_OWNED;
 /// The flags of a readers-writer lock in exclusive mode.
 pub(super) const WRITE: u16 = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT | SITE_OWNED;

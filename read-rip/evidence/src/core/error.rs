@@ -11,24 +11,11 @@ pub enum Error {
     /// It cannot be opened or unpacked.
     Open(ring::Error),
     /// It is no ELF core file, or its headers make no sense.
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: &'static str,
-    },
+    Damaged { path: PathBuf, what: &'static str },
     /// It is of a processor that this program does not know.
-    OtherArchitecture {
-        /// The file.
-        path: PathBuf,
-        /// The processor.
-        found: String,
-    },
+    OtherArchitecture { path: PathBuf, found: String },
     /// It has no notes about threads.
-    NoThreads {
-        /// The file.
-        path: PathBuf,
-    },
+    NoThreads { path: PathBuf },
 }
 
 impl Error {

@@ -10,7 +10,6 @@ use read_rip_symbols::{Options, UnwindSections};
 use super::header::Segment;
 use crate::target::{Memory, Unreadable};
 
-/// The memory of a core file.
 pub struct CoreMemory<'a> {
     source: &'a Source,
     segments: &'a [Segment],

@@ -104,7 +104,6 @@ impl Core {
         &self.notes.death
     }
 
-    /// What is missing.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }

@@ -31,7 +31,6 @@ const NT_ARM_SYSTEM_CALL: u32 = 0x404;
 /// What stands for the names of threads, which a core does not have.
 const THREAD: &str = "thread";
 
-/// What the notes say.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     pub(super) pid: u32,
@@ -57,7 +56,6 @@ pub(super) struct Thread {
 }
 
 impl Notes {
-    /// Reads the notes of a core.
     pub(super) fn read(source: &Source, header: &Header, gaps: &mut Vec<Gap>) -> Notes {
         let mut notes = Notes::default();
         let mut left = NOTES_MAX;
@@ -187,7 +185,6 @@ impl Notes {
     }
 }
 
-/// The header of a note.
 struct Note {
     kind: u32,
     /// Whether its name is `LINUX`, and not `CORE`.
@@ -211,7 +208,6 @@ impl Note {
     }
 }
 
-/// Pairs of words.
 fn pairs(bytes: &[u8]) -> Vec<(u64, u64)> {
     let (words, _) = bytes.as_chunks::<8>();
     let (pairs, _) = words.as_chunks::<2>();

@@ -13,7 +13,6 @@
 
 use crate::target::{Architecture, Call, Registers};
 
-/// Where the registers are.
 const REGISTERS_AT: usize = 112;
 const SIGNAL_AT: usize = 12;
 const TID_AT: usize = 32;

@@ -65,7 +65,6 @@ pub fn liveness_of_children(
 /// A process that was forked by the process that made a ring, and has recorded in it.
 #[derive(Clone, Debug)]
 pub struct Child {
-    /// Its pid.
     pub pid: u32,
     /// How many threads of it have slots.
     pub threads: usize,

@@ -13,9 +13,7 @@ pub fn children() -> Vec<i32> {
 /// A living process beneath this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Descendant {
-    /// Its id.
     pub pid: i32,
-    /// The id of its parent.
     pub parent: i32,
     /// The name of its first thread: of a program that gives itself no other one, its file's name, at most 15 bytes.
     pub name: String,

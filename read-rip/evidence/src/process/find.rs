@@ -16,12 +16,9 @@ use super::children::{Child, children_in, liveness_of_children};
 use super::liveness::{Liveness, liveness};
 use super::mapped::{MappedFiles, Recorder, maps_of, of_each_process};
 
-/// A ring that was found.
 #[derive(Debug)]
 pub struct Found {
-    /// Its file.
     pub path: PathBuf,
-    /// Its header.
     pub header: Header,
     /// Whether the process that made it is alive.
     pub liveness: Liveness,
@@ -42,7 +39,6 @@ fn user_name(uid: u32) -> String {
 /// A file with the name of a ring that this reader may not read.
 #[derive(Debug)]
 pub struct Unreadable {
-    /// Its path.
     pub path: PathBuf,
     /// The user that it belongs to, for people.
     pub owner: String,

@@ -18,7 +18,6 @@ use super::state::{Running, Seen, look, look_until};
 /// Whether a process is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// It is alive.
     Alive {
         /// Its pid in the reader's PID namespace.
         pid: i32,
@@ -37,10 +36,8 @@ pub enum Liveness {
     },
     /// It is dead, and a process that it forked is alive and may record in the same ring.
     Forked {
-        /// The pid of that process.
         pid: i32,
     },
-    /// It is dead.
     Dead,
     /// It is not known whether it is alive.
     Unknown {
@@ -55,7 +52,6 @@ pub enum RunControl {
     /// Nobody has stopped it.
     #[default]
     Free,
-    /// A signal has stopped it.
     Stopped,
     /// Another process traces it.
     Traced {

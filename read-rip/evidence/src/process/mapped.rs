@@ -63,7 +63,6 @@ fn number_of((major, minor): (i32, i32)) -> u64 {
 /// All files that processes have mapped, at the time of the search.
 #[derive(Debug)]
 pub struct MappedFiles {
-    /// The processes that map each file.
     by_file: HashMap<Key, i32>,
     /// When those processes started that could not be looked at, clock ticks since boot, and their users.
     unseen: Vec<Unseen>,

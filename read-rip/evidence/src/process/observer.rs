@@ -68,7 +68,6 @@ impl Observer {
     }
 }
 
-/// The inode of a file.
 fn inode(path: &str) -> Option<u64> {
     std::fs::metadata(path).ok().map(|metadata| metadata.ino())
 }

@@ -13,7 +13,6 @@ use read_rip_ring::{FileId, OpenedFile};
 /// What became of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// It was removed.
     Removed,
     /// Its name is free, or leads to another file: somebody else has removed it.
     Gone,
@@ -60,7 +59,6 @@ impl Held {
         }
     }
 
-    /// The file.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
@@ -90,7 +88,6 @@ impl Held {
 pub(super) struct Locked<'h>(&'h Held);
 
 impl Locked<'_> {
-    /// Removes the file.
     pub(super) fn remove(self) -> io::Result<Removal> {
         self.0.directory.remove(&self.0.name).map(|()| Removal::Removed).or_else(gone)
     }

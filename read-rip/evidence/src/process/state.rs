@@ -44,7 +44,6 @@ pub(super) struct Running {
     pub(super) start_ticks: u64,
     /// Whether a signal has stopped it.
     pub(super) is_stopped: bool,
-    /// The process that traces it.
     pub(super) tracer: Option<i32>,
     /// Its users: real, effective, saved, and of its files.
     pub(super) users: [u32; 4],
@@ -113,7 +112,6 @@ enum Fate {
     Ended,
     /// It was killed while it ran.
     Killed,
-    /// It goes on.
     GoesOn,
 }
 

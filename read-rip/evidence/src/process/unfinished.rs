@@ -17,7 +17,6 @@ use super::remove::{Held, Removal};
 /// A file that looks like an unfinished ring.
 #[derive(Debug)]
 pub struct Unfinished {
-    /// Its file.
     pub path: PathBuf,
     /// The user that it belongs to.
     owner: u32,

@@ -26,9 +26,7 @@ pub struct Interior {
 /// A task of a runtime that waits for a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InnerWait {
-    /// Its id.
     pub task: u64,
-    /// The address of the lock.
     pub lock: u64,
     /// Where it waits in the program; `None` if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,7 +76,6 @@ pub enum InnerDoing {
 /// A function of a language, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SourceFrame {
-    /// Its name.
     pub function: String,
     /// The file, as the runtime names it.
     pub file: String,
@@ -90,11 +87,8 @@ pub struct SourceFrame {
 /// A lock of a runtime that stores its owner. Whoever waits for it sleeps at a word within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InnerLock {
-    /// Its address.
     pub address: u64,
-    /// Its length.
     pub len_bytes: u64,
-    /// Who has it.
     pub owner: Owner,
 }
 
@@ -113,7 +107,6 @@ impl Interior {
         }
     }
 
-    /// A thread by its id.
     pub fn thread(&self, tid: u32) -> Option<&InnerThread> {
         self.threads.iter().find(|thread| thread.tid == tid)
     }

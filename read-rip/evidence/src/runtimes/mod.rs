@@ -34,17 +34,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::target::{Memory, Target, has_note};
 
-/// A runtime of a language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Runtime {
     /// A Java virtual machine.
     Java,
-    /// .NET.
     DotNet,
-    /// Mono.
     Mono,
-    /// CPython.
     Python,
     /// Node.js, and what is built like it.
     Node,

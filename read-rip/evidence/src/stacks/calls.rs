@@ -16,7 +16,6 @@ const CALL_MIN_BYTES: u64 = 2;
 /// In a loop that only tries something again, the jump back is at most so many bytes after the call.
 const LOOP_MAX_BYTES: usize = 48;
 
-/// A call instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Call {
     /// It calls the function at this address, or a stub of the linker that jumps to it.
@@ -27,7 +26,6 @@ pub(super) enum Call {
     Register,
 }
 
-/// The code of a target.
 pub(super) struct Code<'m> {
     memory: &'m dyn Memory,
     architecture: Architecture,

@@ -26,7 +26,6 @@ const FUNCTION_MAX_BYTES: u64 = 128;
 struct Entry {
     /// The function that it calls, if that is known.
     called: Option<u64>,
-    /// After its return.
     caller: Position,
 }
 

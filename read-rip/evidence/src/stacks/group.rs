@@ -8,7 +8,6 @@ use super::Stack;
 /// Threads with equal stacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
-    /// Their stack.
     pub stack: Stack,
     /// Their indices among the target's tasks, ascending.
     pub tasks: Vec<usize>,

@@ -23,7 +23,6 @@ pub(super) struct Rule {
     pub(super) begin: u64,
     /// It interrupts, and is not called: the caller's address is that of its next instruction.
     pub(super) is_signal_frame: bool,
-    /// The table that expressions are in.
     pub(super) table: TableId,
     pub(super) encoding: Encoding,
     pub(super) cfa: CfaRule<usize>,
@@ -31,7 +30,6 @@ pub(super) struct Rule {
     pub(super) registers: Vec<(Register, RegisterRule<usize>)>,
 }
 
-/// A table of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TableId {
     /// The module's position.
@@ -47,7 +45,6 @@ pub(super) enum Stop {
     Outermost,
     /// A register is not known.
     Needs(u16),
-    /// It failed.
     Cut(Cut),
 }
 

@@ -20,7 +20,6 @@ pub struct Stack {
 /// A function that a thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Frame {
-    /// An address in it.
     pub pc: u64,
     /// Whether the address is the one to which a call returns. Otherwise the instruction there comes next: it is the
     /// innermost frame, or a signal handler has interrupted it.

@@ -20,7 +20,6 @@ use crate::target::Memory;
 pub(super) struct Tables<'m> {
     memory: &'m dyn Memory,
     options: Options,
-    /// By address.
     modules: Vec<Entry>,
     rules: HashMap<u64, Result<Rc<Rule>, Cut>>,
     context: UnwindContext<usize>,
@@ -52,7 +51,6 @@ impl<'m> Tables<'m> {
         Tables { memory, options, modules, rules: HashMap::default(), context: UnwindContext::new() }
     }
 
-    /// The rule at an address.
     pub(super) fn rule(&mut self, address: u64) -> Result<Rc<Rule>, Cut> {
         if let Some(known) = self.rules.get(&address) {
             return known.clone();

@@ -16,7 +16,6 @@ pub(super) struct Position {
     pub(super) registers: RegisterFile,
 }
 
-/// What a walk found.
 pub(super) struct Walk {
     pub(super) frames: Vec<Frame>,
     pub(super) inferred_from: Option<usize>,
@@ -38,7 +37,6 @@ impl Walk {
     }
 }
 
-/// Why a walk ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WalkEnd {
     /// An unwind table says that the thread began here.

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// The connections of a target with one peer, or those that came in at one port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
-    /// With whom.
     pub with: ConnectedWith,
     /// How many there are.
     pub count: usize,

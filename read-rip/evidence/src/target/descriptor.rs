@@ -10,9 +10,7 @@ use crate::saved_text::Constant;
 /// A file descriptor of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descriptor {
-    /// Its number.
     pub number: u32,
-    /// What is behind it.
     pub kind: DescriptorKind,
 }
 
@@ -23,18 +21,15 @@ pub struct Peer {
     pub pid: u32,
     /// The name of its first thread; may contain anything.
     pub name: String,
-    /// The number of its descriptor.
     pub descriptor: u32,
 }
 
 /// What is behind a file descriptor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DescriptorKind {
-    /// A file or a device.
     File(#[serde(serialize_with = "crate::saved_text::path")] PathBuf),
     /// A TCP connection or a listening socket.
     Tcp {
-        /// This end.
         local: SocketAddr,
         /// The other end; `None` if the socket listens.
         peer: Option<SocketAddr>,
@@ -42,16 +37,12 @@ pub enum DescriptorKind {
         #[serde(deserialize_with = "crate::saved_text::constant")]
         state: Constant,
     },
-    /// A UDP socket.
     Udp {
-        /// This end.
         local: SocketAddr,
         /// The other end, if the socket is connected.
         peer: Option<SocketAddr>,
     },
-    /// A unix socket.
     Unix {
-        /// Its inode.
         inode: u64,
         /// Its path, or its abstract name after an `@`, or that of its other end; `None` if neither has one.
         name: Option<String>,
@@ -60,19 +51,15 @@ pub enum DescriptorKind {
     },
     /// A socket of another kind; its inode.
     Socket(u64),
-    /// A pipe.
     Pipe {
-        /// Its inode.
         inode: u64,
         /// The processes that have the other end, as far as this reader may know.
         peers: Vec<Peer>,
     },
-    /// An epoll instance.
     Epoll {
         /// The numbers of the descriptors that it watches.
         watched: Vec<u32>,
     },
-    /// A process: a pidfd.
     Process {
         /// Its pid in this reader's PID namespace; `None` if it has ended, or is of another namespace.
         pid: Option<u32>,

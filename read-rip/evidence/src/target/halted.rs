@@ -9,7 +9,6 @@ use super::Peer;
 /// What the freezer of control groups does to a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Freezer {
-    /// Nothing.
     Thawed,
     /// None of the threads runs until somebody thaws the group that is frozen.
     Frozen {

@@ -10,11 +10,9 @@ pub enum Unreadable {
     Absent,
     /// The kernel refuses it to this reader.
     Refused,
-    /// The process has ended.
     Ended,
 }
 
-/// The memory of a target.
 pub trait Memory {
     /// Fills a buffer with the bytes at an address, all of them or none.
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable>;

@@ -59,7 +59,6 @@ pub struct Target {
     pub pid: u32,
     /// Its process id in its own PID namespace.
     pub own_pid: u32,
-    /// The name of its program.
     pub name: String,
     /// The processor that it runs on.
     pub architecture: Architecture,

@@ -82,7 +82,6 @@ pub(crate) fn dynamic_section(module: &Module, memory: &dyn Memory) -> Option<Ra
     segment_of(module, PT_DYNAMIC, memory)
 }
 
-/// Whether a module has a note of this owner.
 pub(crate) fn has_note(module: &Module, owner: &[u8; 4], memory: &dyn Memory) -> bool {
     let segments = segments_at(module.load_bias.wrapping_add(module.begin), memory).unwrap_or_default();
     let notes = segments.iter().filter(|segment| segment.p_type.get(LITTLE) == PT_NOTE);
@@ -92,7 +91,6 @@ pub(crate) fn has_note(module: &Module, owner: &[u8; 4], memory: &dyn Memory) ->
     })
 }
 
-/// The module whose header is at an address.
 fn module_at(address: u64, memory: &dyn Memory) -> Option<Module> {
     let segments = segments_at(address, memory)?;
     let loaded = || segments.iter().filter(|segment| segment.p_type.get(LITTLE) == PT_LOAD);
@@ -129,7 +127,6 @@ fn range_of(segment: &ProgramHeader64<LittleEndian>) -> Option<Range<u64>> {
     Some(begin..begin.checked_add(segment.p_memsz.get(LITTLE))?)
 }
 
-/// A note in a module.
 struct Note<'a> {
     owner: &'a [u8],
     kind: u32,

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// What a thread needs from others. One of those who can bring it is enough.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Need {
-    /// What it is.
     pub what: Needed,
     /// Who can bring it, by pid. Empty: nobody is known who can.
     pub by: Vec<Party>,
@@ -18,7 +17,6 @@ pub struct Need {
     pub others: Others,
 }
 
-/// What a thread needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Needed {
     /// Somebody has to read from a pipe that is full.
@@ -37,7 +35,6 @@ pub enum Needed {
     Answer(PathBuf),
     /// Somebody has to open the other end of the FIFO at this path.
     OpenFifo(PathBuf),
-    /// A child process has to end.
     EndOfChild,
     /// Somebody has to release a lock on the file at this path.
     FileLock(PathBuf, FileLockKind),
@@ -46,9 +43,7 @@ pub enum Needed {
     /// Some process has to change a semaphore of System V: this one of the set with this id. It names nobody: the
     /// process that changed it last may have what is missing.
     SystemSemaphore {
-        /// The set.
         set: u32,
-        /// The semaphore.
         number: u16,
     },
     /// Somebody has to send to this message queue, which is empty or has no message of the wanted type.
@@ -57,16 +52,12 @@ pub enum Needed {
     RoomInQueue(MessageQueue),
     /// Some process has to post, signal or arrive at an object that processes share, and that names nobody.
     SharedObject {
-        /// The object.
         address: u64,
-        /// What it is.
         object: SharedObject,
     },
     /// A thread has to release the lock at this address, which processes share, and it has ended.
     LostLock {
-        /// The lock.
         address: u64,
-        /// The thread.
         owner: u32,
         /// Whether only forks of one process can have the memory.
         of_forks: bool,
@@ -97,7 +88,6 @@ pub enum SharedObject {
     Word,
 }
 
-/// The kinds of locks on files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileLockKind {
     /// `flock`: whoever has the file description can release it.
@@ -115,7 +105,6 @@ pub struct Party {
     pub pid: u32,
     /// The name of its first thread; may contain anything.
     pub name: String,
-    /// The number of the descriptor with which it can.
     pub descriptor: Option<u32>,
     /// The only thread that can, by its id in this reader's PID namespace; `None`: each thread of the process.
     pub tid: Option<u32>,
@@ -124,20 +113,15 @@ pub struct Party {
 /// The only other process that can end a wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Helper {
-    /// It.
     pub party: Party,
-    /// What it does.
     pub state: HelperState,
 }
 
 /// What the threads of a process do that could end a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HelperState {
-    /// One of them runs.
     Runs,
-    /// All of them sleep.
     Sleeps,
-    /// All of them are stopped.
     Stopped,
 }
 

@@ -14,7 +14,6 @@ pub enum Region {
 }
 
 impl Region {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Region::Heap => "heap",
@@ -23,7 +22,6 @@ impl Region {
     }
 }
 
-/// The regions of a target.
 #[derive(Debug)]
 pub struct Regions<'a> {
     target: &'a Target,
@@ -40,7 +38,6 @@ impl Target {
         Regions { target: self, stack_pointers }
     }
 
-    /// The mapping of an address.
     pub fn mapping_at(&self, address: u64) -> Option<&Mapping> {
         let next = self.mappings.partition_point(|mapping| mapping.begin <= address);
         self.mappings.get(next.checked_sub(1)?).filter(|mapping| address < mapping.end)

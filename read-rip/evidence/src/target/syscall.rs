@@ -11,9 +11,7 @@ use crate::saved_text::Constant;
 /// The processor that a target was built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Architecture {
-    /// x86-64.
     X86_64,
-    /// aarch64.
     Aarch64,
 }
 
@@ -30,17 +28,13 @@ impl Architecture {
     }
 }
 
-/// A system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Its number.
     pub number: u64,
-    /// Its arguments.
     pub arguments: [u64; 6],
     /// The kernel's name for it; `None` if this program does not know the number.
     #[serde(deserialize_with = "crate::saved_text::optional_constant")]
     pub name: Option<Constant>,
-    /// What it is for.
     pub kind: CallKind,
 }
 
@@ -57,19 +51,12 @@ pub enum CallKind {
     Poll,
     /// To wait for one of several descriptors: `select`, `pselect6`.
     Select,
-    /// To read from a descriptor.
     Read,
-    /// To write to a descriptor.
     Write,
-    /// To receive from a socket.
     Receive,
-    /// To send to a socket.
     Send,
-    /// To accept a connection.
     Accept,
-    /// To connect a socket.
     Connect,
-    /// To sleep for a time.
     Sleep,
     /// To wait for a child process: see [`Call::child`].
     WaitChild,
@@ -110,7 +97,6 @@ pub enum CallKind {
 /// Which child a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Child {
-    /// Any child.
     Any,
     /// This one; its id in the target's own PID namespace.
     Process(u32),
@@ -125,7 +111,6 @@ pub enum Child {
 /// A wait for a word of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Futex {
-    /// The address of the word.
     pub address: u64,
     /// The value that the word had to have for the thread to sleep; 0 for a lock that the kernel hands over.
     pub expected: u32,

@@ -35,7 +35,6 @@ pub struct Task {
     pub work: Option<Work>,
     /// Its nice value, from -20 to 19.
     pub nice: Option<i32>,
-    /// The process that traces it.
     pub tracer: Option<u32>,
     /// The function of the kernel that it sleeps in, where the system call says little: it is in a disk sleep, in no
     /// system call, or this reader may not know the system call. `None` otherwise, and if that is not known.
@@ -99,10 +98,8 @@ impl From<char> for RunState {
     }
 }
 
-/// What a thread sleeps in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sleep {
-    /// A system call.
     Call(Call),
     /// The kernel, and not in a system call: a page fault.
     Fault,

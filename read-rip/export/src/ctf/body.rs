@@ -12,7 +12,6 @@ use read_rip_ring::{OperandType, Slot, task_number};
 
 use super::classes::{Class, Fields};
 
-/// The texts of locations.
 #[derive(Debug, Default)]
 pub(super) struct Places(HashMap<LocationId, Place>);
 
@@ -126,7 +125,6 @@ pub(super) fn overwritten(out: &mut Vec<u8>, owner: Owner<'_>, moment: Moment) {
     out.u64(owner.slot.overwritten());
 }
 
-/// Appends an event.
 pub(super) fn event(
     out: &mut Vec<u8>,
     owner: Owner<'_>,

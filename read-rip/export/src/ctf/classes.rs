@@ -6,7 +6,6 @@
 use read_rip_report::kind_name;
 use read_rip_ring::SiteKind;
 
-/// A class of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// Marks of a kind that has a name.
@@ -64,7 +63,6 @@ impl Class {
         kind.filter(|kind| KINDS.contains(kind)).map_or(Class::Unknown, Class::Kind)
     }
 
-    /// Its number in the trace.
     pub(super) fn id(self) -> u16 {
         match self {
             Class::Kind(kind) => {

@@ -14,7 +14,6 @@ const HEAD_BYTES: usize = (4 + 16 + 4 + 8) + 6 * 8;
 pub(super) struct Packets<'w> {
     out: &'w mut dyn Write,
     uuid: [u8; 16],
-    /// The number of the stream.
     stream: u64,
     /// The number of packets so far.
     packets: u64,

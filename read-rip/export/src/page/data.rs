@@ -21,7 +21,6 @@ const CLASSES: usize = 20;
 /// The first class goes to 2^8 ns.
 const FIRST_CLASS_BITS: u32 = 8;
 
-/// All data of a page.
 #[derive(Serialize)]
 pub(super) struct Data<'a> {
     /// The time 0, us since 1970.
@@ -171,7 +170,6 @@ impl Lengths {
     }
 }
 
-/// The class of a length of time.
 fn class(length_ns: u64) -> usize {
     let bits = u64::BITS - length_ns.leading_zeros();
     (bits.saturating_sub(FIRST_CLASS_BITS).div_ceil(2) as usize).min(CLASSES - 1)

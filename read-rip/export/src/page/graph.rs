@@ -34,7 +34,6 @@ const MARGIN: f64 = LANE + 4.0;
 /// Who waits for whom, drawn.
 #[derive(Debug)]
 pub(super) struct Drawing {
-    /// An SVG element.
     pub(super) svg: String,
     /// The edges as sentences.
     pub(super) sentences: Vec<String>,

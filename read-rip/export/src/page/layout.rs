@@ -8,7 +8,6 @@
 
 use std::cmp::Ordering;
 
-/// The height of all boxes.
 pub(super) const BOX_HEIGHT: f64 = 46.0;
 /// Between the boxes of a column.
 const ROW_GAP: f64 = 18.0;
@@ -21,14 +20,12 @@ const CIRCLE_GAP: f64 = 58.0;
 /// How often the blocks of all columns move towards their neighbours.
 const ROUNDS: usize = 8;
 
-/// A box with its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Placed {
     /// Its left edge.
     pub(super) x: f64,
     /// Its upper edge.
     pub(super) y: f64,
-    /// Its width.
     pub(super) width: f64,
     /// If it is one of a circle: whether it is in the lower row.
     pub(super) circle: Option<bool>,

@@ -33,16 +33,13 @@ use read_rip_ring::Snapshot;
 
 use crate::Timeline;
 
-/// What a page shows.
 #[expect(missing_debug_implementations, reason = "locations have a resolver")]
 pub struct Page<'a> {
     /// `program[pid]`.
     pub process: String,
     /// Threads, locks and locations, and what they are called.
     pub names: &'a LockNames<'a>,
-    /// What is wrong.
     pub found: &'a [Finding],
-    /// What was looked at.
     pub checked: &'a Checked,
     /// The verdict, and the rows of locks, threads and tasks.
     pub picture: &'a Picture,
@@ -79,7 +76,6 @@ pub struct Log {
     pub entries: Vec<Entry>,
     /// How many older ones are left out.
     pub left_out: usize,
-    /// Its spans.
     pub spans: Vec<Span>,
     /// Whether several processes share the ring, so that threads are named with theirs.
     pub names_process: bool,
@@ -94,11 +90,9 @@ pub struct Entry {
     pub word: &'static str,
     /// How long a span took, ns.
     pub took_ns: Option<u64>,
-    /// The thread.
     pub thread: String,
     /// The channel; empty if it is in none.
     pub channel: String,
-    /// What it says.
     pub text: String,
     /// `file:line`.
     pub place: String,

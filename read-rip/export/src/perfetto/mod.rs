@@ -146,7 +146,6 @@ impl Writer<'_, '_> {
         (thread.pid, thread.tid)
     }
 
-    /// A track with a new number.
     fn track(&mut self, track: TrackDescriptor) -> io::Result<u64> {
         let uuid = self.next_track;
         self.next_track += 1;

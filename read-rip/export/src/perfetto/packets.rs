@@ -38,7 +38,6 @@ const CATEGORIES: [(Category, &str); 6] = [
 ];
 
 impl Category {
-    /// That of a name.
     pub(super) fn of(name: &str) -> Category {
         CATEGORIES.iter().find(|(_, known)| *known == name).map_or(Category::Event, |(category, _)| *category)
     }
@@ -76,11 +75,9 @@ impl<K: Eq + Hash> Numbers<K> {
 /// Something that happened, without its times.
 #[derive(Clone, Debug, Default)]
 pub(super) struct What {
-    /// Its name.
     pub(super) name: String,
     /// Whether many events have that name.
     pub(super) is_common: bool,
-    /// Its category.
     pub(super) category: Option<Category>,
     /// Where it began.
     pub(super) location: Option<LocationId>,
@@ -94,7 +91,6 @@ pub(super) struct What {
     pub(super) arrows_to: Vec<u64>,
 }
 
-/// Writes packets.
 pub(super) struct Packets<'w> {
     out: &'w mut dyn Write,
     bytes: Vec<u8>,
@@ -162,7 +158,6 @@ impl<'w> Packets<'w> {
         })
     }
 
-    /// Begins a slice.
     pub(super) fn begin(
         &mut self,
         track_uuid: u64,
@@ -190,7 +185,6 @@ impl<'w> Packets<'w> {
         self.say(EventType::Instant, track_uuid, at_ns, what, names)
     }
 
-    /// A new value of a counter.
     pub(super) fn count(&mut self, track_uuid: u64, at_ns: u64, count: usize) -> io::Result<()> {
         let counter_value = Some(i64::try_from(count).unwrap_or(i64::MAX));
         let r#type = EventType::Counter.into();

@@ -26,9 +26,7 @@ use crate::timeline::{Logged, LoggedKind, Slice, SliceKind, Timeline, of_slot};
 
 /// A record, and what was found in it.
 pub struct Record<'a> {
-    /// Whose it is.
     pub key: Key,
-    /// The threads and locks.
     pub names: LockNames<'a>,
     /// What threads logged, ordered by slots.
     pub logged: &'a [Logged],
@@ -36,7 +34,6 @@ pub struct Record<'a> {
     pub found: &'a [Finding],
     /// What follows from them.
     pub balance: &'a Balance,
-    /// What was read.
     pub snapshot: &'a Snapshot,
     /// Whether the process lives.
     pub liveness: Option<&'a read_rip_evidence::process::Liveness>,
@@ -69,7 +66,6 @@ struct Filler<'a, 'r> {
     model: &'a LockModel,
     key: &'a [Cell<'a>],
     rows: &'r mut dyn Rows,
-    /// What each lock is called.
     locks: Vec<String>,
 }
 

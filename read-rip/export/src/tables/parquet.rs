@@ -89,7 +89,6 @@ impl<W: Write + Send, F: FnMut(&'static Table) -> io::Result<W>> Rows for Parque
     }
 }
 
-/// All columns of a table.
 fn columns(table: &'static Table) -> impl Iterator<Item = &'static Column> {
     Key::TABLE.columns.iter().chain(table.columns)
 }

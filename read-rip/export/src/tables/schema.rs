@@ -5,22 +5,17 @@ use std::io;
 /// A table: its name, what its rows are, and its columns. Those of [`Key`](super::Key) come before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name.
     pub name: &'static str,
-    /// What a row is.
     pub about: &'static str,
     /// Its columns, in the order of the cells of a row.
     pub columns: &'static [Column],
 }
 
-/// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// The name of its field.
     name: &'static str,
     /// What it says.
     pub about: &'static str,
-    /// What its values are.
     pub kind: ColumnKind,
     /// Whether a value may be missing: it is not known, or there is none.
     pub is_nullable: bool,
@@ -38,7 +33,6 @@ impl Column {
     }
 }
 
-/// What the values of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// UTF-8.
@@ -63,14 +57,11 @@ impl ColumnKind {
     }
 }
 
-/// A value in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell<'a> {
     /// It is not known, or there is none.
     Null,
-    /// A text.
     Text(&'a str),
-    /// A number.
     Integer(i64),
     /// True or false.
     Truth(bool),
@@ -91,11 +82,9 @@ impl Moment {
 
 /// A type that a column may have.
 pub trait Field {
-    /// What the column's values are.
     const KIND: ColumnKind;
     /// Whether one may be missing.
     const IS_NULLABLE: bool = false;
-    /// The value.
     fn cell(&self) -> Cell<'_>;
 }
 
@@ -165,9 +154,7 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-/// A row of a table.
 pub trait Row {
-    /// The table.
     const TABLE: &'static Table;
     /// Its values, in the order of the columns.
     fn cells(&self) -> Vec<Cell<'_>>;

@@ -20,7 +20,6 @@ const CALL: Meaning<'static> = Meaning::of_call(SiteFlags::WRAPPER);
 const CALL_OF_TRY: Meaning<'static> =
     Meaning::of_call(SiteFlags::from_bits(SiteFlags::WRAPPER.bits() | SiteFlags::TRY.bits()));
 
-/// The calls of a snapshot.
 pub(super) struct Calls<'a> {
     /// By module and module-relative address of the location.
     copied: HashMap<(usize, u64), &'a CopiedCall>,

@@ -13,7 +13,6 @@ use super::Location;
 pub struct FileNames(HashMap<String, String>);
 
 impl FileNames {
-    /// Chooses names for the files of these locations.
     pub fn choose<'p>(locations: impl Iterator<Item = &'p Location>) -> FileNames {
         FileNames::choose_with(locations, std::iter::empty())
     }

@@ -13,7 +13,6 @@ const CAUTIOUS: [SiteFlags; 2] = [SiteFlags::TRY, SiteFlags::REENTRANT];
 /// millions.
 pub const MARKS_MAX: usize = 8;
 
-/// The marks at a PC.
 #[derive(Debug)]
 pub(super) struct Marks<'a> {
     /// Indices of the sites, one for each different site. If there are more than [`MARKS_MAX`], the list is incomplete.
@@ -58,7 +57,6 @@ pub struct Meaning<'a> {
 }
 
 impl<'a> Meaning<'a> {
-    /// The meaning of one mark.
     fn of(site: &'a Site) -> Meaning<'a> {
         Meaning {
             kind: Some(site.kind),

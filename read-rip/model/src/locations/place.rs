@@ -125,7 +125,6 @@ impl Locations<'_> {
         if calls.is_empty() { id } else { self.with_calls(pid, id, calls, true) }
     }
 
-    /// Whose the object is that a frame is in.
     fn object_of(&self, pid: u32, frame: Frame) -> Option<Whose> {
         let (module, _) = self.module_of(pid, frame.lookup())?;
         Some(self.resolver.object(module))
@@ -145,7 +144,6 @@ impl Locations<'_> {
         frames
     }
 
-    /// The location of a frame of a stack.
     pub fn of_frame(&mut self, pid: u32, frame: Frame) -> LocationId {
         match frame.is_return_address {
             true => self.find_call(pid, frame.pc),

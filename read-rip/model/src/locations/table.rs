@@ -222,7 +222,6 @@ impl<'a> Locations<'a> {
         id
     }
 
-    /// Whose the function of a location is.
     fn whose(&mut self, location: &Location) -> Whose {
         let function = Some(&*location.full_function).filter(|_| !location.has_no_function());
         let file = location.source.as_ref().map(|(file, _)| &**file);
@@ -311,7 +310,6 @@ impl<'a> Locations<'a> {
         (built_ns > 0).then_some(SourceProof::NotNewerThan(built_ns))
     }
 
-    /// A site of the snapshot.
     pub fn site(&self, index: usize) -> &'a Site {
         &self.snapshot.sites[index]
     }

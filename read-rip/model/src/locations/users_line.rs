@@ -24,7 +24,6 @@ pub struct Spot<'a> {
     pub source: Option<(&'a str, u32)>,
     /// The column of that line, from 1; `None`: not known.
     pub column: Option<u32>,
-    /// Whose code it is.
     pub whose: &'a Whose,
 }
 
@@ -102,7 +101,6 @@ impl Location {
         std::iter::once(own).chain(self.callers.iter().chain(&self.outer).map(Spot::of))
     }
 
-    /// Where it is for the user.
     pub fn users_line(&self) -> UsersLine<'_> {
         let index = self.users_index();
         let is_around = |spot: &Spot<'_>| !spot.whose.is_around_locks() && spot.whose.package().is_some();

@@ -26,7 +26,6 @@ use super::table::Locations;
 /// When something happened, ns since boot: at a time, or between two bounds. What is not known is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct When {
-    /// The time that was recorded.
     pub time_ns: Option<u64>,
     /// It was not before this.
     pub after_ns: Option<u64>,
@@ -35,7 +34,6 @@ pub struct When {
 }
 
 impl When {
-    /// At a time.
     pub fn at(time_ns: u64) -> When {
         When { time_ns: Some(time_ns), after_ns: Some(time_ns), before_ns: Some(time_ns) }
     }
@@ -96,11 +94,8 @@ impl Limits {
 /// An event of a history, where it was, and when.
 #[derive(Clone, Debug)]
 pub struct Dated {
-    /// Its words.
     pub event: Event,
-    /// Where it was.
     pub location: LocationId,
-    /// When it was.
     pub when: When,
 }
 

@@ -10,7 +10,6 @@ use crate::locations::LocationId;
 /// For what a thread or task waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited<'m> {
-    /// A lock.
     Lock(&'m Wait),
     /// A signal on a condition variable.
     Condition {
@@ -33,13 +32,11 @@ pub enum Awaited<'m> {
 /// The object of a wait, without its place and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Object {
-    /// A lock.
     Lock(LockId),
     /// A condition variable, for which this lock was released.
     Condition(LockId),
     /// A semaphore, barrier, channel or notification.
     Unit(LockId),
-    /// The end of this thread or task.
     End(ThreadId),
 }
 
@@ -108,7 +105,6 @@ impl ThreadLocks {
 }
 
 impl<'m> Awaited<'m> {
-    /// What is awaited.
     pub fn object(&self) -> Object {
         match *self {
             Awaited::Lock(wait) => Object::Lock(wait.lock),

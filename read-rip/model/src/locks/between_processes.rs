@@ -27,7 +27,6 @@ pub struct Knot {
 /// A thread of a knot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// It.
     pub thread: ThreadId,
     /// Its process: the pid in this reader's PID namespace.
     pub pid: u32,
@@ -44,7 +43,6 @@ pub struct Link {
 /// Threads that wait for processes which do not run: something has stopped all who could end their waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoppedPartners {
-    /// The threads.
     pub links: Vec<Link>,
     /// The processes that do not run.
     pub stopped: Vec<StoppedPartner>,
@@ -61,7 +59,6 @@ pub struct StoppedPartner {
     pub own_pid: u32,
     /// The name of its program; may contain anything.
     pub program: String,
-    /// What has stopped it.
     pub cause: HaltCause,
 }
 
@@ -70,7 +67,6 @@ pub struct StoppedPartner {
 pub struct OnlyHelper {
     /// It, and what it does.
     pub helper: Helper,
-    /// The threads.
     pub threads: Vec<ThreadId>,
     /// What its own threads wait for, if it is a server with locks of its own.
     pub server: Option<ServerWaits>,
@@ -96,13 +92,10 @@ pub fn only_helpers(seen: &Standings, thread_of: impl Fn(usize) -> Option<Thread
 /// A lock in shared memory whose owner has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostLock {
-    /// Its address.
     pub address: u64,
-    /// The id of its owner.
     pub owner: u32,
     /// Whether only forks of one process can have the memory.
     pub of_forks: bool,
-    /// The threads that wait for it.
     pub threads: Vec<ThreadId>,
 }
 

@@ -32,7 +32,6 @@ use crate::threads::{self, Thread, ThreadState};
 /// What a model is built from.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
-    /// The ring.
     pub snapshot: &'a Snapshot,
     /// An earlier reading of the same ring, if its process is alive.
     pub earlier: Option<&'a Snapshot>,

@@ -13,9 +13,7 @@ use super::ThreadId;
 /// What keeps some threads of a process from running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Halt {
-    /// What it is.
     pub cause: HaltCause,
-    /// The threads.
     pub threads: Vec<ThreadId>,
 }
 

@@ -6,9 +6,7 @@ use crate::locations::LocationId;
 /// A thread that holds a lock, or may hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// The thread.
     pub thread: ThreadId,
-    /// The lock.
     pub lock: LockId,
     /// Whether the lock is held in shared mode.
     pub is_shared: bool,
@@ -52,15 +50,12 @@ pub enum HoldState {
 /// A thread that waits for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// The thread.
     pub thread: ThreadId,
-    /// The lock.
     pub lock: LockId,
     /// Whether the thread wants the lock in shared mode.
     pub is_shared: bool,
     /// Whether it wants a shared mode that may become exclusive.
     pub is_upgradable: bool,
-    /// The location of the wait.
     pub location: LocationId,
     /// When the wait began, ns since boot; `None` if that was not recorded.
     pub since_ns: Option<u64>,

@@ -117,7 +117,6 @@ impl<'p, 'a> Marks<'p, 'a> {
         id
     }
 
-    /// What was found.
     pub(super) fn kind(&self, id: EventKindId) -> &EventKind {
         &self.kinds[id]
     }

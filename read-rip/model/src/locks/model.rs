@@ -123,7 +123,6 @@ impl LockModel {
 /// A call on a lock that failed, or that is forbidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockIncident {
-    /// What happened.
     pub kind: IncidentKind,
     /// How often it happened at this location.
     pub count: u32,
@@ -133,7 +132,6 @@ pub struct LockIncident {
     pub tid: u32,
     /// The lock of the first call.
     pub lock: LockId,
-    /// The location of the call.
     pub location: LocationId,
     /// When the first call was, ns since boot; `None` if that is not known.
     pub at_ns: Option<u64>,

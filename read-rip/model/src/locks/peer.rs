@@ -116,7 +116,6 @@ mod tests {
         Some(Peer { user, present: None, ends: 1, receives: true, is_presumed: false })
     }
 
-    /// The users that are believed.
     fn users(mut threads: Vec<ThreadLocks>) -> Vec<Option<u32>> {
         find_peers(&mut threads);
         threads.iter().map(|thread| thread.peer.as_ref()?.user).collect()

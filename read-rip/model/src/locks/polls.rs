@@ -23,7 +23,6 @@ pub struct Polls {
 /// The polls of the tasks that were made at a place.
 #[derive(Debug)]
 pub struct PollsAt {
-    /// The place.
     pub place: PollPlace,
     /// How long the polls took that have ended.
     pub polls: Option<Quantiles>,
@@ -34,7 +33,6 @@ pub struct PollsAt {
 /// Where tasks are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PollPlace {
-    /// The process.
     pub pid: u32,
     /// Where they are made; `None`: all places that have no room of their own.
     pub made_at: Option<LocationId>,

@@ -26,7 +26,6 @@ use crate::locations::{self, Guards, LocationId, When};
 pub(super) struct History {
     /// Oldest first, without gaps.
     pub(super) steps: Steps,
-    /// The location of the last mark.
     pub(super) last: Option<LocationId>,
     /// Known words before the steps that were discarded because of a gap.
     pub(super) discarded_words: u64,
@@ -62,7 +61,6 @@ struct Open {
     acquired_ns: Option<u64>,
 }
 
-/// The start of a wait.
 #[derive(Clone, Copy, Debug)]
 struct WaitBegin {
     /// `None` if the time was not recorded.

@@ -18,7 +18,6 @@ pub struct Step {
     pub is_try: bool,
     /// Whether the thread acquires the lock shared, and passes waiting writers.
     pub is_readers_first: bool,
-    /// The location.
     pub location: LocationId,
     /// When, ns since boot; `None` if that was not recorded.
     pub time_ns: Option<u64>,
@@ -42,7 +41,6 @@ pub enum StepKind {
     AcquireBegin,
     /// Failed to acquire the lock, at once or after a wait of limited time.
     TryFailed,
-    /// Released the lock.
     Released,
     /// Released the lock and waits on a condition variable.
     ConditionWait,
@@ -54,7 +52,6 @@ pub enum StepKind {
     Initialised,
     /// Took a unit of a semaphore; in shared mode if there was another one left. Nobody holds a semaphore.
     UnitTaken,
-    /// Posted a unit of a semaphore.
     UnitPosted,
     /// Passed marks that the linker folded into one. They differ in meaning.
     Ambiguous,

@@ -11,7 +11,6 @@ pub struct Steps {
     packed: Vec<Packed>,
     /// The times of the steps, and their sequences where these do not follow from the steps before.
     extra: Vec<u64>,
-    /// The sequence of the last step.
     last_sequence: u64,
 }
 

@@ -8,12 +8,9 @@ use read_rip_ring::{Runtime, TaskKind};
 use super::{Hold, LockId, ThreadId, Wait};
 use crate::locations::LocationId;
 
-/// A task.
 #[derive(Clone, Debug)]
 pub struct TaskFacts {
-    /// Its number in the process.
     pub number: u32,
-    /// What it is.
     pub kind: TaskKind,
     /// Whether only one thread polls it.
     pub is_local: bool,
@@ -36,7 +33,6 @@ pub struct TaskFacts {
     pub thread: Option<ThreadId>,
     /// The task whose poll polls it, or did so last, if it is part of another task.
     pub outer: Option<ThreadId>,
-    /// Whether its wakes are counted.
     pub counts_wakes: bool,
     /// How often it was woken since its last poll began, if wakes are counted.
     pub wakes: u64,
@@ -50,7 +46,6 @@ pub struct TaskFacts {
     pub futures: Vec<TaskFuture>,
     /// How many more futures there are, for which the record has no room.
     pub left_out: u64,
-    /// What its futures wait for.
     pub waits: Vec<TaskWait>,
     /// Waits of its futures for the ends of threads or tasks.
     pub joins: Vec<TaskJoin>,
@@ -76,7 +71,6 @@ pub struct TaskFuture {
 /// A wait of a future of a task: for a lock, or for something that nobody holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskWait {
-    /// The wait.
     pub wait: Wait,
     /// Whether the future that waits was polled in the last poll of the task; `None` if that is not known.
     pub is_polled: Option<bool>,
@@ -102,9 +96,7 @@ pub struct TaskJoin {
 /// A lock that a future of a task holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskHold {
-    /// The lock.
     pub lock: LockId,
-    /// The hold.
     pub hold: Hold,
     /// The index of the named future that it is part of.
     pub future: Option<usize>,

@@ -28,7 +28,6 @@ use super::{
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
 
-/// What a task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskDoes {
     /// It is polled, or its call runs.
@@ -37,11 +36,9 @@ pub enum TaskDoes {
     Ready,
     /// It is suspended, and nobody has woken it.
     Suspended,
-    /// It has ended.
     Ended,
 }
 
-/// Where a task is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TaskPlace {
     /// The place in the source, if any is known.
@@ -57,11 +54,9 @@ pub struct TaskPlace {
 /// Tasks that do the same at the same place.
 #[derive(Clone, Debug)]
 pub struct TaskGroup {
-    /// What they are.
     pub kind: TaskKind,
     /// What they do.
     pub does: TaskDoes,
-    /// Where.
     pub place: TaskPlace,
     /// For which locks or objects they wait there. If there are several, nobody holds any of them.
     pub locks: Vec<LockId>,
@@ -69,7 +64,6 @@ pub struct TaskGroup {
     pub tasks: Vec<ThreadId>,
 }
 
-/// What a task does.
 pub fn task_does(thread: &ThreadLocks, task: &TaskFacts) -> TaskDoes {
     match () {
         () if thread.state != ThreadState::Present => TaskDoes::Ended,
@@ -114,7 +108,6 @@ fn innermost(task: &TaskFacts) -> Option<&TaskFuture> {
     polled().find(|future| !is_outer(future.index))
 }
 
-/// Where a task is.
 pub fn task_place(thread: &ThreadLocks, task: &TaskFacts) -> TaskPlace {
     let at = |location| TaskPlace { location, ..TaskPlace::default() };
     let awaits = |location| TaskPlace { is_await: true, ..at(Some(location)) };
@@ -137,7 +130,6 @@ fn is_one_of_many(lock: &Lock) -> bool {
     lock.nature.lock_type.is_unowned() && matches!(lock.name, LockName::Location(_) | LockName::None)
 }
 
-/// Groups the tasks that `is_wanted`.
 pub fn task_groups(model: &LockModel, is_wanted: impl Fn(ThreadId) -> bool) -> Vec<TaskGroup> {
     let mut groups: HashMap<(TaskDoes, TaskPlace, Discriminant<TaskKind>, LockType), TaskGroup> =
         HashMap::default();

@@ -28,9 +28,7 @@ use crate::locations::{LocationId, Locations};
 /// A function, and the threads whose last mark is in it.
 #[derive(Debug)]
 pub struct Group {
-    /// The name of the function.
     pub function: String,
-    /// The number of threads.
     pub threads: usize,
     /// The marks, by address.
     pub locations: Vec<LocationThreads>,
@@ -39,7 +37,6 @@ pub struct Group {
 /// A mark, and the threads whose last mark it is.
 #[derive(Debug)]
 pub struct LocationThreads {
-    /// The mark.
     pub location: LocationId,
     /// The threads' ids, ascending.
     pub tids: Vec<u32>,

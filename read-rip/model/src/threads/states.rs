@@ -17,10 +17,8 @@ pub enum ThreadState {
     Abandoned,
 }
 
-/// A thread and its slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Thread<'a> {
-    /// Its slot.
     pub slot: &'a Slot,
     /// The slot's index in the snapshot's list of slots.
     pub position: usize,

@@ -16,11 +16,9 @@ use super::names::LockNames;
 /// A process that was checked.
 #[derive(Debug)]
 pub struct TestCase {
-    /// The name of its program.
     pub program: String,
     /// Its id; `None` if the ring has none, or could not be read.
     pub pid: Option<u32>,
-    /// What was found.
     pub findings: Vec<CaseFinding>,
     /// Why it could not be checked, or how it ended.
     pub error: Option<String>,

@@ -84,10 +84,8 @@ fn write_balance(
     balance(out, checked, is_without_findings, &polls, names)
 }
 
-/// A finding as sentences.
 #[derive(Clone, Debug)]
 pub struct FindingText {
-    /// What is wrong.
     pub summary: String,
     /// Why that is so, a line each.
     pub evidence: Vec<String>,
@@ -99,7 +97,6 @@ pub struct FindingText {
     pub advice: Vec<Cow<'static, str>>,
 }
 
-/// The sentences of a finding.
 pub fn finding_text(finding: &Finding, names: &LockNames<'_>) -> FindingText {
     let Paragraph { summary, evidence } = finding.paragraph(names);
     FindingText {
@@ -111,7 +108,6 @@ pub fn finding_text(finding: &Finding, names: &LockNames<'_>) -> FindingText {
     }
 }
 
-/// The colour of a confidence.
 pub(super) fn style(confidence: Confidence) -> Style {
     let colour = match confidence {
         Confidence::Proven => AnsiColor::Red,

@@ -14,7 +14,6 @@ use read_rip_model::locations::LocationId;
 use crate::names::LockNames;
 use crate::printable::printable;
 
-/// The source files of locations.
 #[derive(Debug, Default)]
 pub struct Sources(HashMap<LocationId, Arc<str>>);
 

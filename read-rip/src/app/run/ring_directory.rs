@@ -14,7 +14,6 @@ use read_rip_evidence::process::{Found, Liveness, MappedFiles, remove, rings_in,
 
 use super::super::error::AppError;
 
-/// A directory for rings.
 pub(super) struct RingDirectory {
     path: PathBuf,
     /// Whether it is the user's: then all rings stay.

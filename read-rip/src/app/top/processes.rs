@@ -25,7 +25,6 @@ const SLICE: Duration = Duration::from_secs(1);
 /// What was found so far.
 #[derive(Default)]
 pub(super) struct Processes {
-    /// Of dead processes.
     dead: HashMap<RingId, ProcessRow>,
 }
 

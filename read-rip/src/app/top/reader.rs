@@ -40,7 +40,6 @@ pub(super) const WINDOW: Duration = Duration::from_millis(200);
 /// More locks are only counted.
 const LOCKS_MAX: usize = 300;
 
-/// What the reader is asked for.
 pub(super) enum Ask {
     /// To read this ring or process from now on.
     Process(Box<Subject>),
@@ -54,7 +53,6 @@ pub(super) enum Ask {
     Report,
 }
 
-/// What the reader has found.
 pub(super) enum Found {
     Picture(Box<Picture>),
     /// What has moved since the last picture.

@@ -35,60 +35,47 @@ const UNITS_MAX: usize = 1 << 18;
 /// No more types are read.
 const TYPES_MAX: usize = 1 << 16;
 
-/// A type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Type {
     /// Its name with the namespaces around it: `shop::transfer::{async_fn_env#0}`. Empty for a pointer, mostly.
     pub name: String,
     /// How long a value is, bytes.
     pub len_bytes: u64,
-    /// The members that all values have.
     pub members: Vec<Member>,
     /// If values are of one of several variants: these.
     pub variants: Option<Variants>,
-    /// What a pointer points to.
     pub pointee: Option<TypeId>,
 }
 
-/// A member of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its name.
     pub name: String,
     /// Where it begins in the value, bytes.
     pub offset: u64,
-    /// Its type.
     pub of: TypeId,
 }
 
-/// The variants of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variants {
     /// The number that tells the variant; `None` if there is one variant.
     pub discriminant: Option<Member>,
-    /// The variants.
     pub variants: Vec<Variant>,
 }
 
-/// A variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// The number that tells it; `None` for the one that all other numbers tell.
     pub value: Option<u64>,
-    /// The value in it.
     pub member: Member,
     /// The source file, if there is one.
     pub file: Option<Arc<str>>,
-    /// The line in it.
     pub line: Option<u32>,
 }
 
-/// A type of a [`Types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeId(u32);
 
 impl Type {
-    /// The member with a name.
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.name == name)
     }

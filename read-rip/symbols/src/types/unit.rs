@@ -338,7 +338,6 @@ impl Type {
     }
 }
 
-/// A number that an entry has.
 fn number(entry: &Entry, name: gimli::DwAt) -> Option<u64> {
     let value = entry.attr_value(name)?;
     value.udata_value().or_else(|| value.sdata_value().map(|value| value as u64))

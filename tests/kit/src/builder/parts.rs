@@ -284,7 +284,6 @@ impl Slot {
         }
     }
 
-    /// A task with this number.
     pub fn task(name: &str, number: u32, task: Task) -> Slot {
         Slot { task: Some(task), ..Slot::thread(name, number | 1 << 31) }
     }

@@ -138,7 +138,6 @@ pub(crate) async fn leaked_receiver() {
 enum Request {
     /// To ask the other one.
     Ask,
-    /// To answer.
     Answer(oneshot::Sender<i32>),
 }
 

@@ -6,32 +6,22 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// There is no process with this pid.
-    NoProcess {
-        /// The pid.
-        pid: u32,
-    },
+    NoProcess { pid: u32 },
     /// Several processes of containers have this pid there, and none has it here.
     Ambiguous {
-        /// The pid that was asked for.
         pid: u32,
         /// Their pids here.
         found: Vec<u32>,
     },
     /// There is one, and `/proc` does not show it to this reader.
-    Invisible {
-        /// The pid.
-        pid: u32,
-    },
-    /// It is a thread of the kernel.
+    Invisible { pid: u32 },
     KernelThread {
-        /// The pid.
         pid: u32,
         /// Its name; may contain anything.
         name: String,
     },
     /// It has ended, and its parent has not asked for its status yet.
     Zombie {
-        /// The pid.
         pid: u32,
         /// Its name; may contain anything.
         name: String,
@@ -40,19 +30,14 @@ pub enum Error {
     },
     /// It runs instructions that this program does not understand.
     OtherArchitecture {
-        /// The pid.
         pid: u32,
         /// Which, for people.
         found: String,
     },
     /// It has ended while it was read.
-    Ended {
-        /// The pid.
-        pid: u32,
-    },
+    Ended { pid: u32 },
     /// The system refused to read its files in `/proc`.
     System {
-        /// The pid.
         pid: u32,
         /// What the system said.
         reason: String,

@@ -20,14 +20,12 @@ const OWN: Architecture = match Architecture::own() {
 pub(super) struct Executable {
     /// The name of its file; `None` if this reader may not see it.
     pub(super) name: Option<String>,
-    /// The processor.
     pub(super) architecture: Architecture,
     /// If it is for another processor than this reader: which one.
     pub(super) other_architecture: Option<String>,
 }
 
 impl Executable {
-    /// The program of a thread.
     pub(super) fn of(thread: &Folder) -> Executable {
         let path = thread.link("exe").ok();
         let name = path.as_deref().and_then(|path| {

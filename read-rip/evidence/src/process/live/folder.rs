@@ -37,7 +37,6 @@ impl From<Errno> for Failure {
 pub(super) struct Folder(OwnedFd);
 
 impl Folder {
-    /// Opens a directory by its path.
     pub(super) fn open(path: &str) -> Result<Folder, Failure> {
         Folder::open_at(CWD, path)
     }
@@ -65,7 +64,6 @@ impl Folder {
         Ok(&buffer[..len])
     }
 
-    /// Reads a file.
     pub(super) fn read(&self, path: &str) -> Result<Vec<u8>, Failure> {
         let file = self.file(path)?;
         let mut bytes = Vec::new();

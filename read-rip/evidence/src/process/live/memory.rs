@@ -15,7 +15,6 @@ use read_rip_files::{answers, note_unasked};
 
 use crate::target::{Mapping, Memory, Unreadable};
 
-/// The memory of a living process.
 #[derive(Debug)]
 pub struct LiveMemory {
     /// `None` if the kernel refused to open it.

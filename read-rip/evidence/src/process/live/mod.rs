@@ -320,7 +320,6 @@ impl LiveTarget {
         LiveMemory::new(self.pid, file("mem"), || file("pagemap"), mappings)
     }
 
-    /// Its descriptors.
     pub fn descriptors(&self) -> Descriptors<'_> {
         Descriptors::of(&self.thread)
     }

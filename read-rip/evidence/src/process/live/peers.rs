@@ -9,7 +9,6 @@ use crate::target::Peer;
 /// A search looks at this many descriptors at most.
 const SEARCHED_MAX: usize = 200_000;
 
-/// What is at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OtherEnd {
     /// What the kernel writes as the target of its link in `/proc/PID/fd`.

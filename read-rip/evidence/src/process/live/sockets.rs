@@ -35,7 +35,6 @@ pub(super) struct Sockets {
     queues: HashMap<u64, (u64, u64)>,
 }
 
-/// A connection of TCP.
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     inode: u64,
@@ -78,12 +77,10 @@ impl Sockets {
         sockets
     }
 
-    /// The socket with this inode.
     pub(super) fn get(&self, inode: u64) -> Option<DescriptorKind> {
         self.by_inode.get(&inode).cloned()
     }
 
-    /// The socket of TCP with this inode.
     pub(super) fn tcp(&self, inode: u64) -> Option<TcpSocket> {
         let DescriptorKind::Tcp { local, peer, state } = *self.by_inode.get(&inode)? else { return None };
         let (to_send, to_read) = self.queues.get(&inode).copied().unwrap_or_default();

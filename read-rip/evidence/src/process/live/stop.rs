@@ -128,7 +128,6 @@ enum Stop {
     Stopped(Stopped),
     /// It is seized, and has not stopped in time.
     Runs,
-    /// It has ended.
     Ended,
 }
 

@@ -43,7 +43,6 @@ pub(super) enum Gil {
 pub(super) enum Identity {
     /// By its `pthread_t`.
     Pthread(u64),
-    /// By its id.
     Native(u64),
 }
 
@@ -56,7 +55,6 @@ pub(super) enum FrameAt {
     CFrame(u64, u64),
 }
 
-/// The fields of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frames {
     pub previous: u64,

@@ -41,7 +41,6 @@ impl Types {
     }
 }
 
-/// What is known of a code object.
 #[derive(Clone, Debug)]
 struct CodeObject {
     function: String,

@@ -73,7 +73,6 @@ pub(super) struct Task {
     pub(super) member: Member,
     /// The id of the list that it belongs to.
     pub(super) owner: u64,
-    /// The address of its scheduler.
     pub(super) scheduler: u64,
     pub(super) trailer: [u64; TRAILER_WORDS],
 }
@@ -108,14 +107,12 @@ impl<'a> Program<'a> {
         is_within(&self.code, address)
     }
 
-    /// Words at an address.
     pub(super) fn words<const LEN: usize>(&self, address: u64) -> Option<[u64; LEN]> {
         let mut bytes = [[0; 8]; LEN];
         self.memory.read(address, bytes.as_flattened_mut()).ok()?;
         Some(bytes.map(u64::from_le_bytes))
     }
 
-    /// The table of functions at an address.
     fn table(&self, address: u64) -> Option<Table> {
         if !address.is_multiple_of(8) || !is_within(&self.modules, address) || self.is_code(address) {
             return None;
@@ -135,7 +132,6 @@ impl<'a> Program<'a> {
         table
     }
 
-    /// The cell at an address.
     pub(super) fn cell(&self, address: u64) -> Option<Cell> {
         if address == 0 || !address.is_multiple_of(ALIGNMENT) {
             return None;
@@ -145,12 +141,10 @@ impl<'a> Program<'a> {
         (owner != 0).then_some(Cell { address, table, owner })
     }
 
-    /// The address of the scheduler that a cell has.
     pub(super) fn scheduler(&self, cell: &Cell) -> Option<u64> {
         self.memory.u64(cell.address.checked_add(cell.table.scheduler)?).ok()
     }
 
-    /// The trailer of a cell.
     pub(super) fn trailer(&self, cell: &Cell) -> Option<[u64; TRAILER_WORDS]> {
         self.words(cell.address.checked_add(cell.table.trailer)?)
     }
@@ -212,7 +206,6 @@ impl<'a> Program<'a> {
 }
 
 impl Member {
-    /// The value of it.
     pub(super) fn task(self, function: usize, wakes: Option<usize>) -> TokioTask {
         let has = |bit: u64| self.state & bit != 0;
         let stage = match () {

@@ -78,13 +78,11 @@ struct Search<'a> {
     target: &'a Target,
     program: &'a Program<'a>,
     budget: Budget,
-    /// What was looked at.
     seen: HashSet<u64>,
     lists: Vec<List>,
 }
 
 impl Search<'_> {
-    /// Looks at all words of a range.
     fn words(&mut self, range: Range<u64>) {
         let mut bytes = vec![0; (range.end - range.start) as usize];
         let len = self.program.memory.read_some(range.start, &mut bytes);

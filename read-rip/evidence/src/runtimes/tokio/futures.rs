@@ -102,7 +102,6 @@ pub(super) struct Place {
     pub(super) holds: Vec<HeldLock>,
 }
 
-/// A value in memory.
 #[derive(Clone, Debug)]
 struct Value {
     address: u64,
@@ -165,7 +164,6 @@ impl Walk<'_> {
         Some(Place { chain: self.found.chain(chain), awaits, holds })
     }
 
-    /// The future in a cell.
     fn future(&mut self, cell: u64, trailer: u64, harness: TypeId) -> Option<Value> {
         let harness = self.layouts.get(harness)?;
         let pointer = self.layouts.get(harness.member("cell")?.of)?;
@@ -285,7 +283,6 @@ impl Walk<'_> {
         (is_queued && permits > 0).then_some((lock, permits))
     }
 
-    /// An atomic number.
     fn counter(&mut self, of: &Value, member: &Member) -> Option<u64> {
         let value = self.member(of, member)?;
         let plain = self.unwrapped(value, |of| of.members.is_empty() && of.variants.is_none())?;
@@ -377,7 +374,6 @@ impl Walk<'_> {
         None
     }
 
-    /// The lock with a semaphore.
     fn lock(&mut self, semaphore: &Value, kind: TokioLockKind) -> Option<usize> {
         let permits = semaphore.of.member("permits")?.clone();
         // The lowest bit says whether it is closed.

@@ -23,10 +23,8 @@ const SHARD_WORDS: usize = 3;
 /// The tasks of so many shards are looked at before a list is believed.
 const SAMPLE: usize = 16;
 
-/// A list of tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct List {
-    /// The scheduler that has it.
     pub(super) scheduler: u64,
     shape: Shape,
 }
@@ -48,7 +46,6 @@ enum Belief {
     NoList,
 }
 
-/// What was read of a list.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) members: Vec<Member>,

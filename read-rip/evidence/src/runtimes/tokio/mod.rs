@@ -186,7 +186,6 @@ impl TokioTasks {
 }
 
 impl TokioLists {
-    /// Reads the tasks of all lists.
     fn read(&self, target: &Target, memory: &dyn Memory) -> TokioTasks {
         let budget = Budget::of(PATIENCE);
         let (mut members, mut unread): (Vec<Member>, usize) = (Vec::new(), 0);

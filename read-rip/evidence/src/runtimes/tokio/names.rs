@@ -129,9 +129,7 @@ impl Search<'_> {
 /// What a function is on the way from the poll of a task to its future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// It leads on.
     Followed,
-    /// It is a future of the program.
     Future,
     /// It leads elsewhere.
     Other,

@@ -24,37 +24,28 @@ pub struct AwaitStep {
     /// The source file of the await.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line of the await.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
 }
 
-/// A lock of tokio.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokioLock {
-    /// The address of the semaphore in it.
     pub address: u64,
-    /// What it is.
     pub kind: TokioLockKind,
     /// How many permits are free.
     pub free: u64,
 }
 
-/// What has a semaphore of tokio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TokioLockKind {
-    /// A `Mutex`.
     Mutex,
-    /// An `RwLock`.
     RwLock,
-    /// A `Semaphore`.
     Semaphore,
     /// Something else, such as a channel.
     Other,
 }
 
-/// A lock that a task awaits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaitedLock {
     /// The lock: an index of [`TokioTasks::locks`].
@@ -70,7 +61,6 @@ pub struct AwaitedLock {
 pub struct HeldLock {
     /// The lock: an index of [`TokioTasks::locks`].
     pub lock: usize,
-    /// The variable.
     pub variable: String,
     /// The function: an index of [`AwaitChain::steps`].
     pub step: usize,

@@ -132,7 +132,6 @@ impl Scene {
         self.memory.put(address + TRAILER + 16, &[WAKER_TABLE, Scene::address(other)]);
     }
 
-    /// Links all tasks.
     fn link(&mut self) {
         for (at, shard) in self.shards.iter().enumerate() {
             let ends = [shard.first().copied().unwrap_or(0), shard.last().copied().unwrap_or(0)];

@@ -29,14 +29,12 @@ pub struct TokioTasks {
     pub apart_ns: Option<u64>,
 }
 
-/// A task of tokio.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokioTask {
     /// The number that tokio has given it.
     pub id: u64,
     /// The function that it runs: an index of [`TokioTasks::functions`].
     pub function: usize,
-    /// What it does.
     pub stage: TaskStage,
     /// Whether it was suspended in both readings, and nothing of it had changed; `None` if there was one, or if they
     /// were close to one another.
@@ -52,7 +50,6 @@ pub struct TokioTask {
     /// Where it is suspended: an index of [`TokioTasks::chains`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<usize>,
-    /// The lock of tokio that it awaits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<AwaitedLock>,
     /// The guards of tokio's locks that it has.
@@ -67,11 +64,9 @@ pub struct TokioTask {
     pub(super) trailer: u64,
 }
 
-/// What a task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskStage {
-    /// A thread polls it.
     Polled,
     /// It is in a queue, to be polled.
     Ready,
@@ -79,7 +74,6 @@ pub enum TaskStage {
     Suspended,
     /// It was aborted, and ends with its next poll.
     Aborted,
-    /// It has ended.
     Ended,
 }
 

@@ -85,7 +85,6 @@ impl Hidden {
 }
 
 impl Ends {
-    /// Searches all processes.
     pub(super) fn search() -> Ends {
         let mut ends = Ends::default();
         let mut searched = 0;
@@ -114,7 +113,6 @@ impl Ends {
         ends
     }
 
-    /// Who has a socket.
     pub(super) fn of_socket(&self, inode: u64) -> &[Holder] {
         self.holders.get(&(Kind::Socket, inode)).map_or(&[], Vec::as_slice)
     }
@@ -139,7 +137,6 @@ impl Ends {
     }
 }
 
-/// The hash of a path.
 fn hash_of(path: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);

@@ -80,7 +80,6 @@ impl Entry {
     }
 }
 
-/// The locks on files of this machine.
 #[derive(Debug, Default)]
 pub(super) struct FileLocks {
     table: Vec<Entry>,
