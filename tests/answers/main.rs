@@ -204,9 +204,8 @@ fn of_recorded(program: &str, scenario: &str, much: Much, verdict: &str) {
 ///
 /// What is said of how long it waited depends on when its ring is read. So all outputs are about one copy.
 #[track_caller]
-fn dead(mut victim: Victim, scenario: &str) -> Answers {
-    victim.kill();
-    let (remains, directory, mut answers) = (victim.wait(), tempdir(), Answers::default());
+fn dead(victim: Victim, scenario: &str) -> Answers {
+    let (remains, directory, mut answers) = (victim.killed(), tempdir(), Answers::default());
     ask("dead", &copy_of(&remains.ring_path(), directory.path()), None, &mut answers);
     agree(scenario, &answers);
     answers

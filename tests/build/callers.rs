@@ -19,7 +19,7 @@ fn line(source: &str, what: &str) -> String {
 
 /// Runs the fixture until its threads wait, and kills it. Returns a copy of the ring.
 fn stuck(program: &Path, copy: &str) -> PathBuf {
-    let mut victim = Plan::new(program, &[]).start();
+    let victim = Plan::new(program, &[]).start();
     let waiting = |victim: &librip_test_kit::victim::Victim| {
         let Ok(ring) = victim.ring_now(&victim.ring_path()) else { return 0 };
         let held = ring.slots.iter().flat_map(|slot| slot.held.iter());
@@ -30,8 +30,7 @@ fn stuck(program: &Path, copy: &str) -> PathBuf {
         assert!(Instant::now() < patience, "{copy}: all threads wait in the end");
         librip_test_kit::pause();
     }
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let ring = directory().join(copy);
     std::fs::copy(remains.ring_path(), &ring).unwrap();
     ring

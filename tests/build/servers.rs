@@ -27,10 +27,9 @@ fn check(ring: &Path) -> Outcome {
 
 /// What `check` says of a server while it lives, and after it was killed.
 fn verdicts(arguments: &[&str]) -> Option<[Outcome; 2]> {
-    let mut victim = started(arguments)?;
+    let victim = started(arguments)?;
     let alive = check(&victim.ring_path());
-    victim.kill();
-    Some([alive, check(&victim.wait().ring_path())])
+    Some([alive, check(&victim.killed().ring_path())])
 }
 
 #[test]
@@ -117,8 +116,7 @@ fn what_is_advised_compiles() {
         assert!(program.contains(advice), "{advice}: it is not compiled");
     }
     for framework in ["tonic", "actix"] {
-        let Some(mut victim) = started(&[framework]) else { return };
-        victim.kill();
-        victim.wait();
+        let Some(victim) = started(&[framework]) else { return };
+        victim.killed();
     }
 }

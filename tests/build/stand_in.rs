@@ -204,7 +204,7 @@ fn findings_of_the_stuck(program: &Path) -> String {
 
 /// What is left of a program that was killed when so many of its threads waited for locks or conditions.
 fn stuck(program: &Path, threads: usize) -> Remains {
-    let mut victim = Plan::new(program, &[]).start();
+    let victim = Plan::new(program, &[]).start();
     let patience = Instant::now() + DEADLINE;
     let is_stuck = |ring: &Ring| {
         let is_wait = |state| matches!(state, Holding::Waiting | Holding::CondWait);
@@ -215,6 +215,5 @@ fn stuck(program: &Path, threads: usize) -> Remains {
         assert!(Instant::now() < patience, "all threads wait in the end");
         librip_test_kit::pause();
     }
-    victim.kill();
-    victim.wait()
+    victim.killed()
 }

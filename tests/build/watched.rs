@@ -30,10 +30,9 @@ fn check(arguments: &[&str], ring: &Path) -> Outcome {
 
 /// What `check` says while the program lives, and after it was killed.
 fn verdicts(scenario: &str, arguments: &[&str]) -> Option<[Outcome; 2]> {
-    let mut victim = started(scenario)?;
+    let victim = started(scenario)?;
     let alive = check(arguments, &victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     Some([alive, check(arguments, &remains.ring_path())])
 }
 
@@ -85,12 +84,11 @@ fn a_watched_task_starves_if_all_workers_of_its_runtime_are_busy() {
 fn healthy_tasks_that_go_from_worker_to_worker_are_accused_of_nothing() {
     for round in 0..4 * u64::from(torture()) {
         for scenario in ["same-order", "yields"] {
-            let Some(mut victim) = started(scenario) else { return };
+            let Some(victim) = started(scenario) else { return };
             let alive = check(&[], &victim.ring_path());
             // It is killed at another moment each time.
             thread::sleep(Duration::from_micros(137 * round));
-            victim.kill();
-            let remains = victim.wait();
+            let remains = victim.killed();
             for said in [alive, check(&[], &remains.ring_path())] {
                 // Whoever dies with a lock may have been stuck: that is no finding, and no lack of one.
                 assert!([0, 3].contains(&said.status), "{scenario}: {said:?}");

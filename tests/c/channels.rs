@@ -50,8 +50,7 @@ fn rare_events_are_there_after_ten_million_marks_and_a_kill() {
         let mut victim = Plan::new(program, &["rare"]).env("RIP_WORDS", "64").start();
         victim.until("done");
         let live = said(&victim.ring_path(), "RARE");
-        victim.kill();
-        let remains = victim.wait();
+        let remains = victim.killed();
         let ring = remains.ring_path();
         let rare: Vec<String> = (0..20).map(|number| format!("rare {number}")).collect();
         let around = ["short", "in another file 1", "short"].map(str::to_owned);
@@ -106,8 +105,7 @@ fn events_that_are_switched_off_evaluate_nothing() {
             "{program:?}"
         );
         assert_eq!(said(&ring, "SMALL"), ["small 0", "small 1", "small 3", "small 4"], "{program:?}");
-        victim.kill();
-        victim.wait();
+        victim.killed();
     }
 }
 
@@ -119,8 +117,7 @@ fn a_variable_that_is_first_used_when_its_channel_is_off_obeys() {
     victim.go_on();
     victim.until("done");
     assert_eq!(said(&victim.ring_path(), "RARE"), ["in this file"]);
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -136,8 +133,7 @@ fn the_words_of_a_thread_that_has_ended_are_not_those_of_the_next_one() {
     // The history's sequences go on where those of the threads before ended: each recorded three events of more than
     // four words.
     assert!(entries[0]["sequence"].as_u64().unwrap() > 50 * 3 * 4, "{entries:#?}");
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -159,8 +155,7 @@ fn a_forked_child_records_in_the_channel_and_leaves_the_parents_span_open() {
     victim.until("ended");
     assert_eq!(state(&ring), (2, 0));
     assert_eq!(said(&ring, "RARE").last().unwrap(), "across a fork", "the parent's end is in the channel");
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]

@@ -162,8 +162,7 @@ impl Left {
     fn by(program: PathBuf) -> Left {
         let mut victim = Plan::new(program, &[]).start();
         victim.until("stuck");
-        victim.kill();
-        let remains = victim.wait();
+        let remains = victim.killed();
         Left { owners: owners(&remains.ring_path()), remains }
     }
 

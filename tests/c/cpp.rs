@@ -60,12 +60,11 @@ fn check_circle(compiler: Compiler, standard: &str, flags: &[&str]) {
     let name = why.replace(' ', "");
     let standard_flag = format!("-std={standard}");
     let program = build(compiler, &[SOURCE], &name, &[&[&standard_flag[..]], flags].concat());
-    let mut victim = stuck(&program);
+    let victim = stuck(&program);
     let said = answer(&["check"], &victim.ring_path(), 1);
     expect(&said, &["proven deadlock: 5 threads wait for one another"]);
     expect_circle(&said, standard, &why, true);
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let said = answer(&["check"], &remains.ring_path(), 1);
     expect(&said, &["proven deadlock: 5 threads wait for one another"]);
     expect_circle(&said, standard, &why, true);
@@ -100,8 +99,7 @@ fn healthy(compiler: Compiler, flags: &[&str]) {
     victim.until("stuck");
     let live = answer(&["check"], &victim.ring_path(), 0);
     expect(&live, &["no findings"]);
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     // All threads wait, and the record does not say for whom.
     let said = answer(&["check"], &remains.ring_path(), 3);
     expect(&said, &["not judged: all recorded threads wait"]);

@@ -118,8 +118,7 @@ fn spans_that_are_open_at_the_death_are_known_with_their_values() {
         let mut victim = plan(program, &["spans"]).start();
         victim.until("open");
         let live = json(&["spans"], "span", &victim.ring_path());
-        victim.kill();
-        let remains = victim.wait();
+        let remains = victim.killed();
         let spans = json(&["spans"], "span", &remains.ring_path());
         assert_eq!(live, spans, "{program:?}: the same alive and dead");
         for (name, ended) in
@@ -159,8 +158,7 @@ fn spans_without_room_in_the_table_end_too() {
     victim.until("closed");
     let spans = json(&["spans"], "span", &victim.ring_path());
     assert_eq!((open(&spans), &named(&spans, "nested")["ended"]), (0, &20.into()));
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -176,8 +174,7 @@ fn a_span_that_ends_in_a_forked_child_stays_open_in_the_parent() {
     victim.go_on();
     victim.until("ended");
     assert_eq!(state(&victim.ring_path()), (2, 0));
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -186,8 +183,7 @@ fn captures_and_slow_cycles_are_kept_with_their_events() {
         // The history is short.
         let mut victim = Plan::new(program, &["captures"]).env("RIP_WORDS", "64").start();
         victim.until("kept");
-        victim.kill();
-        let remains = victim.wait();
+        let remains = victim.killed();
         let captures = json(&["captures"], "capture", &remains.ring_path());
         let [first, slow, last] = &captures[..] else { panic!("{program:?}: {captures:#?}") };
         let events = |capture: &Value| -> Vec<String> {
@@ -210,8 +206,7 @@ fn captures_and_slow_cycles_are_kept_with_their_events() {
 fn the_kernel_says_what_a_slow_cycle_used() {
     let mut victim = Plan::new(program(), &["captures"]).env("RIP_USAGE", "counts").start();
     victim.until("kept");
-    victim.kill();
-    let captures = json(&["captures"], "capture", &victim.wait().ring_path());
+    let captures = json(&["captures"], "capture", &victim.killed().ring_path());
     let slow = captures.iter().find(|capture| capture.get("slow_cycle").is_some()).unwrap();
     let texts: Vec<&str> =
         slow["events"].as_array().unwrap().iter().filter_map(|event| event["text"].as_str()).collect();

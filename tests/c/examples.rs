@@ -16,8 +16,7 @@ fn ask(compiler: Compiler, source: &str, command: &str) -> String {
     let plan = Plan::new(program, &[]);
     let mut victim = plan.start();
     victim.until("stuck");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let arguments = if command.is_empty() { &[][..] } else { &[command] };
     // The status of `check` says that there are findings.
     answer(arguments, &remains.ring_path(), if command == "check" { 1 } else { 0 })
@@ -54,8 +53,7 @@ fn lock_holders_names_the_holder_of_a_lock_that_macros_mark() {
     let program = build(GCC, &[path.to_str().unwrap()], "server-holders", &["-g", "-O2"]);
     let mut victim = Plan::new(program, &[]).start();
     victim.until("stuck");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let threads = tool(Command::new(reader::program()).arg("-t").arg(remains.ring_path()));
     expect(&threads, &["(waits)", "(acquired)", "(released)"]);
     let input = remains.ring_path().with_extension("threads");
@@ -88,8 +86,7 @@ fn each_worker_of_the_manager_has_its_own_ring_and_the_stuck_one_its_own_verdict
         &said,
         &["deadlock: 2 threads wait for one another", "waits for statistics", "waits for &session->lock"],
     );
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -125,8 +122,7 @@ fn a_thread_that_waits_for_a_condition_does_not_hold_the_mutex() {
     let program = build(GCC, &["condition.c"], "condition", &["-g", "-O2"]);
     let mut victim = Plan::new(program, &[]).start();
     victim.until("stuck");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let said = tool(Command::new(reader::program()).arg("locks").arg(remains.ring_path()));
     assert!(said.contains("queue") && !said.contains("held by"), "{said}");
 }

@@ -28,8 +28,7 @@ fn a_program_for_the_earlier_header_compiles_unchanged_and_its_ring_explains_its
                 }
                 std::thread::yield_now();
             }
-            victim.kill();
-            let remains = victim.wait();
+            let remains = victim.killed();
             let ring = remains.ring();
             assert_eq!((ring.slot_capacity, ring.slots.len()), (64, 3), "RIP_SLOTS overrides");
             let lines = |name: &str| -> Vec<u32> {
@@ -57,13 +56,11 @@ fn the_program_names_the_ring_unless_the_operator_overrides_it() {
     let plan = Plan::new(&program, &[ring.to_str().unwrap()]).env("RIP_RING", "");
     let mut victim = plan.start();
     victim.line();
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     assert!(!remains.has_ring());
     assert_eq!(librip_test_kit::oracle::Ring::read(&ring).unwrap().slots_named("main").count(), 1);
     // The operator switches recording off: the program still runs.
     let mut victim = Plan::new(&program, &[]).env("RIP_RING", "off").start();
     victim.line();
-    victim.kill();
-    assert!(!victim.wait().has_ring());
+    assert!(!victim.killed().has_ring());
 }

@@ -128,13 +128,12 @@ fn a_process_that_is_killed_while_it_makes_its_ring_leaves_a_complete_ring_or_no
     let (mut none, mut unfinished, mut whole) = (0, 0, 0);
     // How long it takes depends on the machine, and on what else that does.
     let begun = Instant::now();
-    let mut first = plan(&["torture"]).start();
+    let first = plan(&["torture"]).start();
     while !first.ring_path().exists() {
         std::thread::yield_now();
     }
     let mut usual_us = begun.elapsed().as_micros() as u64;
-    first.kill();
-    first.wait();
+    first.killed();
     // Until it was killed before and after, if that takes longer.
     let rounds = 60 * torture();
     for round in 0..20 * rounds {

@@ -11,8 +11,7 @@ use crate::{check, plan};
 fn a_process_that_is_killed_leaves_every_mark_it_made() {
     let mut victim = plan(&["sigkill"]).start();
     victim.until("paused");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     assert_eq!(remains.signal(), Some(libc::SIGKILL));
     let ring = check(&remains, &["about to die"]);
     assert_eq!(ring.exit_status, None);

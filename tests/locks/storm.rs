@@ -110,8 +110,7 @@ fn the_recorded_holders_are_true_at_any_instant_of_death() {
         while Instant::now() < end {
             std::hint::spin_loop();
         }
-        victim.kill();
-        let remains = victim.wait();
+        let remains = victim.killed();
         assert_eq!(remains.signal(), Some(libc::SIGKILL), "{remains:?}");
         let cells = progress::read_all(&remains.dir().join("progress"));
         check(&remains.ring(), &cells, &mut seen);

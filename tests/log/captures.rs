@@ -22,11 +22,10 @@ fn captures(ring: &Path) -> Vec<Value> {
 
 /// What is kept of a victim that is killed. A copy that is saved before has the same captures.
 #[track_caller]
-fn saved_and_killed(mut victim: Victim) -> (Remains, Vec<Value>) {
+fn saved_and_killed(victim: Victim) -> (Remains, Vec<Value>) {
     let saved = victim.dir().join("saved.gz");
     read(&["save", "-o", saved.to_str().unwrap()], &victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let kept = captures(&remains.ring_path());
     assert_eq!(captures(&saved), kept, "a saved copy has them too");
     (remains, kept)
@@ -51,8 +50,7 @@ fn exactly_the_slow_cycles_are_kept_each_from_its_beginning_on() {
     }
     assert_eq!(slow, ["7", "107", "207", "307"]);
     let live = captures(&victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let kept = captures(&remains.ring_path());
     assert_eq!(live, kept, "the same alive and dead");
     let mut found = Vec::new();
@@ -154,8 +152,7 @@ fn without_the_time_of_being_ready_nothing_wrong_is_said() {
     let mut victim = plan(&["causes"]).env("RIP_USAGE", "counts").start();
     victim.until("done");
     let kept = captures(&victim.ring_path());
-    victim.kill();
-    victim.wait();
+    victim.killed();
     let slow = causes(&kept);
     for (why, possible) in [
         ("computes", &["computed"][..]),
@@ -176,8 +173,7 @@ fn a_program_that_avoids_system_calls_is_not_measured() {
     let mut victim = plan(&["avoids"]).env("RIP_USAGE", "delays").start();
     victim.until("done");
     let kept = captures(&victim.ring_path());
-    victim.kill();
-    victim.wait();
+    victim.killed();
     let [capture] = &kept[..] else { panic!("{kept:#?}") };
     assert!(capture.get("usage").is_none() && capture["slow_cycle"].get("causes").is_none(), "{capture:#}");
 }
@@ -228,8 +224,7 @@ fn a_child_keeps_its_captures_in_the_ring_of_its_parent() {
     let mut victim = plan(&["forked"]).start();
     victim.until("kept");
     let kept = captures(&victim.ring_path());
-    victim.kill();
-    victim.wait();
+    victim.killed();
     let [child, parent] = &kept[..] else { panic!("{kept:#?}") };
     assert_ne!(child["pid"], parent["pid"]);
     assert_eq!(texts(child), ["in the child", "kept by the child"]);
@@ -245,8 +240,7 @@ fn a_ring_with_few_slots_keeps_few_captures_or_none_and_counts_those() {
         let (_, errors) = read(&["captures"], &victim.ring_path());
         let dropped = "2 captures were dropped: there was no room";
         assert_eq!(errors.contains(dropped), kept == 0, "{slots}: {errors}");
-        victim.kill();
-        victim.wait();
+        victim.killed();
     }
 }
 

@@ -26,8 +26,7 @@ fn rare_events_are_there_after_ten_million_frequent_ones_and_a_kill() {
     let saved = victim.dir().join("saved.gz");
     read(&["save", "-o", saved.to_str().unwrap()], &victim.ring_path());
     let live = texts(&victim.ring_path(), "RARE");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let rare: Vec<String> = (0..20).map(|number| format!("rare {number}")).collect();
     let expected =
         [&["serving: port 8080".to_owned()][..], &rare, &["short".into(), "short".into()]].concat();
@@ -105,8 +104,7 @@ fn channels_are_switched_in_a_running_process() {
     let (status, _, errors) = set(&ring, &["RARE=loud"]);
     assert_eq!(status, 2, "{errors}");
     assert!(errors.contains("the level is one of trace, debug, info, warn, error, all, off"), "{errors}");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let (status, _, errors) = set(&remains.ring_path(), &["RARE=off"]);
     assert_eq!(status, 2, "{errors}");
     assert!(errors.contains(" has ended, or it is a copy: no process reads its levels\n"), "{errors}");
@@ -127,8 +125,7 @@ fn the_words_of_a_thread_that_has_ended_are_not_those_of_the_next_one() {
     assert!(entry["sequence"].as_u64().unwrap() > 50 * 3 * 4, "{entry:#}");
     let info = &json(&["info"], "info", &victim.ring_path())[0];
     assert_eq!(info["channels_refused"], 0, "{info:#}");
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -143,8 +140,7 @@ fn slots_that_change_owners_while_they_are_read_are_no_defect() {
         seen += said.len();
     }
     assert!(seen > 0);
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -165,8 +161,7 @@ fn a_thread_without_room_records_nothing_in_its_channel_and_is_counted_once() {
     assert!(errors.contains(" has no channel I\nHint: it has A, B, C, D, E, F, G, H\n"), "{errors}");
     let (_, errors) = read(&["log"], &ring);
     assert!(errors.contains("2 times there was no room for a channel"), "{errors}");
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -181,13 +176,11 @@ fn signal_handlers_and_forked_children_may_use_channels() {
         // A thread that many handlers interrupt within an event writes its words later, and over newer ones.
         assert!(numbers.is_sorted_by(|one, next| one < next), "{said:?}");
     }
-    victim.kill();
-    victim.wait();
+    victim.killed();
     let mut victim = plan(&["forked"]).start();
     victim.until("done");
     assert_eq!(texts(&victim.ring_path(), "RARE"), ["in the parent", "in the child", "in the parent again"]);
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 /// Checks each event of the victim's `storm` by itself. Returns their number.

@@ -31,8 +31,7 @@ fn dumps_of_threads_at_full_speed_are_sound() {
         .collect();
     names.sort();
     assert_eq!(names, (0..6).map(|round| format!("dump.{round}")).collect::<Vec<_>>());
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -47,8 +46,7 @@ fn the_first_panic_makes_a_dump_of_what_came_before() {
     };
     assert_eq!(texts(&path), ["before the panic 1", "in the thread"]);
     assert_eq!(texts(&victim.ring_path()), ["in the thread"], "the ring itself has gone on");
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -79,8 +77,7 @@ fn a_dump_that_cannot_be_made_says_why_and_leaves_nothing() {
         "{said:?}"
     );
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -107,8 +104,7 @@ fn a_dump_is_written_to_no_file_that_was_there_before_and_only_its_owner_reads_i
     let dump = std::fs::symlink_metadata(&path).unwrap();
     assert!(dump.is_file() && dump.permissions().mode() & 0o777 == 0o600, "{:o}", dump.mode());
     assert_eq!(std::fs::read(&target).unwrap(), b"mine");
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -117,6 +113,5 @@ fn a_dump_above_the_limit_on_files_is_an_error_and_raises_no_signal() {
     let mut victim = plan("limited", directory.path()).start();
     assert_eq!(victim.line(), "FileTooLarge");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }

@@ -19,10 +19,9 @@ fn started(way: &str) -> Victim {
 
 /// Looks at the ring of the living program, and of the killed one.
 fn look(way: &str, judge: impl Fn(&Path)) -> Remains {
-    let mut victim = started(way);
+    let victim = started(way);
     judge(&victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     judge(&remains.ring_path());
     remains
 }
@@ -130,7 +129,7 @@ fn a_call_on_a_pool_is_no_poll() {
 
 #[test]
 fn polls_are_read_while_they_are_counted_and_after_a_kill_at_any_moment() {
-    let mut victim = started("for-ever");
+    let victim = started("for-ever");
     let mut last = 0;
     for _ in 0..3 {
         let (out, errors) = read(&["tasks", "--slow"], &victim.ring_path());
@@ -140,8 +139,7 @@ fn polls_are_read_while_they_are_counted_and_after_a_kill_at_any_moment() {
         assert!(count > last, "{count} after {last}");
         last = count;
     }
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let ring = remains.interrupted_ring();
     let (polls, delays) = sums(entries(&ring));
     assert!(polls >= last && delays >= polls, "{polls} after {last}, {delays} delays");
@@ -154,6 +152,5 @@ fn without_the_setting_nothing_is_counted_and_the_reader_says_which_setting_it_i
     victim.until("ready");
     let (out, errors) = read(&["tasks", "--polls"], &victim.ring_path());
     assert!(errors.contains("start the program with RIP_POLLS=times"), "{out}\n{errors}");
-    victim.kill();
-    assert!(victim.wait().ring().polls.is_empty());
+    assert!(victim.killed().ring().polls.is_empty());
 }

@@ -164,7 +164,7 @@ fn a_recording_has_the_last_event_of_a_process_that_is_killed_at_any_instant() {
 #[test]
 fn what_was_recorded_survives_a_kill_of_the_recorder_at_any_moment() {
     for round in 0..8 * u64::from(torture()) {
-        let (mut victim, cells) = victim();
+        let (victim, cells) = victim();
         let target = victim.dir().join("recording");
         let mut recorder = Recorder::of(&victim.ring_path(), &target);
         advance(cells, 20 + 31 * (round % 8));
@@ -180,14 +180,13 @@ fn what_was_recorded_survives_a_kill_of_the_recorder_at_any_moment() {
         for (thread, steps) in steps(&target) {
             assert!(!(has_gap(&steps) && is_whole), "thread {thread}: {steps:?}\n{errors}");
         }
-        victim.kill();
-        victim.wait();
+        victim.killed();
     }
 }
 
 #[test]
 fn a_recording_ends_when_it_is_interrupted_and_replaces_no_file() {
-    let (mut victim, cells) = victim();
+    let (victim, cells) = victim();
     let target = victim.dir().join("recording");
     let recorder = Recorder::of(&victim.ring_path(), &target);
     advance(cells, 300);
@@ -213,8 +212,7 @@ fn a_recording_ends_when_it_is_interrupted_and_replaces_no_file() {
     assert_eq!(of_recording.status.code(), Some(2));
     let live: Vec<Value> = json(&["log"], "event", &target);
     assert!(!live.is_empty());
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 #[test]
@@ -222,7 +220,7 @@ fn a_recording_ends_when_its_disk_is_full_and_has_what_was_recorded_before() {
     if !is_root("a_recording_ends_when_its_disk_is_full_and_has_what_was_recorded_before") {
         return;
     }
-    let (mut victim, cells) = victim();
+    let (victim, cells) = victim();
     let ring = victim.ring_path();
     // The disk is there for this script alone.
     let script = "
@@ -241,6 +239,5 @@ fn a_recording_ends_when_its_disk_is_full_and_has_what_was_recorded_before() {
     assert!(errors.contains("what was recorded before is in the file"), "{errors}");
     assert!(remains.stdout.lines().filter(|line| line.contains(" of ")).count() > 1000, "{}", remains.stdout);
     advance(cells, 10);
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }

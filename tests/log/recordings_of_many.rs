@@ -119,15 +119,14 @@ fn a_recording_names_functions_where_the_program_is_not() {
     let (rings, target) = (tempdir(), tempdir());
     let program = rings.path().join("victim");
     copy_program(env!("CARGO_BIN_EXE_victim"), &program);
-    let mut victim = victim(&program, rings.path());
+    let victim = victim(&program, rings.path());
     let mut recorder = record(rings.path(), target.path(), &[]);
     assert!(recorder.line().starts_with("Recording "));
     recorder.interrupt();
     recorder.end();
     std::fs::remove_file(&program).unwrap();
     let recording = of(&victim, target.path());
-    victim.kill();
-    victim.wait();
+    victim.killed();
     let (out, _) = read(&["-v"], &recording);
     assert!(out.contains("paced"), "{out}");
 }

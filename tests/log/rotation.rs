@@ -61,7 +61,7 @@ fn a_recording_goes_on_in_another_file_when_one_is_full_and_loses_nothing() {
 
 #[test]
 fn of_the_full_files_only_those_that_are_wanted_are_kept() {
-    let (mut victim, cells) = victim();
+    let (victim, cells) = victim();
     let foreign = full(&victim.dir().join("recording"), 2);
     std::fs::write(&foreign, "somebody else's").unwrap();
     let (recorder, target) = record(&victim, &["--max-time", "1ms", "--keep", "2"]);
@@ -77,6 +77,5 @@ fn of_the_full_files_only_those_that_are_wanted_are_kept() {
     for file in [full(&target, last - 1), full(&target, last), target] {
         assert_eq!(steps(&file).len(), THREADS, "{}", file.display());
     }
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }

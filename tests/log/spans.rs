@@ -13,8 +13,7 @@ fn spans_that_were_open_at_the_death_are_known_with_their_values() {
     let mut victim = plan(&["spans"]).start();
     victim.until("open");
     let live = json(&["spans"], "span", &victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let spans = json(&["spans"], "span", &remains.ring_path());
     assert_eq!(live, spans, "the same alive and dead");
     for name in ["closure", "outer", "inner", "unwound"] {
@@ -47,8 +46,7 @@ fn spans_that_were_open_at_the_death_are_known_with_their_values() {
 fn the_longest_spans_are_shown_with_what_they_said_when_they_began() {
     let mut victim = plan(&["spans"]).start();
     victim.until("open");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let all = json(&["spans", "--slow"], "event", &remains.ring_path());
     let took: Vec<u64> = all.iter().map(|end| end["took_ns"].as_u64().unwrap()).collect();
     assert!(took.len() == 9 && took.is_sorted_by(|one, next| one >= next), "{all:#?}");
@@ -74,8 +72,7 @@ fn a_saved_copy_has_the_same_events_and_spans_also_of_a_busy_process() {
     for (command, kind) in [("spans", "span"), ("log", "event")] {
         assert_eq!(json(&[command], kind, &saved), json(&[command], kind, &victim.ring_path()), "{command}");
     }
-    victim.kill();
-    victim.wait();
+    victim.killed();
     // A copy has the words that did not change meanwhile: of a short history at full speed that is none.
     let mut busy = plan(&["storm", "1"]).env("RIP_WORDS", "8192").start();
     busy.until("ready");
@@ -90,16 +87,14 @@ fn a_saved_copy_has_the_same_events_and_spans_also_of_a_busy_process() {
             "{spans:#?}"
         );
     }
-    busy.kill();
-    busy.wait();
+    busy.killed();
 }
 
 #[test]
 fn the_log_has_the_beginnings_and_ends_of_spans_in_order() {
     let mut victim = plan(&["spans"]).start();
     victim.until("open");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let entries = json(&["log"], "event", &remains.ring_path());
     let said: Vec<String> = entries
         .iter()
@@ -134,8 +129,7 @@ fn the_log_has_the_beginnings_and_ends_of_spans_in_order() {
 fn open_spans_survive_whatever_their_histories_lose_and_those_without_room_are_counted() {
     let mut victim = plan(&["crowded"]).env("RIP_WORDS", "16").start();
     victim.until("open");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let spans = json(&["spans"], "span", &remains.ring_path());
     let open = named(&spans, "nested")["open"].as_array().unwrap();
     let values: Vec<u64> = open.iter().filter_map(|open| open["value"].as_u64()).collect();

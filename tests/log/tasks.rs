@@ -23,10 +23,9 @@ fn started(arguments: &[&str]) -> Victim {
 
 /// Looks at the ring of the living program, and of the killed one.
 fn look(judge: impl Fn(&Path)) -> Remains {
-    let mut victim = started(&[]);
+    let victim = started(&[]);
     judge(&victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     judge(&remains.ring_path());
     remains
 }
@@ -173,8 +172,7 @@ fn with_ticks_the_times_of_polls_lie_between_the_plain_marks_of_their_task() {
     for clock in ["ticks", "contended"] {
         let mut victim = plan(clock);
         victim.until("ready");
-        victim.kill();
-        let ring = victim.wait().ring();
+        let ring = victim.killed().ring();
         let slot = ring.slot_named("traveller");
         let events = slot.events().events;
         let step = |label: &str| events.iter().find(|event| ring.label(event.pc) == label).unwrap().sequence;

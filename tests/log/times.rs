@@ -61,8 +61,7 @@ fn an_open_span_is_of_the_time_since_it_began() {
         assert!(errors.contains("Nothing in the record matches."), "{errors}");
     };
     check(&victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     check(&remains.ring_path());
 }
 
@@ -103,8 +102,7 @@ fn times_and_cuts_are_those_of_the_wall_clock_alive_dead_and_saved() {
     };
     check(&ring);
     check(&live_copy);
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     check(&remains.ring_path());
     let dead_copy = remains.dir().join("dead.gz");
     read(&["save", "-o", dead_copy.to_str().unwrap()], &remains.ring_path());
@@ -136,8 +134,7 @@ fn without_times_events_lie_between_the_claim_and_the_reading() {
     assert_eq!(log("--since", between), 1);
     assert_eq!(log("--until", between), 1);
     assert_eq!(log("--until", between - Duration::from_secs(3600)), 0);
-    victim.kill();
-    victim.wait();
+    victim.killed();
 }
 
 /// The rate of a young ring's clock is known to a hundredth, so its times may be wrong by this much.
@@ -213,8 +210,7 @@ fn with_ticks_marks_say_when_they_were_alive_dead_and_saved() {
 
     victim.go_on();
     let truth = marked(&mut victim, "waited");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     check(&remains.ring_path());
     let [waited] = marks(&remains.ring_path(), "waited")[..] else { panic!("one mark") };
     assert!(waited.0 == waited.1 && is_within(waited, truth), "{waited:?} is not in {truth:?}");

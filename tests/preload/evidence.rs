@@ -181,8 +181,7 @@ impl Programs {
                 }
                 "ring" => check(victim.ring_path()),
                 _ => {
-                    victim.kill();
-                    let remains = victim.wait();
+                    let remains = victim.killed();
                     told.push((format!("{preparation}, {way}"), check(remains.ring_path())));
                     break;
                 }
@@ -256,12 +255,11 @@ fn a_managed_runtime_is_not_judged_whatever_prepared_it() {
         victim.until("ready");
         says_so(judged(Path::new(&victim.pid().to_string())));
     }
-    let [_, mut interposed] = stuck;
+    let [_, interposed] = stuck;
     let saved = interposed.dir().join("saved.gz");
     tool(Command::new(reader::program()).arg("save").arg(interposed.ring_path()).arg("-o").arg(&saved));
     says_so(judged(&saved));
-    interposed.kill();
-    says_so(judged(&interposed.wait().ring_path()));
+    says_so(judged(&interposed.killed().ring_path()));
 }
 
 /// Scenarios with the recorder's own locks. An idle pool is none of them: without a record it looks stuck.

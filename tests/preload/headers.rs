@@ -22,7 +22,7 @@ fn line_of(comment: &str) -> usize {
 /// The output of `read-rip locks` for the program compiled with these flags, once all of its threads are stuck.
 fn locks(name: &str, flags: &[&str]) -> String {
     let program = compile_cpp("headers", name, flags);
-    let mut victim = plan(&program, &[], &[preload()]).start();
+    let victim = plan(&program, &[], &[preload()]).start();
     let ring = victim.ring_path();
     let began = Instant::now();
     let shown = loop {
@@ -35,8 +35,7 @@ fn locks(name: &str, flags: &[&str]) -> String {
         assert!(began.elapsed() < DEADLINE, "{shown}");
         librip_test_kit::pause();
     };
-    victim.kill();
-    victim.wait();
+    victim.killed();
     shown
 }
 

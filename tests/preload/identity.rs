@@ -61,8 +61,7 @@ fn a_forked_child_its_parent_and_their_ring_have_one_answer() {
     let saved = victim.dir().join("saved.gz");
     tool(Command::new(reader::program()).arg("save").arg(&child).arg("-o").arg(&saved));
     assert_eq!(found(&[saved.to_str().unwrap()]), answer);
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let dead = remains.ring_path();
     // The child is an orphan, and lives.
     for name in [dead.to_str().unwrap(), &*child] {

@@ -13,8 +13,7 @@ fn told(story: &str) -> ([String; 2], Ring) {
     assert_eq!(victim.line(), "ready");
     let check = |ring: &Path| read_rip(&["check", "--threshold", "1h"], ring);
     let live = check(&victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let dead = check(&remains.ring_path());
     ([live, dead], remains.ring())
 }
@@ -101,8 +100,7 @@ fn a_join_that_two_record_is_one_wait() {
             .start();
     victim.until("ready");
     let live = read_rip(&["check"], &victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let entries = |slot: &librip_test_kit::oracle::Slot| slot.held.len();
     assert!(remains.ring().slots.iter().any(|slot| entries(slot) == 3), "the lock, and the join twice");
     let dead = read_rip(&["check"], &remains.ring_path());

@@ -13,14 +13,13 @@ fn marks_and_interposed_calls_of_a_process_are_in_one_ring() {
     let archive = c_archive();
     let include = format!("-I{}", header.display());
     let program = compile("mixed", &[&include, archive.to_str().unwrap(), "-lm"]);
-    let mut victim = plan(&program, &[], &[preload()]).start();
+    let victim = plan(&program, &[], &[preload()]).start();
     // Wait until it is stuck: the ring shows that both threads wait.
     let ring = victim.ring_path();
     while !read_rip(&["locks"], &ring).contains("waits at spender") {
         librip_test_kit::pause();
     }
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     assert_eq!(remains.files().iter().filter(|name| name.to_string_lossy().starts_with("ring")).count(), 1);
 
     let ring = remains.ring_path();
@@ -44,8 +43,7 @@ fn locks_of_cpp_are_recorded_once_and_at_the_line_of_the_user() {
     tool(&mut compiler);
     let mut victim = plan(&program, &[], &[preload()]).start();
     victim.until("stuck");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let ring = remains.ring_path();
     let found = read_rip(&["check"], &ring);
     assert!(found.contains("proven deadlock: 5 threads wait for one another"), "{found}");

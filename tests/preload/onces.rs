@@ -25,8 +25,7 @@ fn told(kind: &str, story: &str) -> ([String; 2], Ring) {
     }
     let check = |ring: &Path| read_rip(&["check", "--threshold", "1h"], ring);
     let live = check(&victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     ([live, check(&remains.ring_path())], remains.ring())
 }
 

@@ -7,8 +7,7 @@ fn told(story: &str) -> [String; 2] {
     let mut victim = plan(&compile("order", &[]), &[story], &[preload()]).start();
     assert_eq!(victim.line(), "ready");
     let alive = read_rip(&["check", "--threshold", "1h"], &victim.ring_path());
-    victim.kill();
-    [alive, read_rip(&["check", "--threshold", "1h"], &victim.wait().ring_path())]
+    [alive, read_rip(&["check", "--threshold", "1h"], &victim.killed().ring_path())]
 }
 
 #[test]

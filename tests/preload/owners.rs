@@ -24,8 +24,7 @@ fn run(story: &str) -> (String, Remains) {
     let mut victim = plan(&compile("owners", &[]), &[story], &[preload()]).start();
     assert_eq!(victim.line(), "ready");
     let live = read_rip(&CHECK, &victim.ring_path());
-    victim.kill();
-    (live, victim.wait())
+    (live, victim.killed())
 }
 
 #[track_caller]

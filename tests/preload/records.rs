@@ -26,8 +26,7 @@ fn addresses(victim: &mut Victim) -> HashMap<String, u64> {
 fn killed(name: &'static str) -> (HashMap<String, u64>, Ring) {
     let mut victim = plan(&compile(name, &[]), &[], &[preload()]).start();
     let addresses = addresses(&mut victim);
-    victim.kill();
-    (addresses, victim.wait().ring())
+    (addresses, victim.killed().ring())
 }
 
 fn held(slot: &Slot, lock: u64) -> Held {
@@ -44,8 +43,7 @@ fn an_interposer_that_a_relative_path_names_is_found_by_a_reader_elsewhere() {
     let locks = read_rip(&["locks"], &victim.ring_path());
     // The interposer's file says of which type a lock is.
     assert!(locks.contains("  mutex at 0x"), "{locks}");
-    victim.kill();
-    let ring = victim.wait().ring();
+    let ring = victim.killed().ring();
     assert!(ring.modules.iter().any(|module| Path::new(&module.path) == preload()), "{:#?}", ring.modules);
 }
 
@@ -262,8 +260,7 @@ fn the_interposer_exports_the_functions_that_it_replaces_and_nothing_else() {
 fn the_interposers_own_debug_information_is_not_missed() {
     let mut victim = plan(&compile("stuck", &[]), &[], &[preload()]).start();
     addresses(&mut victim);
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     for view in [&["check"][..], &["locks"], &["-t"], &[]] {
         let output = Command::new(reader::program()).args(view).arg(remains.ring_path()).output().unwrap();
         let remarks = String::from_utf8(output.stderr).unwrap();

@@ -28,9 +28,8 @@ fn until(victim: &mut Victim, arguments: &[&str], is_wanted: impl Fn(&str) -> bo
 }
 
 /// Ends a story. Returns the kinds of its events of signals.
-fn signals(mut victim: Victim) -> Vec<u8> {
-    victim.kill();
-    kinds_of_signals(&victim.wait())
+fn signals(victim: Victim) -> Vec<u8> {
+    kinds_of_signals(&victim.killed())
 }
 
 fn kinds_of_signals(remains: &Remains) -> Vec<u8> {
@@ -53,8 +52,7 @@ fn a_wait_that_began_after_the_last_signal_is_a_suspected_lost_wakeup_if_no_thre
     ] {
         assert!(found.contains(part), "{part}: {found}");
     }
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let found = read_rip(&["check"], &remains.ring_path());
     for part in [
         "not judged: all recorded threads wait",
@@ -79,10 +77,9 @@ fn a_wait_that_goes_on_after_a_signal_has_woken_another_thread_is_no_lost_wakeup
 
 /// What `check` says of a story while it lives and when it was killed.
 fn checked(story: &str) -> [String; 2] {
-    let mut victim = told(story);
+    let victim = told(story);
     let live = read_rip(&["check"], &victim.ring_path());
-    victim.kill();
-    [live, read_rip(&["check"], &victim.wait().ring_path())]
+    [live, read_rip(&["check"], &victim.killed().ring_path())]
 }
 
 #[test]

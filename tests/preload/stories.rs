@@ -14,8 +14,7 @@ fn run_story(story: &str) -> (String, String) {
 fn told_with_ring(story: &str) -> (String, String, Ring) {
     let mut victim = plan(&compile("stories", &[]), &[story], &[preload()]).start();
     assert_eq!(victim.line(), "ready");
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let ring = remains.ring_path();
     // On a busy machine, a wait that began just before the death looks long when the ring is read.
     let found = read_rip(&["check", "--threshold", "1h"], &ring);

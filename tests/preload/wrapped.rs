@@ -11,8 +11,7 @@ fn stuck(name: &'static str, flags: &[&str]) -> Remains {
     let program = compile_as("wrapped", name, flags);
     let mut victim = plan(&program, &[], &[preload()]).start();
     assert_eq!(victim.line(), "ready");
-    victim.kill();
-    victim.wait()
+    victim.killed()
 }
 
 /// The line of the fixture with this comment, as `wrapped.c:LINE`.
@@ -100,8 +99,7 @@ fn a_wait_in_the_cpp_library_is_at_the_line_of_the_user_after_a_kill() {
     let program = compile_cpp("library", "library", &["-g", "-O1"]);
     let mut victim = plan(&program, &[], &[preload()]).start();
     assert_eq!(victim.line(), "ready");
-    victim.kill();
-    let threads = read_rip(&["-t"], &victim.wait().ring_path());
+    let threads = read_rip(&["-t"], &victim.killed().ring_path());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("preload/fixtures/library.cc");
     let source = std::fs::read_to_string(source).unwrap();
     for (comment, does) in [("consumer waits", "idle"), ("joiner waits", "waits")] {

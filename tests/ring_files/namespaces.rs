@@ -87,9 +87,8 @@ fn a_program_in_a_container_is_alive_for_a_reader_outside_and_unknown_in_another
     in_namespaces(&container, &gc).unwrap();
     assert!(victim.ring_path().exists());
     let dir = victim.dir().to_owned();
-    let mut victim = victim;
-    victim.kill();
-    let remains = victim.wait();
+    let victim = victim;
+    let remains = victim.killed();
     if is_first {
         // Every process of the machine is visible here, so it is known to be dead. Its child dies with it.
         let listed = || state(&Command::new("sh").args(["-c", &list(&dir)]).output().unwrap());

@@ -32,8 +32,7 @@ fn json(arguments: &[&str], kind: &str, ring: &Path) -> Vec<Value> {
 fn killed(way: &str, said: &str) -> Remains {
     let mut victim = plan(way).start();
     victim.until(said);
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     assert_eq!(remains.signal(), Some(9), "{remains:?}");
     remains
 }
@@ -289,8 +288,7 @@ fn a_reader_of_a_living_program_knows_the_callsites_of_all_events_that_it_reads(
                 events += 1;
             }
         }
-        victim.kill();
-        victim.wait();
+        victim.killed();
     }
     assert!(events > 0);
 }

@@ -344,6 +344,12 @@ impl Victim {
         Ring::read(root.join(path.strip_prefix("/").unwrap()))
     }
 
+    /// Kills it, and waits for its end.
+    pub fn killed(mut self) -> Remains {
+        self.kill();
+        self.wait()
+    }
+
     /// Waits for its end.
     pub fn wait(mut self) -> Remains {
         while self.pump(false) {}
