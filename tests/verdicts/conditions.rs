@@ -8,27 +8,6 @@ use librip_test_kit::victim::DEADLINE;
 use super::ask::{Answer, check, read_rip, start};
 use super::verdicts::finds;
 
-#[test]
-fn finds_a_cycle_through_the_lock_of_a_condition() {
-    finds("cycle-through-a-condition", &["proven deadlock"], |answer| {
-        assert_eq!(answer.threads(0), ["needs both", "waits"]);
-    });
-}
-
-#[test]
-fn finds_a_cycle_of_three_threads_through_the_lock_of_a_condition() {
-    finds("cycle-of-three-through-a-condition", &["proven deadlock"], |answer| {
-        assert_eq!(answer.threads(0), ["between", "has the lock", "waits"]);
-    });
-}
-
-#[test]
-fn finds_a_cycle_through_the_condition_of_a_raw_mutex() {
-    finds("cycle-through-a-raw-condition", &["proven deadlock"], |answer| {
-        assert_eq!(answer.threads(0), ["needs both", "waits"]);
-    });
-}
-
 /// Asks about a living scenario when a thread has waited on its condition for more than a second.
 fn after_a_second(scenario: &str) -> Answer {
     let victim = start(scenario);
@@ -41,6 +20,15 @@ fn after_a_second(scenario: &str) -> Answer {
         }
         assert!(began.elapsed() < DEADLINE, "{shown}");
     }
+}
+
+verdicts! {
+    finds_a_cycle_through_the_lock_of_a_condition:
+        "cycle-through-a-condition" => ["proven deadlock"] threads ["needs both", "waits"];
+    finds_a_cycle_of_three_threads_through_the_lock_of_a_condition:
+        "cycle-of-three-through-a-condition" => ["proven deadlock"] threads ["between", "has the lock", "waits"];
+    finds_a_cycle_through_the_condition_of_a_raw_mutex:
+        "cycle-through-a-raw-condition" => ["proven deadlock"] threads ["needs both", "waits"];
 }
 
 #[test]

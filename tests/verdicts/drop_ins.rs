@@ -6,11 +6,10 @@ use super::verdicts::{finds, finds_nothing};
 /// Each edge says where it is, in the lines of the program.
 #[track_caller]
 fn says(scenario: &str, parts: &[&str]) {
-    let mut victim = start(scenario);
+    let victim = start(scenario);
     let text = |ring: &std::path::Path| String::from_utf8(read_rip(&["check"], ring).stdout).unwrap();
     let live = text(&victim.ring_path());
-    victim.kill();
-    for found in [live, text(&victim.wait().ring_path())] {
+    for found in [live, text(&victim.killed().ring_path())] {
         for part in parts {
             assert!(found.contains(part), "{scenario}: {part}: {found}");
         }

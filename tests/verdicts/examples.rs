@@ -29,7 +29,7 @@ fn the_futurelock_is_proven_and_both_futures_are_shown_live_and_after_a_kill() {
     let lines =
         [r#"save(&store, "data")"#, r#"save(&store, "a request takes long")"#, "store.lock().await.push"];
     let [left_out, awaited, lock] = lines.map(|line| place("futurelock.rs", source, line));
-    let mut victim = stuck(env!("CARGO_BIN_EXE_example-futurelock"));
+    let victim = stuck(env!("CARGO_BIN_EXE_example-futurelock"));
     // The task that gets the lock may not have been polled since.
     let start = Instant::now();
     let name = loop {
@@ -58,8 +58,7 @@ fn the_futurelock_is_proven_and_both_futures_are_shown_live_and_after_a_kill() {
         assert_eq!(of_it[1..], expected, "{tasks}");
     };
     shows(&victim.ring_path());
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let ring = remains.ring_path();
     shows(&ring);
     let said = printed(&["check"], &ring);
@@ -110,9 +109,8 @@ fn stuck_server(threads: &str) -> Victim {
 #[test]
 fn a_stuck_server_that_was_killed_is_a_long_wait_however_few_threads_it_has() {
     for threads in ["1", "2", "5", "12", "40"] {
-        let mut victim = stuck_server(threads);
-        victim.kill();
-        let remains = victim.wait();
+        let victim = stuck_server(threads);
+        let remains = victim.killed();
         let answer = check(&remains.ring_path(), &[]);
         assert_eq!(answer.findings, ["suspected long-wait"], "{threads} threads: {answer:#?}");
         let text = printed(&["check"], &remains.ring_path());
@@ -132,7 +130,7 @@ fn longest_wait(ring: &Path) -> Duration {
 
 #[test]
 fn a_recording_knows_how_long_threads_waited_that_recorded_nothing_more() {
-    let mut victim = stuck_server("5");
+    let victim = stuck_server("5");
     let waited = Instant::now();
     // The threads wait meanwhile.
     let alive = longest_wait(&victim.ring_path());
@@ -147,8 +145,7 @@ fn a_recording_knows_how_long_threads_waited_that_recorded_nothing_more() {
         assert!(start.elapsed() < DEADLINE, "nothing is recorded");
         librip_test_kit::pause();
     }
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     assert!(recorder.wait().expect("the recorder").success());
     let (recorded, left) = (longest_wait(&target), longest_wait(&remains.ring_path()));
     assert!(recorded >= waited && recorded > left, "{recorded:?}, {left:?}, {waited:?}, alive {alive:?}");
@@ -156,7 +153,7 @@ fn a_recording_knows_how_long_threads_waited_that_recorded_nothing_more() {
 
 #[test]
 fn the_live_screen_keeps_how_long_threads_had_waited_when_the_process_died() {
-    let mut victim = stuck_server("5");
+    let victim = stuck_server("5");
     let line = format!("{} top {}", reader::program().display(), victim.ring_path().display());
     let Some(tmux) = Tmux::start("kept", (200, 40), &line) else { return };
     let longest = |screen: &str| {
@@ -165,8 +162,7 @@ fn the_live_screen_keeps_how_long_threads_had_waited_when_the_process_died() {
     };
     // The first answer is after a window of 200 ms.
     let alive = longest(&tmux.shows("which janitor["));
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let dead = longest(&tmux.shows("DEAD"));
     assert!(alive.ends_with("ms") || alive.ends_with(" s"), "{alive}");
     assert!(dead.starts_with("at least ") && !dead.ends_with("us"), "alive: {alive}, dead: {dead}");

@@ -5,6 +5,20 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+/// Tests by the function `finds` of a module: `name: scenario => findings, threads and locks of the first finding`.
+macro_rules! verdicts {
+    ($($name:ident: $($scenario:literal => [$($finding:literal),*]
+        $(threads [$($thread:literal),*])? $(locks [$($lock:literal),*])?),+;)+) => {$(
+        #[test]
+        fn $name() {
+            $(finds($scenario, &[$($finding),*], |_answer| {
+                $(assert_eq!(_answer.threads(0), [$($thread),*]);)?
+                $(assert_eq!(_answer.locks(0), [$($lock),*]);)?
+            });)+
+        }
+    )+};
+}
+
 mod ask;
 mod ci;
 mod conditions;

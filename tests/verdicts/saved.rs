@@ -58,14 +58,13 @@ fn timeless(lines: &[Value]) -> Vec<Value> {
 #[test]
 fn a_saved_ring_gives_the_same_findings_without_process_and_program() {
     for scenario in ["cycle-2", "readers-after-a-queued-writer", "cycle-in-a-crowd"] {
-        let (mut victim, directory) = start(scenario);
+        let (victim, directory) = start(scenario);
         let ring = victim.ring_path();
         let (live, dead) = (directory.join("live.gz"), directory.join("dead.gz"));
         let here = check(&ring, &[]);
         assert!(!here.findings.is_empty(), "{scenario}: {here:?}");
         save(&ring, &live);
-        victim.kill();
-        let remains = victim.wait();
+        let remains = victim.killed();
         let views: [&[&str]; 3] = [&["check"], &["locks"], &["-t", "-v"]];
         let after_death = views.map(|view| said(view, &remains.ring_path()));
         save(&remains.ring_path(), &dead);
@@ -82,7 +81,7 @@ fn a_saved_ring_gives_the_same_findings_without_process_and_program() {
 
 #[test]
 fn a_saved_ring_has_what_the_kernel_said_of_each_thread() {
-    let (mut victim, directory) = start("holder-reads-a-socket");
+    let (victim, directory) = start("holder-reads-a-socket");
     let ring = victim.ring_path();
     let saved = directory.join("saved.gz");
     let here = said(&["-t"], &ring);
@@ -97,8 +96,7 @@ fn a_saved_ring_has_what_the_kernel_said_of_each_thread() {
     let locks = said(&["locks"], &ring);
     assert!(locks.contains("has been in recvfrom on descriptor "), "{locks}");
     save(&ring, &saved);
-    victim.kill();
-    std::fs::remove_file(victim.wait().ring_path()).unwrap();
+    std::fs::remove_file(victim.killed().ring_path()).unwrap();
     std::fs::remove_file(directory.join("program")).unwrap();
     let there = [&["-t"][..], &["-tv"], &["stacks"]].map(|view| said(view, &saved));
     assert_eq!(there, [here, verbose, stacks]);
@@ -112,12 +110,11 @@ fn a_saved_ring_has_what_the_kernel_said_of_each_thread() {
 
 #[test]
 fn a_saved_ring_is_a_ring_for_programs_that_know_nothing_of_the_rest() {
-    let (mut victim, directory) = start("cycle-2");
+    let (victim, directory) = start("cycle-2");
     let packed = directory.join("saved.gz");
     let ring_len = std::fs::metadata(victim.ring_path()).unwrap().len();
     save(&victim.ring_path(), &packed);
-    victim.kill();
-    drop(victim.wait());
+    drop(victim.killed());
     let unpacked = directory.join("saved");
     let mut bytes = flate2::read::MultiGzDecoder::new(std::fs::File::open(&packed).unwrap());
     std::io::copy(&mut bytes, &mut std::fs::File::create(&unpacked).unwrap()).unwrap();
@@ -132,7 +129,7 @@ fn a_saved_ring_is_a_ring_for_programs_that_know_nothing_of_the_rest() {
 
 #[test]
 fn saving_fails_with_a_reason_and_leaves_nothing_behind() {
-    let (mut victim, directory) = start("cycle-2");
+    let (victim, directory) = start("cycle-2");
     let ring = victim.ring_path();
     let nowhere = directory.join("none/saved.gz");
     let output = read_rip(&["save", "-o", nowhere.to_str().unwrap()], &ring);
@@ -153,7 +150,6 @@ fn saving_fails_with_a_reason_and_leaves_nothing_behind() {
         std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     files.sort();
     assert_eq!(files, ["program", "saved.gz"]);
-    victim.kill();
-    drop(victim.wait());
+    drop(victim.killed());
     std::fs::remove_dir_all(directory).unwrap();
 }

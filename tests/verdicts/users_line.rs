@@ -49,9 +49,8 @@ fn a_wait_in_a_library_is_at_the_line_of_the_user_also_in_a_copy() {
 
 #[test]
 fn the_record_has_the_line_of_the_user_after_a_kill() {
-    let mut victim = start("cycle-through-a-library");
-    victim.kill();
-    let remains = victim.wait();
+    let victim = start("cycle-through-a-library");
+    let remains = victim.killed();
     let ring = remains.ring_path();
     let said = printed(&["check", "--no-source"], &ring);
     assert!(said.contains("dead") && said.contains(&format!("at {}\n", users_place())), "{said}");

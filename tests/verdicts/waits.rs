@@ -16,10 +16,9 @@ const SHORT: &[&str] = &["--threshold", "1s"];
 
 /// Asks about a scenario while it lives and after its death.
 fn ask(scenario: &str) -> [Answer; 2] {
-    let mut victim = start(scenario);
+    let victim = start(scenario);
     let live = check(&victim.ring_path(), SHORT);
-    victim.kill();
-    [live, check(&victim.wait().ring_path(), SHORT)]
+    [live, check(&victim.killed().ring_path(), SHORT)]
 }
 
 fn finding(answer: &Answer) -> &Value {
@@ -116,9 +115,8 @@ fn finds_a_waiter_behind_a_thread_whose_wait_is_recorded() {
 
 #[test]
 fn a_recorded_barrier_says_how_many_threads_wait_and_how_many_it_takes() {
-    let mut victim = start("holder-at-a-recorded-barrier");
-    victim.kill();
-    let remains = victim.wait();
+    let victim = start("holder-at-a-recorded-barrier");
+    let remains = victim.killed();
     let ring = remains.ring_path();
     let text = |command: &[&str]| String::from_utf8(read_rip(command, &ring).stdout).unwrap();
     for command in ["check", "locks"] {

@@ -3,23 +3,23 @@
 use super::{finds, plan, started};
 use crate::ask::{Answer, check, printed};
 
-#[test]
-fn explains_channels_that_are_full_while_the_other_side_is_stuck() {
-    finds("full-channel-and-lock", "potential deadlock", |answer| {
-        assert_eq!(answer.threads(0), ["consumer", "producer"]);
-        assert_eq!(answer.locks(0), ["jobs", "statistics"]);
-    });
-    finds("full-both-ways", "potential deadlock", |answer| {
-        assert_eq!(answer.threads(0), ["left", "right"]);
-        assert_eq!(answer.locks(0), ["to the left", "to the right"]);
-    });
+verdicts! {
+    explains_channels_that_are_full_while_the_other_side_is_stuck:
+        "full-channel-and-lock" => ["potential deadlock"] threads ["consumer", "producer"] locks ["jobs", "statistics"],
+        "full-both-ways" => ["potential deadlock"] threads ["left", "right"] locks ["to the left", "to the right"];
+    suspects_a_task_that_waits_for_messages_and_has_the_only_sender:
+        "own-sender" => ["suspected deadlock"] threads ["collector"] locks ["results"];
+    suspects_a_task_that_awaits_a_change_under_the_lock_of_its_only_sender:
+        "change-under-a-lock" => ["suspected deadlock"] threads ["reader", "sender"] locks ["the lock", "the value"];
+    suspects_tasks_that_wait_for_one_anothers_answers:
+        "requests-both-ways" => ["suspected deadlock"] threads ["left", "right"],
+        "request-under-a-lock" => ["suspected deadlock"] threads ["client", "server"] locks ["accounts", "the answer"];
 }
 
 #[test]
 fn draws_the_circle_that_goes_through_a_channel() {
-    let mut victim = started(plan("full-channel-and-lock"));
-    victim.kill();
-    let text = printed(&["export", "-f", "dot"], &victim.wait().ring_path());
+    let victim = started(plan("full-channel-and-lock"));
+    let text = printed(&["export", "-f", "dot"], &victim.killed().ring_path());
     let mut edges: Vec<(&str, &str)> = Vec::new();
     for line in text.lines().filter(|line| line.contains(" -> ")) {
         let (from, rest) = line.trim().split_once(" -> ").unwrap();
@@ -33,34 +33,8 @@ fn draws_the_circle_that_goes_through_a_channel() {
 }
 
 #[test]
-fn suspects_a_task_that_waits_for_messages_and_has_the_only_sender() {
-    finds("own-sender", "suspected deadlock", |answer| {
-        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["collector".into()], vec!["results".into()]));
-    });
-}
-
-#[test]
-fn suspects_a_task_that_awaits_a_change_under_the_lock_of_its_only_sender() {
-    finds("change-under-a-lock", "suspected deadlock", |answer| {
-        assert_eq!(answer.threads(0), ["reader", "sender"]);
-        assert_eq!(answer.locks(0), ["the lock", "the value"]);
-    });
-}
-
-#[test]
-fn suspects_tasks_that_wait_for_one_anothers_answers() {
-    finds("requests-both-ways", "suspected deadlock", |answer| {
-        assert_eq!(answer.threads(0), ["left", "right"]);
-    });
-    finds("request-under-a-lock", "suspected deadlock", |answer| {
-        assert_eq!(answer.threads(0), ["client", "server"]);
-        assert_eq!(answer.locks(0), ["accounts", "the answer"]);
-    });
-}
-
-#[test]
 fn a_program_whose_tasks_all_wait_for_answers_is_not_called_sound() {
-    let mut victim = started(plan("unanswered-requests"));
+    let victim = started(plan("unanswered-requests"));
     let judge = |answer: Answer, status: i32, outcome: &str| {
         assert_eq!((answer.findings.len(), answer.status), (0, status), "{answer:#?}");
         let checked = answer.lines.iter().find(|line| line["type"] == "checked").unwrap();
@@ -78,20 +52,18 @@ fn a_program_whose_tasks_all_wait_for_answers_is_not_called_sound() {
     // The tasks that have sent wait for an answer that the receiving task could give, and that one waits for requests.
     judge(check(&victim.ring_path(), &["--threshold", "1ms"]), 3, "all-tasks-wait");
     judge(check(&victim.ring_path(), &["--threshold", "1h"]), 0, "nothing-found");
-    victim.kill();
-    judge(check(&victim.wait().ring_path(), &[]), 3, "all-tasks-wait");
+    judge(check(&victim.killed().ring_path(), &[]), 3, "all-tasks-wait");
 }
 
 #[test]
 fn accuses_no_requests_that_are_answered_at_last() {
     for name in ["two-requests-at-once", "healthy-requests"] {
-        let mut victim = started(plan(name).env("RIP_SLOTS", "256"));
+        let victim = started(plan(name).env("RIP_SLOTS", "256"));
         for _ in 0..10 {
             let answer = check(&victim.ring_path(), &["--window", "20ms"]);
             assert!(!answer.accuses(&["deadlock"]), "{answer:#?}");
         }
-        victim.kill();
-        let answer = check(&victim.wait().ring_path(), &[]);
+        let answer = check(&victim.killed().ring_path(), &[]);
         assert!(!answer.accuses(&["deadlock"]), "{answer:#?}");
     }
 }
@@ -108,7 +80,7 @@ fn a_notification_is_called_one_also_when_it_was_given_before() {
 
 #[test]
 fn suspects_a_notification_that_was_given_before_the_task_waited() {
-    let mut victim = started(plan("notified-before"));
+    let victim = started(plan("notified-before"));
     let judge = |answer: &Answer| {
         assert_eq!(answer.findings, ["suspected lost-wakeup"], "{answer:#?}");
         assert_eq!(
@@ -122,8 +94,7 @@ fn suspects_a_notification_that_was_given_before_the_task_waited() {
     let text = printed(&["check", "--threshold", "1ms"], &victim.ring_path());
     let line = text.lines().find(|line| line.contains(" notified all waiters at channels.rs:"));
     assert!(line.is_some_and(|line| line.ends_with(", and nobody waited")), "{text}");
-    victim.kill();
-    judge(&check(&victim.wait().ring_path(), &[]));
+    judge(&check(&victim.killed().ring_path(), &[]));
     // The task was notified, and waits again.
     let victim = started(plan("notified-again"));
     assert_eq!(check(&victim.ring_path(), &["--threshold", "1ms"]).findings, [""; 0]);
@@ -148,9 +119,8 @@ fn accuses_no_channels_that_are_idle_shared_or_slow() {
 
 #[test]
 fn waits_at_a_channel_are_no_waits_at_a_line_of_plain_marks() {
-    let mut victim = started(plan("healthy-backpressure"));
+    let victim = started(plan("healthy-backpressure"));
     assert_eq!(check(&victim.ring_path(), &[]).findings, [""; 0]);
-    victim.kill();
-    let answer = check(&victim.wait().ring_path(), &[]);
+    let answer = check(&victim.killed().ring_path(), &[]);
     assert_eq!(answer.findings, [""; 0], "{answer:#?}");
 }

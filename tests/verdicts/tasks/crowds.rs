@@ -140,7 +140,7 @@ fn misused_tasks_harm_neither_the_program_nor_what_is_known_of_others() {
 
 #[test]
 fn a_task_that_goes_on_in_another_runtime_takes_its_history_along() {
-    let mut victim = started(plan("moved"));
+    let victim = started(plan("moved"));
     let judge = |ring: &Path| {
         let output = read_rip(&["tasks", "--json", "-a"], ring);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -180,8 +180,7 @@ fn a_task_that_goes_on_in_another_runtime_takes_its_history_along() {
         assert_eq!((answer.findings, answer.status), (vec![], 0));
     };
     judge(&victim.ring_path());
-    victim.kill();
-    judge(&victim.wait().ring_path());
+    judge(&victim.killed().ring_path());
 }
 
 #[test]

@@ -7,43 +7,6 @@ use serde_json::Value;
 use super::{finds, plan, started};
 use crate::ask::{check, printed};
 
-#[test]
-fn proves_the_futurelock_of_rfd_609() {
-    finds("futurelock", "proven futurelock", |answer| {
-        assert_eq!(answer.threads(0), ["stuck"]);
-        assert_eq!(answer.locks(0), ["the lock"]);
-    });
-}
-
-#[test]
-fn a_futurelock_with_a_time_limit_is_potential() {
-    finds("futurelock-in-time", "potential futurelock", |answer| {
-        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["stuck".into()], vec!["the lock".into()]));
-    });
-}
-
-#[test]
-fn proves_a_futurelock_whose_lock_is_held_by_a_future_that_is_not_polled() {
-    finds("held-and-left-out", "proven futurelock", |answer| {
-        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["stuck".into()], vec!["the lock".into()]));
-    });
-}
-
-#[test]
-fn a_futurelock_of_guards_that_may_be_sent_is_potential() {
-    finds("owned-futurelock", "potential futurelock", |answer| {
-        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["stuck".into()], vec!["the lock".into()]));
-    });
-}
-
-#[test]
-fn proves_that_an_initialiser_waits_for_a_task_that_waits_for_it() {
-    finds("cell-and-lock", "proven deadlock", |answer| {
-        assert_eq!(answer.threads(0), ["holder", "initialiser"]);
-        assert_eq!(answer.locks(0), ["settings", "the lock"]);
-    });
-}
-
 /// What each view and format says that the task `both` waits for.
 fn awaited_by_both(ring: &Path) -> Vec<(&'static str, String)> {
     let line = |arguments: &[&str], part: &str| {
@@ -72,6 +35,23 @@ fn awaited_by_both(ring: &Path) -> Vec<(&'static str, String)> {
     ]
 }
 
+verdicts! {
+    proves_the_futurelock_of_rfd_609:
+        "futurelock" => ["proven futurelock"] threads ["stuck"] locks ["the lock"];
+    a_futurelock_with_a_time_limit_is_potential:
+        "futurelock-in-time" => ["potential futurelock"] threads ["stuck"] locks ["the lock"];
+    proves_a_futurelock_whose_lock_is_held_by_a_future_that_is_not_polled:
+        "held-and-left-out" => ["proven futurelock"] threads ["stuck"] locks ["the lock"];
+    a_futurelock_of_guards_that_may_be_sent_is_potential:
+        "owned-futurelock" => ["potential futurelock"] threads ["stuck"] locks ["the lock"];
+    proves_that_an_initialiser_waits_for_a_task_that_waits_for_it:
+        "cell-and-lock" => ["proven deadlock"] threads ["holder", "initialiser"] locks ["settings", "the lock"];
+    proves_that_two_tasks_wait_for_one_another:
+        "opposite-orders" => ["proven deadlock"] threads ["saver", "spender"] locks ["current account", "savings"];
+    suspects_a_task_that_nobody_can_wake_and_whose_lock_others_need:
+        "lost-waker" => ["suspected never-woken"] threads ["sleeper"] locks ["the lock"];
+}
+
 #[test]
 fn a_task_that_waits_for_a_lock_or_the_end_of_a_task_waits_for_the_lock_in_every_view() {
     let mut victim = started(plan("lock-or-end"));
@@ -84,9 +64,8 @@ fn a_task_that_waits_for_a_lock_or_the_end_of_a_task_waits_for_the_lock_in_every
 
 #[test]
 fn says_of_a_lock_that_is_for_the_first_in_line_that_nobody_holds_it() {
-    let mut victim = started(plan("futurelock"));
-    victim.kill();
-    let remains = victim.wait();
+    let victim = started(plan("futurelock"));
+    let remains = victim.killed();
     let text = printed(&["locks"], &remains.ring_path());
     assert!(
         text.contains("\n  nobody holds it: the first in line can have it") && !text.contains("not known"),
@@ -103,9 +82,8 @@ fn calls_a_semaphore_one_while_tasks_hold_permits_of_it() {
 
 #[test]
 fn shows_the_functions_in_which_a_task_waits() {
-    let mut victim = started(plan("futurelock"));
-    victim.kill();
-    let remains = victim.wait();
+    let victim = started(plan("futurelock"));
+    let remains = victim.killed();
     let text = printed(&["tasks", "-t"], &remains.ring_path());
     let lines: Vec<&str> = text.lines().skip(1).take(4).collect();
     let is_not_polled = |line: &&str| line.ends_with(" (skipped by the last poll of the task)");
@@ -119,9 +97,8 @@ fn shows_the_functions_in_which_a_task_waits() {
 
 #[test]
 fn says_how_many_awaits_of_a_task_have_no_room() {
-    let mut victim = started(plan("many-awaits"));
-    victim.kill();
-    let text = printed(&["tasks", "-t"], &victim.wait().ring_path());
+    let victim = started(plan("many-awaits"));
+    let text = printed(&["tasks", "-t"], &victim.killed().ring_path());
     for (name, missing) in [("eight", 0), ("nine", 1), ("eight again", 0)] {
         let lines = text.lines().skip_while(|line| !line.starts_with(&format!("{name}[task ")));
         let below: Vec<&str> = lines.skip(1).take_while(|line| line.starts_with("    ")).collect();
@@ -129,21 +106,6 @@ fn says_how_many_awaits_of_a_task_have_no_room() {
         let said = below.iter().filter(|line| line.contains(" 1 more await is not shown: ")).count();
         assert_eq!((awaits, said, below.len()), (8, missing, 8 + missing), "{name}: {text}");
     }
-}
-
-#[test]
-fn proves_that_two_tasks_wait_for_one_another() {
-    finds("opposite-orders", "proven deadlock", |answer| {
-        assert_eq!(answer.threads(0), ["saver", "spender"]);
-        assert_eq!(answer.locks(0), ["current account", "savings"]);
-    });
-}
-
-#[test]
-fn suspects_a_task_that_nobody_can_wake_and_whose_lock_others_need() {
-    finds("lost-waker", "suspected never-woken", |answer| {
-        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["sleeper".into()], vec!["the lock".into()]));
-    });
 }
 
 #[test]

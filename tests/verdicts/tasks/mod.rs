@@ -24,18 +24,17 @@ fn started(plan: Plan) -> Victim {
 
 /// Asserts what `check` finds first, while the process lives and after it was killed.
 #[track_caller]
-fn finds(scenario: &str, found: &str, judge: impl Fn(&Answer)) {
-    let mut victim = started(plan(scenario));
+fn finds(scenario: &str, found: &[&str], judge: impl Fn(&Answer)) {
+    let victim = started(plan(scenario));
     let mut answer = check(&victim.ring_path(), &[]);
     if answer.findings.is_empty() {
         // A task says that it waits in its last poll. On a busy machine, that poll ended during the first check.
         answer = check(&victim.ring_path(), &[]);
     }
-    assert_eq!(answer.findings.first().map_or("", String::as_str), found, "{answer:#?}");
+    assert!(answer.findings.iter().take(1).eq(found), "{scenario}: {answer:#?}");
     judge(&answer);
-    victim.kill();
-    let remains = victim.wait();
+    let remains = victim.killed();
     let answer = check(&remains.ring_path(), &[]);
-    assert_eq!(answer.findings.first().map_or("", String::as_str), found, "{answer:#?}");
+    assert!(answer.findings.iter().take(1).eq(found), "{scenario}: {answer:#?}");
     judge(&answer);
 }

@@ -11,10 +11,9 @@ const WRONG: [&str; 6] =
 
 #[test]
 fn guards_that_go_from_worker_to_worker_leave_nothing_behind() {
-    let mut victim = started(plan("unspawned-healthy"));
+    let victim = started(plan("unspawned-healthy"));
     nothing_is_held(&victim.ring_path());
-    victim.kill();
-    nothing_is_held(&victim.wait().ring_path());
+    nothing_is_held(&victim.killed().ring_path());
 }
 
 #[track_caller]
@@ -36,12 +35,11 @@ fn nothing_is_held(ring: &Path) {
 /// Asserts that nothing is found and nothing is judged, while the process lives and after it was killed.
 #[track_caller]
 fn is_not_judged(scenario: &str) {
-    let mut victim = started(plan(scenario));
+    let victim = started(plan(scenario));
     for _ in 0..3 {
         says_not_judged(&victim.ring_path());
     }
-    victim.kill();
-    says_not_judged(&victim.wait().ring_path());
+    says_not_judged(&victim.killed().ring_path());
 }
 
 #[track_caller]
@@ -73,7 +71,7 @@ fn opposite_orders_of_futures_are_no_wait_of_a_worker_for_itself() {
 
 #[test]
 fn a_task_that_waits_for_a_future_is_told_who_polled_it() {
-    let mut victim = started(plan("unspawned-keeps-what-a-task-needs"));
+    let victim = started(plan("unspawned-keeps-what-a-task-needs"));
     let is_right = |answer: &super::Answer| {
         assert!(!answer.accuses(&WRONG), "{answer:#?}");
         assert_ne!(answer.status, 0, "{answer:#?}");
@@ -82,6 +80,5 @@ fn a_task_that_waits_for_a_future_is_told_who_polled_it() {
     let text = printed(&["check", "--threshold", "1ms"], &victim.ring_path());
     assert!(text.contains("a future polled by tokio-rt-worker["), "{text}");
     is_right(&check(&victim.ring_path(), &[]));
-    victim.kill();
-    is_right(&check(&victim.wait().ring_path(), &[]));
+    is_right(&check(&victim.killed().ring_path(), &[]));
 }

@@ -12,7 +12,7 @@ use crate::ask::{check, printed, read_rip};
 
 #[test]
 fn proves_that_workers_wait_for_a_lock_of_a_task_that_none_of_them_can_poll() {
-    finds("thread-lock-over-await", "proven deadlock", |answer| {
+    finds("thread-lock-over-await", &["proven deadlock"], |answer| {
         assert!(answer.threads(0).contains(&"holder".to_owned()), "{answer:#?}");
         assert_eq!(answer.locks(0), ["a lock of threads"]);
     });
@@ -20,7 +20,7 @@ fn proves_that_workers_wait_for_a_lock_of_a_task_that_none_of_them_can_poll() {
 
 #[test]
 fn proves_that_a_thread_waits_for_a_lock_of_a_task_that_it_alone_polls() {
-    finds("lock-in-a-local-set", "proven deadlock", |answer| {
+    finds("lock-in-a-local-set", &["proven deadlock"], |answer| {
         assert_eq!(answer.threads(0)[..2], ["blocks", "holder"], "{answer:#?}");
         assert_eq!(answer.locks(0), ["a lock of threads"]);
     });
@@ -29,11 +29,10 @@ fn proves_that_a_thread_waits_for_a_lock_of_a_task_that_it_alone_polls() {
 #[test]
 fn accuses_no_main_future_that_holds_a_lock_and_whose_thread_is_free() {
     for scenario in ["main-future-holds", "traced-main-future-holds"] {
-        let mut victim = started(plan(scenario));
+        let victim = started(plan(scenario));
         let answer = check(&victim.ring_path(), &[]);
         assert!(!answer.accuses(&["deadlock"]), "{scenario}: {answer:#?}");
-        victim.kill();
-        let answer = check(&victim.wait().ring_path(), &[]);
+        let answer = check(&victim.killed().ring_path(), &[]);
         assert!(!answer.accuses(&["deadlock"]), "{scenario}: {answer:#?}");
     }
 }
@@ -51,7 +50,7 @@ fn a_thread_in_block_on_is_none_of_the_workers_that_could_poll_the_task_that_hol
 /// Two tasks wait for a lock of threads that a suspended task holds, and somebody could poll that one.
 #[track_caller]
 fn has_a_free_worker(scenario: &str) {
-    let mut victim = started(plan(scenario));
+    let victim = started(plan(scenario));
     let start = Instant::now();
     loop {
         let text = printed(&["locks"], &victim.ring_path());
@@ -63,8 +62,7 @@ fn has_a_free_worker(scenario: &str) {
     let wrong = ["deadlock", "starved-runtime"];
     let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
     assert!(!answer.accuses(&wrong), "{answer:#?}");
-    victim.kill();
-    let answer = check(&victim.wait().ring_path(), &[]);
+    let answer = check(&victim.killed().ring_path(), &[]);
     assert!(!answer.accuses(&wrong), "{answer:#?}");
 }
 
@@ -97,9 +95,8 @@ fn suspects_a_task_that_nobody_polls() {
 #[test]
 fn says_of_a_dead_process_that_its_workers_were_in_polls() {
     // How long the polls would have lasted is not known.
-    let mut victim = started(plan("busy-workers"));
-    victim.kill();
-    let remains = victim.wait();
+    let victim = started(plan("busy-workers"));
+    let remains = victim.killed();
     let text = printed(&["check"], &remains.ring_path());
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[1].starts_with("not judged: all workers of an executor were in polls"), "{text}");
