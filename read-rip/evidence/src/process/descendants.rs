@@ -57,12 +57,20 @@ mod tests {
         let mut line = [0; 32];
         let got = shell.stdout.take().unwrap().read(&mut line).unwrap();
         let sleeper: i32 = std::str::from_utf8(&line[..got]).unwrap().trim().parse().unwrap();
-        let found = descendants();
+        // The shell says the pid of its child before the child has become `sleep`.
+        let is_sleeper = |found: &Descendant| found.pid == sleeper && found.name == "sleep";
+        let found = loop {
+            let found = descendants();
+            if found.iter().any(is_sleeper) {
+                break found;
+            }
+            std::thread::yield_now();
+        };
         let at = |pid| found.iter().position(|found| found.pid == pid);
         assert!(at(shell.id() as i32) < at(sleeper), "{found:?}");
         assert!(at(shell.id() as i32).is_some(), "{found:?}");
         let sleeps = &found[at(sleeper).unwrap()];
-        assert_eq!((&*sleeps.name, sleeps.parent), ("sleep", shell.id() as i32), "{found:?}");
+        assert_eq!(sleeps.parent, shell.id() as i32, "{found:?}");
         assert!(Command::new("kill").arg(sleeper.to_string()).status().unwrap().success());
         shell.wait().unwrap();
     }
