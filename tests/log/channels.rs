@@ -107,7 +107,7 @@ fn channels_are_switched_in_a_running_process() {
     let remains = victim.killed();
     let (status, _, errors) = set(&remains.ring_path(), &["RARE=off"]);
     assert_eq!(status, 2, "{errors}");
-    assert!(errors.contains(" has ended, or it is a copy: no process reads its levels\n"), "{errors}");
+    assert!(errors.contains(" has ended, or it is a copy: no process reads the levels\n"), "{errors}");
 }
 
 #[test]

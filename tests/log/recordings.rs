@@ -236,7 +236,7 @@ fn a_recording_ends_when_its_disk_is_full_and_has_what_was_recorded_before() {
         errors.contains("Error: could not record into mount/recording\nCaused by: No space left"),
         "{errors}"
     );
-    assert!(errors.contains("what was recorded before is in the file"), "{errors}");
+    assert!(errors.contains("the file keeps what was recorded before"), "{errors}");
     assert!(remains.stdout.lines().filter(|line| line.contains(" of ")).count() > 1000, "{}", remains.stdout);
     advance(cells, 10);
     victim.killed();

@@ -112,7 +112,7 @@ fn a_run_in_which_nothing_was_recorded_has_a_status_of_its_own() {
     let outcome = run(scratch.path(), &["--check"], "echo said", &[]);
     assert_eq!((outcome.status, &*outcome.stdout), (3, "said\n"), "{outcome:#?}");
     assert!(
-        outcome.stderr.contains("Nothing was checked: no process recorded anything.\nHint: "),
+        outcome.stderr.contains("No process recorded anything, so read-rip checked nothing.\nHint: "),
         "{outcome:#?}"
     );
 }

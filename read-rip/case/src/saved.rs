@@ -159,7 +159,7 @@ impl From<State> for Liveness {
             State::Replaced { pid } => Liveness::Replaced { pid },
             State::Forked { pid } => Liveness::Forked { pid },
             State::Dead => Liveness::Dead,
-            State::Unknown => Liveness::Unknown { why: "it was not known when the ring was saved" },
+            State::Unknown => Liveness::Unknown { why: "the saved copy does not say it" },
         }
     }
 }

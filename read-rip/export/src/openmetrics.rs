@@ -55,7 +55,7 @@ const OF_LOCKS: [OfLock; 7] = [
     (
         "rip_lock_longest_wait_seconds",
         "seconds",
-        "For how long the first of those that wait now has waited.",
+        "How long the present waiter that came first has waited.",
         |sum| seconds(sum.longest_wait_ns),
     ),
 ];
@@ -93,13 +93,13 @@ pub fn openmetrics(
     };
     let threads = [("waiting", waiting(true)), ("other", waiting(false))];
     let by_state = |(state, count): (&str, f64)| (format!(",state=\"{state}\""), count);
-    family("rip_threads", "", "Threads that are present, without tasks.", &threads.map(by_state))?;
+    family("rip_threads", "", "Present threads; tasks do not count.", &threads.map(by_state))?;
     let doing = |does: TaskDoes| {
         let tasks = present().filter_map(|thread| Some((thread, thread.task.as_deref()?)));
         (task_state_name(does), tasks.filter(|(thread, task)| task_does(thread, task) == does).count() as f64)
     };
     let tasks = [TaskDoes::Runs, TaskDoes::Ready, TaskDoes::Suspended].map(doing);
-    family("rip_tasks", "", "Tasks that are present, by what they do now.", &tasks.map(by_state))?;
+    family("rip_tasks", "", "Present tasks, by what they do now.", &tasks.map(by_state))?;
     let refused = [(String::new(), model.tasks_refused as f64)];
     family("rip_tasks_refused", "", "Tasks that are not recorded, because no slot was free.", &refused)?;
     let mut kinds: BTreeMap<(&str, &str), u32> = BTreeMap::new();

@@ -32,7 +32,9 @@ pub fn death(
     }
     match death.signal {
         Some(_) => writeln!(out, "ended by {} in {name}:", reason(death))?,
-        None => writeln!(out, "ended by no signal: a debugger made the core of the living process; {name}:")?,
+        None => {
+            writeln!(out, "not ended by a signal: a debugger made the core of the living process; {name}:")?
+        }
     }
     let lines = StackLines { seen, frames, is_whole: texts.is_verbose };
     lines.write(out, seen.stack(thread), |path| texts.file(path).to_owned())?;

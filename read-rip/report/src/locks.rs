@@ -168,7 +168,7 @@ impl LockWriter<'_> {
         let is_of_future = lock.holds_of_futures().next().is_some();
         if lock.holders.is_empty() && !lock.waiters.is_empty() && !is_of_future {
             let what = if !lock.possible_holders.is_empty() {
-                "no thread certainly holds it"
+                "no thread is certain to hold it"
             } else if self.names.model.full.contains(&lock.pid) {
                 "holder not known: it may be a thread whose table of held locks is full"
             } else if self.names.model.is_for_next_in_line(summary.lock) && lock.is_held_where_recorded() {

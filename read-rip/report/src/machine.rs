@@ -24,7 +24,7 @@ const LISTED_MAX: usize = 8;
 
 /// Why a process was not judged that may be stuck with others, if there are many such groups.
 pub const MANY_GROUPS: &str =
-    "not judged: many processes may wait for one another, and each of these takes a look of its own";
+    "not judged: many processes may wait for one another, so read-rip has to examine each by itself";
 
 /// `check --all`: what was looked at. The lines before are of processes and rings with findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

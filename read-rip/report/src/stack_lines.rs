@@ -190,6 +190,6 @@ fn why(cut: Cut) -> &'static str {
         Cut::Unreadable => "the stack cannot be read",
         Cut::NotACall => "the next value on the stack is not a return address",
         Cut::NoProgress => "the unwind table leads in a circle",
-        Cut::TooLong => "the stack is longer than what is read",
+        Cut::TooLong => "the stack is longer than read-rip reads",
     }
 }

@@ -271,7 +271,7 @@ impl fmt::Display for Defect {
             Defect::HeaderChecksum => {
                 write!(
                     f,
-                    "the header does not have its checksum: what it says of the process, the tables and the clock may \
+                    "the checksum of the header is wrong: what it says of the process, the tables and the clock may \
                      be wrong"
                 )
             }

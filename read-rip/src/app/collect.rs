@@ -240,7 +240,7 @@ impl<'a> Collection<'a> {
 
 fn write(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), AppError> {
     if is_standard_output(path) {
-        let source = io::Error::other("the findings are written to standard output: name a file");
+        let source = io::Error::other("standard output gets the findings: name a file");
         return Err(AppError::Report { path: path.to_owned(), source });
     }
     let written = Unfinished::new(path).and_then(|unfinished| {

@@ -27,7 +27,7 @@ pub(super) fn diff(args: &DiffArgs, common: &Common) -> Result<u8, AppError> {
     let (earlier, later) = read(args, &options, common)?;
     let is_one_process = is_same(&earlier, &later);
     if !is_one_process {
-        remark("These are two processes: only places are compared, and no threads and locks.");
+        remark("The readings are of two processes: read-rip compares places, and neither threads nor locks.");
     }
     let between_ns = is_one_process.then(|| later.now_ns?.checked_sub(earlier.now_ns?)).flatten();
     let (before, after) = (earlier.threads(), later.threads());
@@ -104,7 +104,7 @@ fn read(args: &DiffArgs, options: &Options, common: &Common) -> Result<(Reading,
     let later = RingArgs { ring: Some(later.clone()), ring_option: None };
     let later = read(&ring(&later, common)?)?;
     if is_same(&earlier, &later) && earlier.now_ns > later.now_ns && later.now_ns.is_some() {
-        remark("The second one is the earlier reading.");
+        remark("The second reading is older than the first.");
         return Ok((later, earlier));
     }
     Ok((earlier, later))

@@ -118,9 +118,9 @@ impl From<live::Error> for AppError {
 }
 
 pub(super) const NO_RING_HINT: &str = "\
-    no ring is needed: `read-rip check --all` finds the processes that are stuck, and `read-rip PID` shows one; to \
-    record, a program makes a ring with librip::init() or rip_start(), or under `read-rip run --preload`, normally in \
-    /dev/shm, and removes it when it exits with status 0; if RIP_RING names another directory, give it with --dir";
+    `read-rip check --all` finds stuck processes without a ring, and `read-rip PID` shows one; a program makes a ring \
+    with librip::init() or rip_start(), or under `read-rip run --preload`: in /dev/shm, until it exits with status 0; \
+    if RIP_RING names another directory, give it with --dir";
 
 const NOTHING_HINT: &str = "\
     `read-rip list` shows the rings, `read-rip check --all` looks at all processes, and `read-rip help` shows all \
@@ -166,7 +166,7 @@ impl AppError {
                 Some("record the program with librip; `read-rip list` shows all rings"),
             ),
             AppError::NoTimes { path } => (
-                format!("{} has no times, so a part of its time cannot be chosen", path.display()),
+                format!("{} has no times: read-rip cannot show a part of its time", path.display()),
                 None,
                 Some("leave out --since, --until and --last"),
             ),
@@ -198,7 +198,7 @@ impl AppError {
             ),
             AppError::NoStacks { path } => (
                 format!(
-                    "the process of {} has ended, or may not be looked at; a ring has no stacks",
+                    "{} has no stacks: a ring has none, and its process has ended or may not be read",
                     path.display()
                 ),
                 None,
@@ -269,7 +269,7 @@ impl AppError {
                 Some("name a file in a directory with room for it with --output"),
             ),
             AppError::InTheWay { path } => (
-                format!("could not write {}: there is such a file or folder already", path.display()),
+                format!("could not write {}: a file or folder of this name exists", path.display()),
                 None,
                 Some("read-rip replaces no folder: name another one with --output, or remove this one"),
             ),
@@ -281,7 +281,9 @@ impl AppError {
             AppError::Export { path, source } => (
                 format!("could not write {}", path.display()),
                 Some(source.to_string()),
-                Some("name a file in a directory with room for it with --output; no unfinished file is left"),
+                Some(
+                    "name a file in a directory with room with --output; read-rip has removed the unfinished one",
+                ),
             ),
             AppError::NoFiles => (
                 "standard output is one stream, and a recording with a limit has several files".to_owned(),
@@ -297,11 +299,11 @@ impl AppError {
                 format!("could not record into {}", path.display()),
                 Some(source.to_string()),
                 Some(
-                    "what was recorded before is in the file; name one in a directory with room with --output",
+                    "the file keeps what was recorded before; with --output, name a file in a directory with room",
                 ),
             ),
             AppError::NothingToCompare { path } => (
-                format!("nothing in {} can change any more", path.display()),
+                format!("the process of {} has ended: nothing changes any more", path.display()),
                 None,
                 Some("name a second ring, or a copy of this one: `read-rip diff EARLIER LATER`"),
             ),
@@ -312,14 +314,14 @@ impl AppError {
             ),
             AppError::NoChannel { path, name, known } => {
                 suggestion = match known.is_empty() {
-                    true => "it has no channels yet; a channel is known from its first event on".to_owned(),
+                    true => "it has no channels yet: the first event of a channel enters it".to_owned(),
                     false => format!("it has {}", known.join(", ")),
                 };
                 (format!("{} has no channel {name}", path.display()), None, Some(&*suggestion))
             }
             AppError::NotLiving { path } => (
                 format!(
-                    "the process of {} has ended, or it is a copy: no process reads its levels",
+                    "the process of {} has ended, or it is a copy: no process reads the levels",
                     path.display()
                 ),
                 None,
@@ -332,7 +334,7 @@ impl AppError {
             ),
             #[cfg(feature = "top")]
             AppError::NoTerminal { why } => (
-                format!("`read-rip top` is a live screen, and {why}"),
+                format!("`read-rip top` needs a terminal: {why}"),
                 None,
                 Some("run it in a terminal, or use `read-rip check` and `read-rip locks`, which write text"),
             ),

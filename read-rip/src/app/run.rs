@@ -122,7 +122,7 @@ fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, common: &Comm
         let name = name.to_string_lossy();
         let besides = if program.has_compiled() { ", compilation not counted" } else { "" };
         remark(format_args!(
-            "{} still runs after {after}{besides}. What it waits for, before it is ended:",
+            "{} still runs after {after}{besides}. Before read-rip ends it, it waits for this:",
             printable(&name)
         ));
         // That something is wrong is known.
@@ -178,7 +178,7 @@ fn summarise(rings: RingDirectory, collection: &Collection<'_>, unrecorded: usiz
     let all: Vec<String> = of_rings.into_iter().chain(of_processes).collect();
     if all.is_empty() {
         remark(
-            "Nothing was checked: no process recorded anything.\n\
+            "No process recorded anything, so read-rip checked nothing.\n\
              Hint: a program records with librip::init() or rip_start(), or with `read-rip run --preload`",
         );
     } else {
@@ -186,8 +186,8 @@ fn summarise(rings: RingDirectory, collection: &Collection<'_>, unrecorded: usiz
         remark(format_args!("{all} checked, {bad} of them with findings."));
         if collection.status() == UNJUDGED {
             remark(
-                "Nothing could be judged: no ring has locks, or all recorded threads wait.\n\
-                 Hint: `read-rip run --check --rings DIR` keeps the rings, and `read-rip check` says why of each",
+                "read-rip could judge no process: no ring has locks, or all recorded threads wait.\n\
+                 Hint: `read-rip run --check --rings DIR` keeps the rings, and `read-rip check RING` says why",
             );
         }
     }

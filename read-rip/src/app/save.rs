@@ -43,7 +43,7 @@ pub(super) fn save(args: &SaveArgs, common: &Common) -> Result<u8, AppError> {
     collection.check_file(&target, &Ends::default())?;
     let status = collection.status();
     let target = target.to_string_lossy();
-    remark(format_args!("Saved to {}, {written_kib} KiB. This is what it says.", printable(&target)));
+    remark(format_args!("Saved to {}, {written_kib} KiB. The copy says:", printable(&target)));
     // Findings are no failure of saving.
     Ok(if status == super::output::ERROR { status } else { super::output::SOUND })
 }
@@ -136,7 +136,7 @@ fn images(
             return Ok((Context::of(after, Some(window_ns)).with_seen(seen), images));
         }
     }
-    Err(failed(io::Error::other("the process was replaced again and again")))
+    Err(failed(io::Error::other("the process called exec again and again while read-rip read it")))
 }
 
 /// What the program's files say about the addresses of the images.

@@ -58,7 +58,7 @@ fn write(reading: &Reading, path: &Path, changes: &[(&Channel, ChannelLevel)]) -
     let metadata = file.metadata()?;
     let id = FileId { device: metadata.dev(), inode: metadata.ino() };
     if reading.snapshot.header.as_ref().is_none_or(|header| header.file != id) {
-        return Err(std::io::Error::other("another ring has this path meanwhile"));
+        return Err(std::io::Error::other("the path leads to another ring now"));
     }
     changes
         .iter()

@@ -144,7 +144,7 @@ fn with_format(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
 
 /// Why `check` takes no time.
 const CHECK_OF_TIME: &str = "\
-    `check` judges the last state and all that led to it: in a part of the time, one side of a problem could be \
+    `check` needs the whole record: in a part of the time, one side of a problem could be \
     missing; `read-rip locks` and `read-rip -t` show a part of the time";
 
 impl RingArgs {

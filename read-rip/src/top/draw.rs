@@ -311,7 +311,7 @@ impl Screen<'_, '_> {
             cells
         });
         if more > 0 {
-            self.write(&format!("{more} more locks, which hurt less"), Style::new());
+            self.write(&format!("{more} more locks"), Style::new());
         }
     }
 

@@ -137,14 +137,14 @@ impl Display for Problem {
             Self::FileChanged { expected_len_bytes: expected, found_len_bytes: found }
                 if expected == found =>
             {
-                write!(f, "modified since it was recorded, and without a build id to compare")
+                write!(f, "it was modified since it was recorded, and has no build id to compare")
             }
             Self::FileChanged { expected_len_bytes, found_len_bytes } => write!(
                 f,
                 "expected {expected_len_bytes} bytes, found {found_len_bytes}, and no build id to compare"
             ),
             Self::Unverifiable => {
-                write!(f, "without a build id, and nothing else says that it is the file that was mapped")
+                write!(f, "it has no build id, and may not be the file that was mapped")
             }
             Self::WrongChecksum { expected, found } => {
                 write!(f, "expected checksum {expected:08x}, found {found:08x}")

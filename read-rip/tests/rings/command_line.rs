@@ -62,7 +62,7 @@ fn what_people_type_first_works() {
     for command in [&[][..], &["list"], &["check"]] {
         let arguments = command.iter().copied().chain(["--dir", empty.path().to_str().unwrap()]);
         let said = read_rip(arguments).stderr;
-        let hint = "Hint: no ring is needed: `read-rip check --all` finds the processes that are stuck, and `read-rip PID`";
+        let hint = "Hint: `read-rip check --all` finds stuck processes without a ring, and `read-rip PID`";
         assert!(said.contains(hint), "{command:?}: {said}");
     }
 }

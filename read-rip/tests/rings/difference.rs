@@ -83,7 +83,7 @@ fn a_lock_that_changed_hands_or_was_taken_again_was_not_held_all_the_time() {
 fn of_two_processes_only_places_are_compared() {
     let other = Ring { created_realtime_ns: 1, ..later() };
     let outcome = diff(&earlier(), &other, &[]).sound();
-    assert!(outcome.stderr.starts_with("These are two processes: "), "{outcome:#?}");
+    assert!(outcome.stderr.starts_with("The readings are of two processes: "), "{outcome:#?}");
     assert!(outcome.stdout.contains(" -> "), "{outcome:#?}");
     assert!(!outcome.stdout.contains("in between") && !outcome.stdout.contains("held all"), "{outcome:#?}");
 }
@@ -133,7 +133,7 @@ fn the_ring_of_a_living_process_is_read_twice() {
 fn one_reading_of_a_dead_process_has_nothing_to_be_compared_with() {
     let scratch = Scratch::new();
     let path = scratch.file("ring", &earlier().build().bytes);
-    read_rip(["diff".as_ref(), path.as_os_str()]).fails_with("/ring can change any more\n");
+    read_rip(["diff".as_ref(), path.as_os_str()]).fails_with("/ring has ended: nothing changes any more\n");
 }
 
 #[test]

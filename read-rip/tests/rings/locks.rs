@@ -184,7 +184,7 @@ fn a_thread_that_may_hold_a_lock_is_not_a_holder() {
            b[2] is releasing it, acquired at server::cache::? cache.rs:10<0x1000>\n  \
            c[3] waits on a condition variable at server::cache::? cache.rs:10<0x1000> \
            (the lock is released meanwhile)\n  \
-           no thread certainly holds it\n  \
+           no thread is certain to hold it\n  \
            d[4] waits at server::cache::? cache.rs:11<0x1100>\n\
          lock of server::cache::? cache.rs:10<0x1000>  mutex at 0x7f0000002000\n  \
            destroyed while held by e[5], acquired at server::cache::? cache.rs:10<0x1000>\n"

@@ -99,7 +99,7 @@ fn the_folder_of_a_trace_is_its_owners_alone() {
     let planted = folder.join("planted");
     symlink(folder.join("nowhere"), &planted).unwrap();
     write(&["export", "-f", "ctf", "-o"], &planted, &fixture.path)
-        .fails_with("there is such a file or folder");
+        .fails_with("a file or folder of this name exists");
 }
 
 #[test]

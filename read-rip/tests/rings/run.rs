@@ -32,7 +32,7 @@ fn settings_that_the_recorder_ignores_are_named_before_the_program_runs() {
     let keep = "Warning: RIP_KEEP= is ignored: it is not always, failure or never\n";
     assert_eq!(warned(&[]), format!("{words}{keep}"));
     // Here the reader chooses which rings stay.
-    assert!(warned(&["--check"]).starts_with(&format!("{words}Nothing was checked: ")));
+    assert!(warned(&["--check"]).starts_with(&format!("{words}No process recorded anything, so ")));
 }
 
 #[test]

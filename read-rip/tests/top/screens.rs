@@ -22,7 +22,7 @@ fn the_answer_is_in_the_first_lines_of_80_columns_and_24_lines() {
         "     2    3.0 s      33 % CACHE                      worker[12] at cache.rs:12",
         "     1    3.0 s      33 % INDEX                      worker[11] at cache.rs:12",
         "     0               33 % LOG",
-        "5 more locks, which hurt less",
+        "5 more locks",
     ];
     assert_eq!(lines[..10], expected);
     assert!(

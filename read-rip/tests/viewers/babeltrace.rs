@@ -263,10 +263,10 @@ fn a_trace_replaces_nothing_and_leaves_nothing_if_it_cannot_be_written() {
         read_rip(["export", "-f", "ctf", "-o", target.to_str().unwrap(), fixture.path.to_str().unwrap()])
     };
     let earlier = scratch.file("earlier", b"kept");
-    export(&earlier).fails_with("there is such a file or folder already");
+    export(&earlier).fails_with("a file or folder of this name exists");
     export(&scratch.path("missing").join("trace")).fails_with("could not write");
     export(&scratch.path("trace")).sound();
-    export(&scratch.path("trace")).fails_with("there is such a file or folder already");
+    export(&scratch.path("trace")).fails_with("a file or folder of this name exists");
     read_rip(["export", "-f", "ctf", fixture.path.to_str().unwrap()]).fails_with("no folder is named");
     assert_eq!(std::fs::read(&earlier).unwrap(), b"kept");
     assert_eq!(std::fs::read_dir(scratch.0.path()).unwrap().count(), 2);

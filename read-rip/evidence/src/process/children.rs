@@ -13,7 +13,7 @@ use super::observer::observer;
 use super::state::{Seen, look};
 
 const MAY_BE_CHILD: &str =
-    "the process is dead, and a process that cannot be looked at here may be a child that it forked";
+    "the process is dead, but a child of it may live: this user cannot see all processes";
 
 /// Who may record in a ring whose first process is dead. `mapped` must not have been searched before that was known.
 /// `is_thorough`: search even if the ring knows of no child, as after a fork without fork handlers.

@@ -92,12 +92,12 @@ pub fn settled_liveness(header: &Header, patience: Duration) -> Liveness {
 const UNKNOWN_NAMESPACE: &str = "its ring does not say in which PID namespace it ran";
 const NO_PROC: &str = "/proc is not mounted";
 pub(super) const HIDDEN: &str = "/proc does not show whether the process with its pid is this one";
-const NO_START: &str = "its start time does not compare with that of the process with its pid";
+const NO_START: &str = "its start time cannot be compared with that of the process that has its pid now";
 const NO_ANSWER: &str = "the kernel does not say whether it exists";
 const FOREIGN: &str =
     "it is foreign: the process with its pid belongs to another user than the file, which may be forged";
 pub(super) const OTHER_NAMESPACE: &str =
-    "it ran in another PID namespace, and not all processes of that one can be looked at here";
+    "it ran in another PID namespace, and this user cannot see all processes there";
 
 fn liveness_by(header: &Header, look: impl Fn(i32) -> Seen) -> Liveness {
     let observer = observer();

@@ -49,11 +49,11 @@ impl fmt::Display for Hidden {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Hidden::OtherUser(uid) => write!(out, "the process belongs to another user ({uid})"),
-            Hidden::NotDumpable => out.write_str(
-                "the process has gained rights, or asked for protection, and only root may look into it",
-            ),
+            Hidden::NotDumpable => {
+                out.write_str("only root may read the process: it has gained rights, or asked for protection")
+            }
             Hidden::PtraceScope(scope) => {
-                write!(out, "kernel.yama.ptrace_scope is {scope}, so only a tracer may look into the process")
+                write!(out, "kernel.yama.ptrace_scope is {scope}, so only a tracer may read the process")
             }
             Hidden::Silent => {
                 out.write_str("its memory did not answer within 2 s: a thread of it keeps it locked")

@@ -31,10 +31,10 @@ impl Unstopped {
 
 impl fmt::Display for Unstopped {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("threads could not be stopped, so stacks may be missing or inferred: ")?;
+        out.write_str("read-rip could not stop threads, so stacks may be missing or inferred: ")?;
         match self {
             Unstopped::Traced(tracer) => {
-                write!(out, "process {tracer} traces them, and a thread has one tracer")
+                write!(out, "process {tracer} traces them already")
             }
             Unstopped::Refused => out.write_str("the kernel does not let this user trace the process"),
             Unstopped::Failed(why) => out.write_str(why),

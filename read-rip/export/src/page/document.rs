@@ -212,9 +212,9 @@ impl Document<'_, '_> {
             None => {
                 let nobody = match has_tasks {
                     true => {
-                        "No thread or task waits for a lock or for the end of another one, as far as is known."
+                        "As far as read-rip knows, no thread or task waits for a lock or for another one to end."
                     }
-                    false => "No thread waits for a lock or for another thread, as far as is known.",
+                    false => "As far as read-rip knows, no thread waits for a lock or for another thread.",
                 };
                 self.paragraph("none", nobody)?;
             }
@@ -244,15 +244,15 @@ impl Document<'_, '_> {
     }
 
     fn places(&mut self) -> io::Result<()> {
-        let about = "Threads by the function of their last mark, or of where the kernel sees them. Beside each line is \
-                     its number of threads.";
+        let about = "Threads by the function of their last mark, or by where the kernel says they are. Beside each \
+                     line is its number of threads.";
         let Page { groups, task_groups, .. } = self.page;
         match task_groups.is_empty() {
             true => self.section("places", "Where threads are", about)?,
             false => self.section("places", "Where threads and tasks are", about)?,
         }
         if groups.is_empty() {
-            self.paragraph("none", "No place of any thread is known.")?;
+            self.paragraph("none", "read-rip does not know where any thread is.")?;
         }
         let most = groups.first().map_or(1, |group| group.threads).max(1);
         writeln!(self.out, "<ol class=\"places\">")?;

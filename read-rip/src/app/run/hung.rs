@@ -35,7 +35,7 @@ pub(super) fn check(
     unrecorded.sort_by_key(|process| parents.contains(&process.pid));
     if unrecorded.len() > LOOKED_AT_MAX {
         let left_out = unrecorded.len() - LOOKED_AT_MAX;
-        remark(format_args!("{left_out} more processes without a ring are not looked at"));
+        remark(format_args!("read-rip has not examined {left_out} more processes without a ring"));
         unrecorded.truncate(LOOKED_AT_MAX);
     }
     for process in &unrecorded {

@@ -103,7 +103,7 @@ impl Screen<'_> {
                     Ok(found) => self.take(found),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => {
-                        return Err(AppError::Output(io::Error::other("the thread that reads has failed")));
+                        return Err(AppError::Output(io::Error::other("the reading thread has failed")));
                     }
                 }
                 has_changed = true;

@@ -80,7 +80,10 @@ impl Processes {
         report::examined(&mut text, &Examined { stuck, unjudged, ..machine.examined })?;
         let mut examined = report::plain_lines(&text);
         if left > 0 {
-            examined.push(format!("Not read yet: {} of dead processes.", counted(left as u64, "ring")));
+            examined.push(format!(
+                "read-rip has not read {} of dead processes yet.",
+                counted(left as u64, "ring")
+            ));
         }
         Ok((ProcessTable { rows, examined }, left))
     }

@@ -134,7 +134,8 @@ impl LiveTarget {
         }
         // For `stat` of the process, the kernel adds up the times of all its threads.
         let stat = process.read(&format!("task/{pid}/stat")).map_err(failed)?;
-        let stat = text::stat(&stat).ok_or_else(|| Error::unreadable(pid, "`stat` is not as expected"))?;
+        let stat =
+            text::stat(&stat).ok_or_else(|| Error::unreadable(pid, "/proc/PID/stat has an unknown form"))?;
         if stat.is_kernel_thread {
             return Err(Error::KernelThread { pid, name: stat.name });
         }

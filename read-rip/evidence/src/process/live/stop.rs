@@ -77,7 +77,7 @@ pub fn stop_each<T: Send, V: FnMut(&Registers) -> T>(
         let turn = std::thread::scope(|scope| {
             let tracer = std::thread::Builder::new().spawn_scoped(scope, || trace(left, visitor()));
             let tracer = tracer.map_err(|error| error.to_string())?;
-            tracer.join().map_err(|_| "the thread that traces has failed".to_owned())
+            tracer.join().map_err(|_| "the tracing thread has failed".to_owned())
         });
         match turn {
             Ok(turn) => {
