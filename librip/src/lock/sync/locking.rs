@@ -50,6 +50,75 @@ macro_rules! locking {
 }
 pub(super) use locking;
 
+/// Defines what both types have besides locking, as `std::sync` has it.
+macro_rules! common {
+    ($type:ident) => {
+        impl<T> $type<T> {
+            #[doc = concat!("See [`std::sync::", stringify!($type), "::new`].")]
+            #[inline]
+            pub const fn new(value: T) -> $type<T> {
+                $type { identity: Identity::new(), inner: ::std::sync::$type::new(value) }
+            }
+
+            #[doc = concat!("See [`std::sync::", stringify!($type), "::into_inner`].")]
+            ///
+            /// # Errors
+            ///
+            /// If the lock is poisoned.
+            pub fn into_inner(self) -> ::std::sync::LockResult<T> {
+                self.inner.into_inner()
+            }
+        }
+
+        impl<T: ?Sized> $type<T> {
+            #[doc = concat!("See [`std::sync::", stringify!($type), "::is_poisoned`].")]
+            pub fn is_poisoned(&self) -> bool {
+                self.inner.is_poisoned()
+            }
+
+            #[doc = concat!("See [`std::sync::", stringify!($type), "::clear_poison`].")]
+            pub fn clear_poison(&self) {
+                self.inner.clear_poison();
+            }
+
+            #[doc = concat!("See [`std::sync::", stringify!($type), "::get_mut`].")]
+            ///
+            /// # Errors
+            ///
+            /// If the lock is poisoned.
+            pub fn get_mut(&mut self) -> ::std::sync::LockResult<&mut T> {
+                self.inner.get_mut()
+            }
+
+            /// Names the lock in the ring, up to 48 bytes.
+            ///
+            /// The name belongs to the address that the lock has now, so name it where it will stay.
+            pub fn set_name(&self, name: &str) {
+                self.identity.set_name(name);
+            }
+        }
+
+        impl<T: ?Sized + ::core::fmt::Debug> ::core::fmt::Debug for $type<T> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                self.inner.fmt(f)
+            }
+        }
+
+        impl<T: Default> Default for $type<T> {
+            fn default() -> $type<T> {
+                $type::new(T::default())
+            }
+        }
+
+        impl<T> From<T> for $type<T> {
+            fn from(value: T) -> $type<T> {
+                $type::new(value)
+            }
+        }
+    };
+}
+pub(super) use common;
+
 /// Defines a guard, which unlocks. `Sites` is what `define_sites` has defined.
 macro_rules! guard {
     ($type:literal, $guard:ident, $flags:expr) => {

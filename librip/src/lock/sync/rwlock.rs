@@ -5,13 +5,11 @@
     reason = "sites are assembly, and a guard takes the inner guard out of its `ManuallyDrop`"
 )]
 
-use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ops::DerefMut;
 use std::sync;
 
-use super::LockResult;
-use super::locking::{READ, WRITE, guard, locking};
+use super::locking::{READ, WRITE, common, guard, locking};
 use crate::lock::Identity;
 use crate::lock::record::downgraded;
 use crate::lock::site::define_sites;
@@ -36,70 +34,11 @@ pub struct RwLock<T: ?Sized> {
     inner: sync::RwLock<T>,
 }
 
-impl<T> RwLock<T> {
-    /// See [`std::sync::RwLock::new`].
-    #[inline]
-    pub const fn new(value: T) -> RwLock<T> {
-        RwLock { identity: Identity::new(), inner: sync::RwLock::new(value) }
-    }
-
-    /// See [`std::sync::RwLock::into_inner`].
-    ///
-    /// # Errors
-    ///
-    /// If the lock is poisoned.
-    pub fn into_inner(self) -> LockResult<T> {
-        self.inner.into_inner()
-    }
-}
+common!(RwLock);
 
 impl<T: ?Sized> RwLock<T> {
     locking!(RwLock, read, try_read, RwLockReadGuard, READ);
     locking!(RwLock, write, try_write, RwLockWriteGuard, WRITE);
-
-    /// See [`std::sync::RwLock::is_poisoned`].
-    pub fn is_poisoned(&self) -> bool {
-        self.inner.is_poisoned()
-    }
-
-    /// See [`std::sync::RwLock::clear_poison`].
-    pub fn clear_poison(&self) {
-        self.inner.clear_poison();
-    }
-
-    /// See [`std::sync::RwLock::get_mut`].
-    ///
-    /// # Errors
-    ///
-    /// If the lock is poisoned.
-    pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        self.inner.get_mut()
-    }
-
-    /// Names the lock in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that the lock has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.identity.set_name(name);
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
-impl<T: Default> Default for RwLock<T> {
-    fn default() -> RwLock<T> {
-        RwLock::new(T::default())
-    }
-}
-
-impl<T> From<T> for RwLock<T> {
-    fn from(value: T) -> RwLock<T> {
-        RwLock::new(value)
-    }
 }
 
 guard!("RwLock", RwLockReadGuard, READ);
