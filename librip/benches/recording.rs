@@ -189,7 +189,6 @@ struct Turn {
     mark_ns: f64,
 }
 
-/// Measures the next turn.
 fn turn(counts: &[Arc<AtomicU64>]) -> Turn {
     // ORDERING: relaxed: a number.
     let sum = || counts.iter().map(|count| count.load(Relaxed)).sum::<u64>();

@@ -74,7 +74,6 @@ impl MappedSlot<'_> {
         self.at64(slot_at::COUNT)
     }
 
-    /// Reserves the sequences for this many words.
     fn reserve(&self, words: u64) -> u64 {
         let first = self.count().load(Relaxed);
         self.count().store(first + words, Relaxed);

@@ -16,7 +16,6 @@ const COUNT: &str = "RIP_BENCH_COUNT";
 /// Rounds of a loop whose instructions are counted. `scripts/lib/instructions.sh` divides by their difference.
 const COUNTED_ROUNDS: [u64; 2] = [1_000, 2_000];
 
-/// Something to repeat.
 pub(crate) struct Loop {
     name: &'static str,
     run: Job,

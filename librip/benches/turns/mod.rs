@@ -17,7 +17,6 @@ pub(crate) const ROUNDS: usize = 41;
 /// The approximate length of a run.
 pub(crate) const SLICE_NS: u64 = 5_000_000;
 
-/// Something to measure.
 pub(crate) struct Candidate<'a> {
     pub(crate) name: &'a str,
     /// The index of the candidate to compare it with.

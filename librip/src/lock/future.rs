@@ -330,7 +330,6 @@ pub(crate) struct FutureRelease<const USE: Flags> {
 }
 
 impl<const USE: Flags> FutureRelease<USE> {
-    /// The lock was released.
     #[inline]
     pub(crate) fn done(self) {
         let Some(slot) = Slot::existing() else { return };

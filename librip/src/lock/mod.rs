@@ -57,7 +57,6 @@ impl Identity {
         Identity { state: AtomicU8::new(HAS_NO_GUARD) }
     }
 
-    /// The lock's address.
     #[inline(always)]
     pub(crate) fn address(&self) -> u64 {
         core::ptr::from_ref(self).addr() as u64

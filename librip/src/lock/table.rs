@@ -418,7 +418,6 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The entry in the file.
     pub(crate) fn held(self) -> &'static HeldLock {
         self.held
     }
@@ -594,7 +593,6 @@ impl Entry {
         held_pc(self.meta.0)
     }
 
-    /// The lock's address.
     #[inline(always)]
     pub(crate) fn lock(self) -> u64 {
         // ORDERING: relaxed: this thread's own store.
@@ -632,7 +630,6 @@ impl Entry {
         }
     }
 
-    /// Frees the entry.
     #[inline(always)]
     pub(crate) fn clear(mut self) {
         self.set_meta(Meta(0));

@@ -83,7 +83,6 @@ pub(crate) unsafe fn install(file: RingFile) {
     unsafe { FILE.set(file) };
 }
 
-/// The path of the ring's file.
 pub(crate) fn ring_path() -> Option<PathBuf> {
     let file = FILE.get()?;
     current::ring()?;

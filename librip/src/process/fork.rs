@@ -20,7 +20,6 @@ use crate::ring::children;
 use crate::ring::fork_copy::{self, NONE_HELD};
 use crate::sys;
 
-/// Registers the handlers.
 pub(crate) fn watch() {
     // SAFETY: the functions have the required signature, and the module that they are in unregisters them when it is
     // unloaded. If there is no memory for the registration, a forked child writes into its parent's slot until it calls

@@ -95,14 +95,12 @@ impl Slot {
         self.reserve((B + C) as u64 + 1).event(([], second, third), pc)
     }
 
-    /// Reserves this many words for an event.
     #[inline(always)]
     pub(crate) fn reserve(self, count: u64) -> Words {
         // SAFETY: a cursor of this thread.
         let next = unsafe { arch::reserve(self.words.as_ptr(), count) };
         Words { slot: self, next }
     }
-    /// The number of words of a slot.
     #[inline(always)]
     pub(crate) fn len(self) -> u64 {
         self.mask + 1
@@ -136,7 +134,6 @@ impl Slot {
         unsafe { core::slice::from_raw_parts(spans.cast(), arch::module().span_entries()) }
     }
 
-    /// The thread's cursor.
     #[inline(always)]
     pub(crate) fn cursor(self) -> *mut u64 {
         self.words.as_ptr()

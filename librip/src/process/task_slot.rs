@@ -41,7 +41,6 @@ impl TaskSlot {
         !self.words.is_null()
     }
 
-    /// Where its words are.
     pub(super) fn address(&self) -> usize {
         self.words.addr()
     }

@@ -214,7 +214,6 @@ pub(crate) struct PollCell {
     pub(crate) woken: AtomicU64,
 }
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Control {
     base: NonNull<u8>,

@@ -33,7 +33,6 @@ use super::atomic::{AtomicU64, spin_loop};
 /// The first bit of a cell's lap. The bits below are 0 in an empty cell, else the slot's index plus one.
 const LAP_SHIFT: u32 = 32;
 
-/// The queue's parts.
 pub(crate) struct ExitQueue<'a> {
     /// A slot with a lower ticket is not in the queue any more.
     pub(crate) head: &'a AtomicU64,
@@ -111,7 +110,6 @@ impl ExitQueue<'_> {
         2 * self.cells.len() + 1000
     }
 
-    /// A ticket's cell and lap.
     fn cell_of(&self, ticket: u64) -> (&AtomicU64, u32) {
         let cells = self.cells.len() as u64;
         // Only the lower 32 bits of the lap are kept. 2^32 laps do not pass between two steps of a thread.

@@ -13,7 +13,6 @@ use librip_format::{
 /// A copy of a held-lock table: lock, meta and since of each entry. An entry of zeros stands for no lock.
 pub(crate) type HeldCopy = [[u64; 3]; HELD_MAX];
 
-/// No locks.
 pub(crate) const NONE_HELD: HeldCopy = [[0; 3]; HELD_MAX];
 
 /// Copies the entries of locks that the calling thread holds for certain, and that its image in a forked child will

@@ -59,7 +59,6 @@ impl Table {
     }
 }
 
-/// Where a table is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     /// Bytes from the start of the file.
@@ -70,7 +69,6 @@ pub(crate) struct Extent {
     pub(crate) capacity: u64,
 }
 
-/// The sizes of a ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
     pub(crate) page_len_bytes: usize,

@@ -11,18 +11,14 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::Ring;
 
-/// What became of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Noted {
     /// It is in the table since now.
     New,
-    /// It was in the table.
     Known,
-    /// The table is full.
     NoRoom,
 }
 
-/// Notes that a lock was handed over.
 pub(super) fn note_lock(ring: &Ring, lock: u64) -> Noted {
     note(&ring.control.counters().handed_over_locks, &ring.header().handed_over_locks, lock)
 }

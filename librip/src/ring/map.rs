@@ -122,7 +122,6 @@ impl Ring {
         reserved != Err(Unreserved::NoMemory)
     }
 
-    /// Where an entry is in the mapping.
     fn entry(&self, table: Table, index: u64) -> *mut u8 {
         self.base().wrapping_add(self.geometry.offset(table, index) as usize)
     }

@@ -63,7 +63,6 @@ impl Place {
         Ok(Place { path: directory, program: Some(program_name()) })
     }
 
-    /// The directory of the file.
     pub(crate) fn directory(&self) -> &Path {
         match self.program {
             Some(_) => &self.path,

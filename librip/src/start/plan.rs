@@ -24,7 +24,6 @@ use crate::ring::geometry::{Demand, Limits};
 use crate::ring::module_registry::LoadedModule;
 use crate::sys;
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) wish: Builder,

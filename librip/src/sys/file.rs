@@ -10,7 +10,6 @@ use core::ptr::NonNull;
 
 use super::raw;
 
-/// An error number of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) i32);
 
@@ -131,12 +130,10 @@ impl File {
         checked(unsafe { raw::call(libc::SYS_ftruncate, [self.0 as usize, len_bytes as usize]) }).map(drop)
     }
 
-    /// The file's identity.
     pub(crate) fn id(&self) -> Result<FileId, Errno> {
         status_at(self.0, c"", libc::AT_EMPTY_PATH).map(|status| id_of(&status))
     }
 
-    /// The user whose file it is.
     pub(crate) fn owner(&self) -> Result<u32, Errno> {
         status_at(self.0, c"", libc::AT_EMPTY_PATH).map(|status| status.st_uid)
     }

@@ -85,7 +85,6 @@ struct Shard {
     next_ended: usize,
 }
 
-/// A record that the map has.
 #[derive(Debug)]
 struct Owned(NonNull<Record>);
 

@@ -72,7 +72,6 @@ impl Bytes {
     }
 }
 
-/// See the [module](self).
 pub(crate) struct Fields {
     values: [Stored; VALUES_MAX],
     bytes: Bytes,

@@ -13,7 +13,6 @@ const LISTS: usize = 1024;
 /// A table has at most this many entries: about as many as a ring has room for.
 const ENTRIES_MAX: usize = 32_768;
 
-/// See the [module](self).
 pub(crate) struct Table<T: 'static> {
     lists: [AtomicPtr<Node<T>>; LISTS],
     len: AtomicUsize,

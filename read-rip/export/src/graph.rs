@@ -14,7 +14,6 @@ use read_rip_report::LockNames;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     Lock(LockId),
-    /// A thread that others wait for.
     Thread(ThreadId),
     /// Threads that nobody waits for, and that do the same.
     Waiting(Vec<ThreadId>),
@@ -48,7 +47,6 @@ pub enum EdgeKind {
     Waits,
     /// A thread waits on a condition variable, and has released the lock meanwhile.
     Condition,
-    /// A lock is held by a thread.
     Held,
     /// A channel has one end on the other side of a wait, and only this thread has used it.
     Uses,

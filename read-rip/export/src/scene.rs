@@ -6,7 +6,6 @@ use read_rip_report::{LockNames, StackFrames};
 use super::timeline::{Logged, Timeline};
 use super::uses::Contention;
 
-/// What a viewer is shown.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
     /// What the process is called; may contain anything.

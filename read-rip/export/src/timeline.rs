@@ -38,7 +38,6 @@ pub struct Slice {
     pub begin_ns: u64,
     /// Until when, ns since boot.
     pub end_ns: u64,
-    /// Whether it goes on.
     pub is_open: bool,
     /// Where it began; `None` if that is not known.
     pub location: Option<LocationId>,

@@ -22,7 +22,6 @@ pub(super) struct Use {
     pub(super) begin_ns: u64,
     /// Until when, ns since boot.
     pub(super) end_ns: u64,
-    /// Whether it goes on.
     pub(super) is_open: bool,
     /// Whether it ends before all slices of the thread end in which it begins.
     pub(super) is_nested: bool,

@@ -66,7 +66,6 @@ pub(crate) fn is_enabled() -> bool {
     IS_ENABLED.get().is_some()
 }
 
-/// A file that the helper has.
 #[derive(Debug)]
 pub(crate) struct Remote {
     /// Which helper: an earlier one that did not answer does not have it any more.
@@ -75,7 +74,6 @@ pub(crate) struct Remote {
     device: Option<Dev>,
 }
 
-/// What a path leads to.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// A file that is known to answer.
@@ -84,7 +82,6 @@ pub(crate) enum Found {
     Remote(Remote, FileFacts),
 }
 
-/// A helper that answers.
 struct Helper {
     number: u64,
     socket: OwnedFd,

@@ -27,7 +27,6 @@ pub use helper::{PATIENCE, become_helper, note_unasked, unanswered, unasked};
 pub use module::Module;
 use place::Place;
 
-/// A file that was opened for reading.
 #[derive(Debug)]
 pub struct Opened {
     pub file: File,

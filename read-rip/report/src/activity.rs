@@ -323,7 +323,6 @@ impl<'a> ActivityWords<'a> {
         }
     }
 
-    /// What is behind a descriptor.
     fn descriptor(&self, of: &Descriptor) -> String {
         match &of.kind {
             DescriptorKind::File(path) => printable(&path.to_string_lossy()).into_owned(),
@@ -372,7 +371,6 @@ impl<'a> ActivityWords<'a> {
         found.map_or_else(|| format!("thread {tid}"), |&id| self.names.thread(id))
     }
 
-    /// The name of an object.
     fn name(&self, address: u64) -> String {
         match self.objects.get(&address) {
             Some(ObjectName::Symbol { name, has_namesakes })

@@ -49,7 +49,6 @@ fn control_text(control: &RunControl) -> String {
     }
 }
 
-/// The state of a forked child.
 pub(super) fn state_of_child(parent: u32, liveness: &Liveness) -> String {
     let state = match liveness {
         Liveness::Alive { control, .. } => control_text(control),

@@ -27,7 +27,6 @@ pub struct LocationTexts {
     pub(super) is_verbose: bool,
 }
 
-/// Prepares texts for these locations.
 pub fn location_texts(locations: &Locations<'_>, names: FileNames, is_verbose: bool) -> LocationTexts {
     let mut texts = LocationTexts { names, addresses: HashMap::new(), is_verbose };
     // Others with the same mark differ in their callers only.
@@ -228,7 +227,6 @@ fn noun(lock: &Lock) -> &'static str {
 pub struct LockNames<'a> {
     pub model: &'a LockModel,
     pub locations: &'a Locations<'a>,
-    /// What these are called.
     pub texts: &'a LocationTexts,
     /// What the kernel and the memory say of the threads, if they were asked.
     pub seen: Option<SeenNames<'a>>,
@@ -323,7 +321,6 @@ impl<'a> LockNames<'a> {
         }
     }
 
-    /// File and line of a location.
     pub fn line(&self, id: LocationId) -> String {
         self.texts.line_of(self.locations.get(id))
     }

@@ -14,7 +14,6 @@ use super::standing::StackFrames;
 use super::units::counted;
 use crate::printable;
 
-/// What the lines of stacks need.
 #[derive(Clone, Copy)]
 pub(super) struct StackLines<'a> {
     pub(super) seen: &'a Standings,
@@ -28,7 +27,6 @@ struct Line<'a> {
     pc: u64,
     frame: Option<&'a Frame>,
     is_inferred: bool,
-    /// A signal handler returns to it.
     is_signal: bool,
     /// It is outside of the language's function that calls `main`: the program's `main` there is the language's.
     is_before_main: bool,

@@ -14,27 +14,57 @@ use super::RegionKind;
 #[expect(missing_docs, reason = "the fields are the path and what was found there")]
 pub enum Error {
     /// The system refused to open or read it.
-    Open { path: PathBuf, source: io::Error },
+    Open {
+        path: PathBuf,
+        source: io::Error,
+    },
     /// A directory, FIFO, device or socket.
-    NotRegular { path: PathBuf, found: &'static str },
+    NotRegular {
+        path: PathBuf,
+        found: &'static str,
+    },
     /// The file has no bytes.
-    Empty { path: PathBuf },
+    Empty {
+        path: PathBuf,
+    },
     /// The compressed data is damaged from the start.
-    Decompress { path: PathBuf, format: &'static str, source: io::Error },
+    Decompress {
+        path: PathBuf,
+        format: &'static str,
+        source: io::Error,
+    },
     /// It does not begin as a ring or a compressed ring does.
-    NotARing { path: PathBuf },
-    /// The header is incomplete.
-    Short { path: PathBuf, found_bytes: u64, expected_bytes: u64 },
+    NotARing {
+        path: PathBuf,
+    },
+    Short {
+        path: PathBuf,
+        found_bytes: u64,
+        expected_bytes: u64,
+    },
     /// The process died while it made the ring, or is still making it.
-    Unfinished { path: PathBuf },
+    Unfinished {
+        path: PathBuf,
+    },
     /// The format is newer than this program.
-    Version { path: PathBuf, found: (u16, u16) },
+    Version {
+        path: PathBuf,
+        found: (u16, u16),
+    },
     /// Recorded on a machine with the other byte order.
-    ByteOrder { path: PathBuf },
+    ByteOrder {
+        path: PathBuf,
+    },
     /// Recorded on an architecture that this version does not know.
-    Machine { path: PathBuf, found: u32 },
-    /// A field of the header is impossible.
-    Header { path: PathBuf, what: &'static str, found: u64 },
+    Machine {
+        path: PathBuf,
+        found: u32,
+    },
+    Header {
+        path: PathBuf,
+        what: &'static str,
+        found: u64,
+    },
 }
 
 impl Error {
@@ -43,7 +73,6 @@ impl Error {
         matches!(self, Error::Open { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         match self {
             Error::Open { path, .. }
@@ -60,7 +89,6 @@ impl Error {
         }
     }
 
-    /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Error::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
@@ -195,7 +223,6 @@ pub enum Defect {
         what: &'static str,
         found: u64,
     },
-    /// Slots contradict themselves.
     Slots {
         count: u64,
         first: u64,
@@ -209,7 +236,6 @@ pub enum Defect {
 }
 
 impl Defect {
-    /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Defect::Truncated { .. } => {

@@ -206,7 +206,6 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// Decodes an ELF machine number.
     pub(super) fn from_elf(number: u32) -> Option<Machine> {
         match object::elf::Machine(u16::try_from(number).ok()?) {
             object::elf::EM_X86_64 => Some(Machine::X86_64),

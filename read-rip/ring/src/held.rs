@@ -35,12 +35,9 @@ use super::{SequenceBits, SiteFlags, Word};
 /// A slot's held-lock table has this many entries.
 pub const HELD_LOCKS_MAX: usize = librip_format::HELD_MAX;
 
-/// An entry of a held-lock table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldLock {
-    /// The index of the entry.
     pub index: u8,
-    /// The lock's address.
     pub lock: u64,
     /// Actual address of the mark that entered the lock, or a return address, or a call.
     pub pc: u64,
@@ -73,7 +70,6 @@ pub enum HeldState {
     /// Tries to acquire the lock, and may hold it already.
     Acquiring,
     Waiting,
-    /// Holds the lock.
     Held,
     /// Releases the lock, and may have done so already.
     Releasing,

@@ -20,13 +20,11 @@ pub struct Channel {
     /// Its name; may contain anything.
     pub name: String,
     pub words: u32,
-    /// Which events are recorded.
     pub level: ChannelLevel,
     /// Where the file has the level, bytes from its start.
     pub level_at: u64,
 }
 
-/// The least level that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelLevel {
     All,

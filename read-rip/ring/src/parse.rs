@@ -20,7 +20,6 @@ use super::{
 const HEADER_LEN_BYTES: usize = size_of::<Raw>();
 const HOST_LEN_BYTES: usize = offset_of!(Raw, settings_ignored) - offset_of!(Raw, host);
 
-/// Reads and checks the header.
 pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
     let mut buffer = [0; HEADER_LEN_BYTES];
     let got = source

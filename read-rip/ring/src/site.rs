@@ -6,7 +6,6 @@
 use std::ops::{BitAnd, BitOr};
 use std::sync::Arc;
 
-/// A mark in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// What its address is relative to.
@@ -25,7 +24,6 @@ pub struct Site {
     pub line: u32,
     /// Column, from 1; 0 when unknown.
     pub column: u32,
-    /// What an event of this site says.
     pub kind: SiteKind,
     /// More about the event and its lock.
     pub flags: SiteFlags,
@@ -35,7 +33,6 @@ pub struct Site {
     pub operand_words: Option<OperandWords>,
 }
 
-/// What a site belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Home {
     /// A module, by its index.
@@ -80,7 +77,6 @@ impl Site {
     }
 }
 
-/// What an event of a site says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SiteKind {
     /// The thread passed this mark.
@@ -175,7 +171,6 @@ pub enum LockType {
     Semaphore,
     /// No lock but a thread, whose end another one waits for.
     Thread,
-    /// A barrier. Nobody owns a barrier.
     Barrier,
     /// A channel, or whatever else brings a message. Nobody owns it.
     Message,

@@ -24,7 +24,6 @@ pub const STANDARD_INPUT: &str = "-";
 /// A file says how much memory its unpacking takes. The strongest level of `xz` needs 65 MiB.
 const XZ_MEMORY_MAX_KIB: u32 = 128 << 10;
 
-/// An opened ring.
 #[derive(Clone, Debug)]
 pub struct Source {
     path: PathBuf,
@@ -222,7 +221,6 @@ impl Source {
         self.recording.is_some()
     }
 
-    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -51,7 +51,6 @@ pub struct TaskState {
     pub kind: TaskKind,
     /// Whether only one thread polls it.
     pub is_local: bool,
-    /// Whether its wakes are counted.
     pub counts_wakes: bool,
     /// Whether its name is one of few, which say what kind of task it is, as those of requests do.
     pub is_of_kind: bool,
@@ -85,7 +84,6 @@ pub struct TaskState {
     pub entries: [EntryTurn; HELD_LOCKS_MAX],
 }
 
-/// A future within a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AwaitFuture {
     /// Its index in the table of the task.
@@ -104,12 +102,10 @@ pub struct EntryTurn {
     pub turn: u32,
     /// Whether the future was polled with the task's own waker, and not with one of a combinator.
     pub is_direct: bool,
-    /// The future's index.
     pub future: Option<usize>,
 }
 
 impl TaskState {
-    /// Whether a thread polls it.
     pub fn is_polled(&self) -> bool {
         self.turn % 2 == 1
     }

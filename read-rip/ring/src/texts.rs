@@ -94,7 +94,6 @@ impl Texts {
         Some(text)
     }
 
-    /// The text of a site.
     pub(super) fn parts(&mut self, entry: &Bytes<'_>, at: usize) -> Option<Parts> {
         let range = text_range(entry, at)?;
         if let Some(known) = self.known.get(&range) {

@@ -21,7 +21,6 @@ pub enum Value {
     Bytes(Vec<u8>, u64),
     /// A text elsewhere: its address, its length in bytes, and whether it is the name of an enum's variant.
     Text {
-        /// The actual address.
         address: u64,
         /// Bytes.
         len: u64,

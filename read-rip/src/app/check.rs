@@ -24,7 +24,6 @@ use crate::cli::{Common, MinConfidence, SourceArgs, THRESHOLD};
 /// What to do about a line that is not a rule.
 const RULE_HINT: &str = "each line is KIND or KIND:REGEX; a line that begins with # is a comment";
 
-/// Which findings are reported.
 pub(super) struct Filter {
     /// A wait or a hold is long from here on.
     pub(super) threshold: Duration,
@@ -43,7 +42,6 @@ impl Default for Filter {
     }
 }
 
-/// What is reported of a case.
 pub(super) struct Verdict {
     pub(super) found: Vec<Finding>,
     pub(super) checked: Checked,

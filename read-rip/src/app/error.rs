@@ -14,7 +14,6 @@ use read_rip_ring as ring;
 use super::output::remark;
 use crate::cli::similar_command;
 
-/// What stops a command.
 #[derive(Debug)]
 pub(super) enum AppError {
     /// A ring, a process or a core file that cannot be read.

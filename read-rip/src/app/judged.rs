@@ -20,7 +20,6 @@ use super::timelines::logged;
 use super::written;
 use crate::cli::{Common, ExportArgs};
 
-/// A format that has findings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judged {
     Ndjson,

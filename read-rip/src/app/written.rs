@@ -201,7 +201,6 @@ impl Writing {
         self.end(written)
     }
 
-    /// Writes a file completely.
     fn write(&self, file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         let mut out = BufWriter::new(self.progress.counting(file));
         write(&mut out)?;
@@ -227,7 +226,6 @@ fn name_folder(unfinished: TempDir, target: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder that is being written.
 struct Folder<'w> {
     path: &'w Path,
     writing: &'w Writing,

@@ -51,7 +51,6 @@ const HELP: &[&str] = &[
     "q, ^C          quit",
 ];
 
-/// Whether colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
     /// Colours, and bold and reversed text.
@@ -60,7 +59,6 @@ pub enum Colours {
     No,
 }
 
-/// Draws the whole screen.
 pub fn draw(frame: &mut Frame<'_>, state: &mut State, colours: Colours) {
     let area = frame.area();
     let mut screen = Screen { frame, left: area, colours };

@@ -10,12 +10,10 @@ use std::path::PathBuf;
 pub struct ModuleProblem {
     /// Index of the module, as in [`Resolver::new`](super::Resolver::new).
     pub module: usize,
-    /// The file with the problem.
     pub path: PathBuf,
     pub what: Problem,
 }
 
-/// What is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {

@@ -18,7 +18,6 @@ pub(super) const START_LEN: usize = 20;
 const SEGMENTS_MAX: u64 = 1 << 20;
 const LITTLE: LittleEndian = LittleEndian;
 
-/// What the headers say.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) architecture: Architecture,

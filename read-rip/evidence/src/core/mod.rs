@@ -52,7 +52,6 @@ use notes::Notes;
 /// `AT_SYSINFO_EHDR`: where the kernel's own library is.
 const VDSO: u64 = 33;
 
-/// An opened core file.
 #[derive(Debug)]
 pub struct Core {
     source: Source,

@@ -47,7 +47,6 @@ pub(super) struct Notes {
     pub(super) auxiliary: Vec<(u64, u64)>,
 }
 
-/// What the notes say of a thread.
 #[derive(Debug)]
 pub(super) struct Thread {
     status: Status,

@@ -19,7 +19,6 @@ const DYNAMIC_MAX_BYTES: u64 = 8 << 10;
 /// No more symbols of one hash value are compared.
 const CHAIN_MAX: u32 = 4096;
 
-/// The symbols that a module exports.
 pub(super) struct Exports<'a> {
     memory: &'a dyn Memory,
     load_bias: u64,

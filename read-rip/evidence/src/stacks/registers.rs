@@ -36,9 +36,7 @@ impl RegisterFile {
 pub(super) struct Convention {
     /// How many general registers there are. They have the first numbers.
     pub(super) general: u16,
-    /// The stack pointer.
     pub(super) sp: u16,
-    /// The frame pointer.
     pub(super) fp: u16,
     /// Where the return address is; on x86-64 the program counter itself.
     pub(super) ra: u16,

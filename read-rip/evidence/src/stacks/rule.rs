@@ -32,7 +32,6 @@ pub(super) struct Rule {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TableId {
-    /// The module's position.
     pub(super) module: usize,
     /// `.debug_frame` and not `.eh_frame`.
     pub(super) is_debug_frame: bool,

@@ -4,7 +4,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The functions that a thread is in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stack {
     /// From the innermost to the outermost. Empty if the thread's registers are not known.
@@ -17,7 +16,6 @@ pub struct Stack {
     pub end: End,
 }
 
-/// A function that a thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Frame {
     pub pc: u64,

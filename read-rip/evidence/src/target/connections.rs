@@ -20,7 +20,6 @@ pub struct Connections {
     pub not_accepted: usize,
 }
 
-/// Whose connections they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ConnectedWith {
     /// Those who connected to the target, at this address.

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::saved_text::Constant;
 
-/// A file descriptor of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descriptor {
     pub number: u32,
@@ -24,7 +23,6 @@ pub struct Peer {
     pub descriptor: u32,
 }
 
-/// What is behind a file descriptor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DescriptorKind {
     File(#[serde(serialize_with = "crate::saved_text::path")] PathBuf),

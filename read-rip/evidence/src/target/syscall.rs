@@ -90,11 +90,9 @@ pub enum CallKind {
     Exit,
     /// To go on with a call that a signal has interrupted: `restart_syscall`. Which one that was is not known.
     Restarted,
-    /// Anything else.
     Other,
 }
 
-/// Which child a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Child {
     Any,
@@ -134,7 +132,6 @@ pub enum FutexOperation {
 }
 
 impl Call {
-    /// Decodes a system call.
     pub fn new(architecture: Architecture, number: u64, arguments: [u64; 6]) -> Call {
         let name = name(architecture, number);
         Call { number, arguments, name, kind: kind(name.unwrap_or_default(), &arguments) }

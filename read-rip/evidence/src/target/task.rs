@@ -113,7 +113,6 @@ pub enum Sleep {
 pub struct Registers {
     /// The program counter: the address of the next instruction.
     pub pc: u64,
-    /// The stack pointer.
     pub sp: u64,
     /// The frame pointer: `rbp` or `x29`.
     pub fp: Option<u64>,

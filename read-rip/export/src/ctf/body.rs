@@ -109,7 +109,6 @@ impl Bytes<'_> {
     }
 }
 
-/// Whose events they are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner<'a> {
     pub(super) slot: &'a Slot,

@@ -45,7 +45,6 @@ use super::Files;
 /// At most this many files have events.
 const STREAMS: usize = 16;
 
-/// An event that was encoded.
 struct Encoded {
     at_ns: u64,
     /// The index after its last byte.

@@ -53,7 +53,6 @@ pub struct Page<'a> {
     pub timelines: &'a [(ThreadId, Timeline)],
     /// The threads and tasks whose timelines are left out.
     pub timelines_left_out: Vec<ThreadId>,
-    /// What the program logged.
     pub log: &'a Log,
     /// The recorded image.
     pub snapshot: &'a Snapshot,

@@ -83,7 +83,6 @@ pub(super) struct What {
     pub(super) location: Option<LocationId>,
     /// Where, as a text; empty if unknown.
     pub(super) place: String,
-    /// Whether it goes on.
     pub(super) is_open: bool,
     /// The arrows that begin here.
     pub(super) arrows_from: Vec<u64>,

@@ -39,7 +39,6 @@ pub enum ColumnKind {
     Text,
     /// 64 bits with a sign: engines know few types without one.
     Integer,
-    /// True or false.
     Truth,
     /// A moment, UTC.
     Moment,
@@ -63,7 +62,6 @@ pub enum Cell<'a> {
     Null,
     Text(&'a str),
     Integer(i64),
-    /// True or false.
     Truth(bool),
     /// A moment, µs since 1970.
     Moment(i64),

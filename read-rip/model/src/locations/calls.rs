@@ -29,7 +29,6 @@ pub(super) struct Calls<'a> {
     callers: HashMap<usize, HashMap<u32, Vec<Caller>>>,
 }
 
-/// A function that calls a wrapper.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) file: Arc<str>,

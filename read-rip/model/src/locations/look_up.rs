@@ -69,7 +69,6 @@ impl Locations<'_> {
         }
     }
 
-    /// The location of a wrapper's call.
     pub(super) fn look_up_call(&mut self, pid: u32, pc: u64) -> Location {
         let mut location = Location { pc, is_in_wrapper: true, ..Location::default() };
         self.name_caller(&mut location, pid, call_location(pc));

@@ -89,7 +89,6 @@ impl<'a> Locations<'a> {
         }
     }
 
-    /// The modules of the recorded process.
     pub fn modules(&self) -> &[Module] {
         &self.snapshot.modules
     }
@@ -285,7 +284,6 @@ impl<'a> Locations<'a> {
             .or_else(|| self.of_any_process.get(&pc))
     }
 
-    /// A location that was looked up.
     pub fn get(&self, id: LocationId) -> &Location {
         &self.locations[id]
     }
@@ -319,7 +317,6 @@ impl<'a> Locations<'a> {
         self.marks(pid, pc)?.different.first().copied()
     }
 
-    /// The texts to which events refer.
     pub fn static_texts(&self) -> &'a StaticTexts {
         &self.snapshot.static_texts
     }

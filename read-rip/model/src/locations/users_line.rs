@@ -20,14 +20,12 @@ const CALLERS_MAX: usize = 2;
 pub struct Spot<'a> {
     /// The function with its type arguments; empty if nothing names it.
     pub function: &'a str,
-    /// Source file and line.
     pub source: Option<(&'a str, u32)>,
     /// The column of that line, from 1; `None`: not known.
     pub column: Option<u32>,
     pub whose: &'a Whose,
 }
 
-/// Where a location is for the user.
 #[derive(Clone, Debug)]
 pub struct UsersLine<'a> {
     /// The innermost function of the user. If there is none, the innermost function of the location.
@@ -110,7 +108,6 @@ impl Location {
         UsersLine { at, index, called, inlined_into, callers }
     }
 
-    /// Source file and line for the user.
     pub fn users_source(&self) -> Option<(&str, u32)> {
         self.users_line().at.source
     }

@@ -144,7 +144,6 @@ impl<'m> Awaited<'m> {
         }
     }
 
-    /// Where it waits.
     pub fn location(&self) -> Option<LocationId> {
         match self {
             Awaited::End(join) => Some(join.location),

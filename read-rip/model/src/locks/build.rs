@@ -29,7 +29,6 @@ use super::{
 use crate::locations::{Horizon, Limits, LocationId, Locations};
 use crate::threads::{self, Thread, ThreadState};
 
-/// What a model is built from.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     pub snapshot: &'a Snapshot,

@@ -26,7 +26,6 @@ pub struct Hold {
     pub is_steady: bool,
     /// Whether the thread has it since its process was forked: the thread that forked held the lock.
     pub is_inherited: bool,
-    /// Whether a future holds it.
     pub is_of_future: bool,
     /// Whether the thread has returned from the function that acquired the lock: its stack does not have it. False if
     /// that is not known.
@@ -47,7 +46,6 @@ pub enum HoldState {
     /// now.
     OfFuture,
 }
-/// A thread that waits for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     pub thread: ThreadId,

@@ -8,8 +8,11 @@ use crate::locations::LocationId;
 /// A lock: an address in a process.
 #[derive(Clone, Debug)]
 pub struct Lock {
+    /// The process.
     pub pid: u32,
+    /// The address.
     pub address: u64,
+    /// What the lock is called.
     pub name: LockName,
     /// The class of the lock, if its marks say one.
     pub class: Option<String>,
@@ -125,6 +128,7 @@ impl Lock {
 /// The owner of a lock, by the lock's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerInMemory {
+    /// The thread.
     pub thread: ThreadId,
     /// The address of what stores the owner. It differs from the lock's if the lock is a wrapper with a mutex inside.
     pub address: u64,
@@ -144,6 +148,7 @@ pub struct AbsentOwner {
     /// `None`: not known.
     pub is_of_fork: Option<bool>,
 }
+/// What a lock is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockName {
     /// The program gave the lock this name.
@@ -194,6 +199,7 @@ pub enum Ownership {
 /// What the known histories say of a lock.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
+    /// The number of acquisitions.
     pub acquisitions: u64,
     /// The number of acquisitions after a wait.
     pub contended: u64,
@@ -203,6 +209,7 @@ pub struct Record {
     pub contended_between: u64,
     /// The two numbers as they probably were: each thread's known new words stand for all of its new words.
     pub probably_between: (f64, f64),
+    /// The number of failed tries.
     pub failed_tries: u64,
     /// The lengths of waits that ended with the lock, ns, ascending.
     pub waits_ns: Vec<u64>,

@@ -31,7 +31,6 @@ pub(super) struct EventKind {
     pub(super) mark: Mark,
     /// The linker folded this mark with marks that differ in meaning, so that the meaning of an event is not known.
     pub(super) is_ambiguous: bool,
-    /// The lock is a semaphore.
     pub(super) is_semaphore: bool,
     /// It is about a wait for what nobody holds.
     pub(super) is_blocked: bool,

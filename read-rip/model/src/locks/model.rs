@@ -128,7 +128,6 @@ pub struct LockIncident {
     pub count: u32,
     /// The thread that called first; `None` if its slot has another owner now.
     pub thread: Option<ThreadId>,
-    /// The id of that thread.
     pub tid: u32,
     /// The lock of the first call.
     pub lock: LockId,

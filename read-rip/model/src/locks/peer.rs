@@ -19,7 +19,6 @@ pub struct Peer {
     pub present: Option<ThreadId>,
     /// How many ends that side has.
     pub ends: u64,
-    /// Whether that side receives.
     pub receives: bool,
     /// Whether nobody has used that side, and the user is who alone receives what the waiting thread or task has sent
     /// since it made the channel.

@@ -9,7 +9,6 @@ use read_rip_ring::{Clock, Snapshot, TaskKind};
 use super::{LockModel, Quantiles, ThreadId, task_place};
 use crate::locations::{LocationId, Locations};
 
-/// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Polls {
     /// Whether the program counts polls.
@@ -40,12 +39,10 @@ pub struct PollPlace {
     pub name: String,
 }
 
-/// A long poll.
 #[derive(Debug)]
 pub struct SlowPoll {
     /// Where the task was made; `None` if that is not known.
     pub made_at: Option<LocationId>,
-    /// The process.
     pub pid: u32,
     /// The task, as the id of a thread.
     pub task: u32,

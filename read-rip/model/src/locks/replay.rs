@@ -21,7 +21,6 @@ use super::marks::{EventKind, Mark, Marks};
 use super::{EndOfCondition, LockId, Signal, Step, StepKind, Steps, ThreadId};
 use crate::locations::{self, Guards, LocationId, When};
 
-/// A thread's history.
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// Oldest first, without gaps.

@@ -8,7 +8,6 @@ use crate::locations::LocationId;
 pub struct Step {
     /// The sequence of its PC word.
     pub sequence: u64,
-    /// What the thread did.
     pub kind: StepKind,
     /// The lock; `None` for progress and plain marks.
     pub lock: Option<LockId>,
@@ -24,7 +23,6 @@ pub struct Step {
     /// For a release: when the lock was acquired, ns since boot; `None` if that was not recorded.
     pub since_ns: Option<u64>,
 }
-/// What a thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
     /// Passed a plain mark.
@@ -33,7 +31,6 @@ pub enum StepKind {
     Blocked,
     /// Did useful work.
     Progress,
-    /// Began to wait for the lock.
     Wait,
     /// Acquired the lock: a mark by hand.
     Acquired,

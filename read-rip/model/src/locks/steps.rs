@@ -71,7 +71,6 @@ impl Steps {
         self.clone()
     }
 
-    /// The number of steps.
     pub fn len(&self) -> usize {
         self.packed.len()
     }

@@ -20,7 +20,6 @@ pub struct TaskFacts {
     pub runtime: Option<Runtime>,
     /// Where it was made, if that is known.
     pub made_at: Option<LocationId>,
-    /// Whether it is polled at this moment.
     pub is_polled: bool,
     /// How often it was polled, the present poll included.
     pub polls: u64,
@@ -133,7 +132,6 @@ impl TaskFacts {
         }
     }
 
-    /// The named future with this index.
     pub fn future(&self, index: usize) -> Option<&TaskFuture> {
         self.futures.iter().find(|future| future.index == index)
     }

@@ -43,7 +43,6 @@ pub enum TaskDoes {
 pub struct TaskPlace {
     /// The place in the source, if any is known.
     pub location: Option<LocationId>,
-    /// What it waits for there.
     pub object: Option<Object>,
     /// Whether it is the await. Otherwise it is the last mark before, or where the task was made.
     pub is_await: bool,
@@ -55,7 +54,6 @@ pub struct TaskPlace {
 #[derive(Clone, Debug)]
 pub struct TaskGroup {
     pub kind: TaskKind,
-    /// What they do.
     pub does: TaskDoes,
     pub place: TaskPlace,
     /// For which locks or objects they wait there. If there are several, nobody holds any of them.

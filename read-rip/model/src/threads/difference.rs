@@ -16,7 +16,6 @@ use foldhash::HashMap;
 
 use super::{Thread, ThreadState};
 
-/// What became of the threads.
 #[derive(Debug, Default)]
 pub struct Difference<'a> {
     /// Threads that are in both readings and have recorded nothing in between, as they are in the later one.

@@ -13,7 +13,6 @@ use read_rip_model::findings::{Confidence, Finding, Kind, Paragraph};
 use super::advice::{advice, doubt_text};
 use super::names::LockNames;
 
-/// A process that was checked.
 #[derive(Debug)]
 pub struct TestCase {
     pub program: String,

@@ -89,11 +89,9 @@ pub struct FindingText {
     pub summary: String,
     /// Why that is so, a line each.
     pub evidence: Vec<String>,
-    /// What limits the confidence.
     pub doubts: Vec<Cow<'static, str>>,
     /// What the confidence takes for granted.
     pub premises: Vec<Cow<'static, str>>,
-    /// What to do next.
     pub advice: Vec<Cow<'static, str>>,
 }
 

@@ -26,7 +26,6 @@ impl Sources {
 
 /// At most this many columns of a line are underlined where the column of the call is not known.
 const UNDERLINED_MAX: usize = 40;
-/// What stands for a tab.
 const TAB: &str = "    ";
 /// More lines of one finding say little.
 const LINES_MAX: usize = 8;

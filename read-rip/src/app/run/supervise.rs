@@ -57,7 +57,6 @@ const LOOK_FOR_COMPILERS: Duration = Duration::from_millis(200);
 /// kernel announces.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// A program that runs.
 pub(super) struct Supervised {
     child: Child,
     signals: SignalFd,

@@ -62,7 +62,6 @@ pub(in crate::app) fn give_back_in_signal() {
     }
 }
 
-/// What has happened at the terminal.
 pub(super) enum Event {
     Input(Input),
     Resized,
@@ -170,7 +169,6 @@ fn watch(terminal: OwnedFd) -> io::Result<()> {
     thread::Builder::new().name("terminal".into()).spawn(ends).map(drop)
 }
 
-/// Waits until a terminal is closed.
 fn wait_until_gone(terminal: BorrowedFd<'_>) {
     let is_gone = |polled: &PollFd<'_>| polled.revents().is_some_and(|events| events.intersects(GONE));
     loop {

@@ -115,7 +115,6 @@ impl KnownTypes {
     }
 }
 
-/// The types of some modules.
 pub struct Types {
     options: Options,
     /// Each with its debug information once it was asked about.
@@ -127,7 +126,6 @@ pub struct Types {
     read: Vec<Option<Option<Arc<Type>>>>,
 }
 
-/// The debug information of a module.
 struct Debug {
     dwarf: Arc<gimli::Dwarf<Bytes>>,
     split: Split,

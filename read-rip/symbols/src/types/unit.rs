@@ -30,7 +30,6 @@ pub(super) struct Reference {
     pub(super) offset: usize,
 }
 
-/// See the [module](self).
 pub(super) struct Unit {
     at: usize,
     dwarf: Arc<gimli::Dwarf<Bytes>>,

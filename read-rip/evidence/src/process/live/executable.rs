@@ -15,7 +15,6 @@ const OWN: Architecture = match Architecture::own() {
     None => Architecture::X86_64,
 };
 
-/// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Executable {
     /// The name of its file; `None` if this reader may not see it.

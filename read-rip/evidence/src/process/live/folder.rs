@@ -32,7 +32,6 @@ impl From<Errno> for Failure {
     }
 }
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Folder(OwnedFd);
 

@@ -25,7 +25,6 @@ const TCP_STATES: [&str; 12] = [
     "NEW_SYN_RECV",
 ];
 
-/// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     by_inode: HashMap<u64, DescriptorKind>,

@@ -37,7 +37,6 @@ struct Slice {
     len: u64,
 }
 
-/// See the [module](self).
 pub(super) struct Functions<'a> {
     memory: &'a dyn Memory,
     is_1_18: bool,
@@ -56,7 +55,6 @@ pub(super) struct Functions<'a> {
     known: RefCell<HashMap<u64, Rc<[SourceFrame]>>>,
 }
 
-/// A function that the tables describe.
 struct Function {
     address: u64,
     entry: u64,

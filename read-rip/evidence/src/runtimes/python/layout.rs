@@ -65,7 +65,6 @@ pub(super) struct Frames {
     pub owner: Option<u64>,
 }
 
-/// The fields of a code object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Code {
     pub first_line: u64,

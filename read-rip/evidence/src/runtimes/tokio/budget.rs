@@ -8,7 +8,6 @@ use nix::time::{ClockId, clock_gettime};
 /// The clock is asked once in so many questions.
 const QUESTIONS: u32 = 64;
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Budget {
     /// The processor time of this thread at which it is used up; `None` if there is no such clock.

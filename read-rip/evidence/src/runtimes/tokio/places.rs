@@ -21,7 +21,6 @@ pub struct AwaitChain {
 pub struct AwaitStep {
     /// The function, as symbols call it.
     pub function: String,
-    /// The source file of the await.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
