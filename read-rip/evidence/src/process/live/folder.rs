@@ -8,6 +8,8 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
 use rustix::io::{Errno, read, retry_on_intr};
 
+use super::text::{self, Status};
+
 /// There is always room for this much. The kernel gives less at once of most files.
 const READ_BYTES: usize = 64 << 10;
 
@@ -73,6 +75,11 @@ impl Folder {
                 return Ok(bytes);
             }
         }
+    }
+
+    /// The ids, the user and the tracer, if it is the folder of a process or a thread.
+    pub(super) fn status(&self) -> Result<Status, Failure> {
+        text::status(&self.read("status")?).ok_or(Failure::Gone)
     }
 
     /// The target of a symbolic link, as the kernel writes it.

@@ -5,9 +5,8 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `folder` | a directory of `/proc`, held open |
 //! | `text` | the texts of `/proc`, parsed |
-//! | `status` | the ids, the user and the tracer |
+//! | `folder` | a directory of `/proc`, held open |
 //! | `tasks` | the threads |
 //! | `last_ran` | for how long threads have not run |
 //! | `maps` | the ranges of memory |
@@ -20,12 +19,10 @@
 //! | `stop` | stops threads for a moment, one after the other |
 //! | `freezer` | whether it is frozen |
 //! | `kernel` | what a thread is in in the kernel, and who answers for a file system |
-//! | `containers` | the processes that have a pid in their containers |
-//! | `machine` | the processes of the machine |
+//! | `machine` | the processes of the machine, by the pids here and in containers |
 //! | `error` | why a process cannot be looked at |
 
 mod connections;
-mod containers;
 mod descriptors;
 mod error;
 mod executable;
@@ -40,17 +37,15 @@ mod needs;
 mod peers;
 mod rights;
 mod sockets;
-mod status;
 mod stop;
 mod tasks;
 mod text;
 mod unix_peers;
 
-pub use containers::processes_with_pid_in_container;
 pub use descriptors::Descriptors;
 pub use error::Error;
 pub use executable::root_of;
-pub use machine::processes;
+pub use machine::{processes, processes_with_pid_in_container};
 pub use memory::LiveMemory;
 pub use needs::Machine;
 pub use stop::{Visited, resumes, stop_each};
@@ -64,7 +59,6 @@ use read_rip_files::Module;
 
 use self::executable::Executable;
 use self::folder::{Failure, Folder};
-use self::status::status_of;
 use self::tasks::{Common, tasks, tasks_again, tasks_at_first};
 use self::text::Status;
 use super::observer::observer;
@@ -128,7 +122,7 @@ impl LiveTarget {
     pub fn open_here(pid: u32) -> Result<LiveTarget, Error> {
         let failed = |failure| Error::of(pid, failure);
         let process = Folder::open(&format!("/proc/{pid}")).map_err(failed)?;
-        let status = status_of(&process).map_err(failed)?;
+        let status = process.status().map_err(failed)?;
         if status.tgid != pid {
             return LiveTarget::open_here(status.tgid);
         }
@@ -360,7 +354,7 @@ impl LiveTarget {
 
     /// Whether the process has not ended since it was opened. If so, all that was read before is this process's.
     pub fn is_there(&self) -> bool {
-        status_of(&self.thread).is_ok()
+        self.thread.status().is_ok()
     }
 
     fn modules(&self, mappings: &[Mapping]) -> Vec<Module> {
@@ -382,7 +376,7 @@ impl LiveTarget {
     }
 
     fn is_traced(&self) -> bool {
-        status_of(&self.thread).is_ok_and(|status| status.tracer != 0)
+        self.thread.status().is_ok_and(|status| status.tracer != 0)
     }
 
     fn failed(&self, failure: Failure) -> Error {

@@ -475,7 +475,7 @@ impl Machine {
 
 impl<'a> Of<'a> {
     fn new(live: &'a LiveTarget) -> Option<Of<'a>> {
-        Some(Of { live, status: super::status::status_of(&live.thread).ok()? })
+        Some(Of { live, status: live.thread.status().ok()? })
     }
 
     /// Whether its objects of System V are those that this reader sees.
@@ -517,7 +517,7 @@ impl<'a> Of<'a> {
                 if stat.has_ended() && living_thread(&folder.folder("task").ok()?).ok()?.is_none() {
                     return None;
                 }
-                children.push((pid, super::status::status_of(&folder).ok()?));
+                children.push((pid, folder.status().ok()?));
             }
         }
         let is_one = |status: &Status, wanted: u32| status.ids.get(depth) == Some(&wanted);
@@ -653,8 +653,7 @@ fn state_of(pid: u32) -> Option<HelperState> {
 fn traced_processes() -> HashMap<u32, Vec<u32>> {
     let mut traced: HashMap<u32, Vec<u32>> = HashMap::new();
     for pid in super::processes() {
-        let tracer =
-            Folder::open(&format!("/proc/{pid}")).and_then(|folder| super::status::status_of(&folder));
+        let tracer = Folder::open(&format!("/proc/{pid}")).and_then(|folder| folder.status());
         if let Some(tracer) = tracer.ok().map(|status| status.tracer).filter(|&tracer| tracer != 0) {
             traced.entry(tracer).or_default().push(pid);
         }
@@ -668,7 +667,7 @@ fn process_of(tid: u32) -> Option<Option<u32>> {
     let read = || -> Result<Option<u32>, Failure> {
         let thread = Folder::open(&format!("/proc/{tid}/task/{tid}"))?;
         let has_ended = text::stat(&thread.read("stat")?).is_some_and(|stat| stat.has_ended());
-        Ok(if has_ended { None } else { Some(super::status::status_of(&thread)?.tgid) })
+        Ok(if has_ended { None } else { Some(thread.status()?.tgid) })
     };
     match read() {
         Ok(process) => Some(process),
