@@ -1,11 +1,9 @@
 //! What is said of the tasks of a program of tokio that has debug information of types, alive and in a core file.
 
 use std::path::Path;
-use std::process::Command;
 
 use librip_test_kit::core;
 use librip_test_kit::reader;
-use librip_test_kit::run::{Outcome, clean, finish};
 use librip_test_kit::tool::repository;
 use librip_test_kit::victim::{Plan, Victim, tempdir};
 
@@ -20,12 +18,6 @@ fn started(arguments: &[&str]) -> Option<Victim> {
     let mut victim = Plan::new(programs.join("awaits"), arguments).start();
     victim.until("ready");
     Some(victim)
-}
-
-fn says(command: &str, subject: &Path) -> Outcome {
-    let mut reader = clean(Command::new(reader::program()));
-    reader.arg(command).arg(subject);
-    finish(reader)
 }
 
 /// The line of the program that ends in this comment.
@@ -43,7 +35,7 @@ fn tasks_that_hold_what_they_await_are_proven() {
         let dump = directory.path().join("core");
         core::write(victim.pid(), 6, &dump);
         for subject in [Path::new(&victim.pid().to_string()), &dump] {
-            let said = says("check", subject);
+            let said = reader::ask(&["check"], subject);
             let text = &said.stdout;
             assert!(
                 text.contains("proven deadlock: 2 tasks of tokio await locks that they hold"),
@@ -67,7 +59,7 @@ fn tasks_that_hold_what_they_await_are_proven() {
 fn tasks_that_gave_back_what_they_held_are_not_accused() {
     for way in WAYS.into_iter().chain(["at_once"]) {
         let Some(victim) = started(&[way, "given"]) else { return };
-        let said = says("check", Path::new(&victim.pid().to_string()));
+        let said = reader::ask(&["check"], victim.pid().to_string());
         assert_eq!(said.status, 3, "{way} {said:?}");
         assert!(!said.stdout.contains("deadlock"), "{way} {said:?}");
         assert!(
@@ -82,7 +74,7 @@ fn tasks_that_gave_back_what_they_held_are_not_accused() {
 fn each_task_has_its_await() {
     let wanted = |scenario: &str, lines: &[&str]| {
         let Some(victim) = started(&[scenario]) else { return };
-        let said = says("tasks", Path::new(&victim.pid().to_string()));
+        let said = reader::ask(&["tasks"], victim.pid().to_string());
         for line in lines {
             assert!(said.stdout.contains(line), "{line} {said:?}");
         }

@@ -21,7 +21,6 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use librip_test_kit::reader;
-use librip_test_kit::run::{Outcome, clean, finish};
 use librip_test_kit::tool::{self, Built, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
@@ -62,14 +61,7 @@ fn run(program: &Path, arguments: &[&str]) -> Remains {
 
 /// What the reader prints about a ring.
 fn read_rip(arguments: &[&str], ring: &Path) -> String {
-    run_reader(arguments, ring).stdout
-}
-
-/// What the reader prints about a ring, and what it says besides.
-fn run_reader(arguments: &[&str], ring: &Path) -> Outcome {
-    let mut reader = clean(Command::new(reader::program()));
-    reader.args(arguments).arg(ring);
-    finish(reader)
+    reader::ask(arguments, ring).stdout
 }
 
 /// Builds a package that has a workspace of its own, and returns the directory of its programs. `None` if cargo cannot

@@ -2,10 +2,9 @@
 //! says, and if they are not, while they live and after they were killed. scripts/test-builds runs these tests.
 
 use std::path::Path;
-use std::process::Command;
 
 use librip_test_kit::reader;
-use librip_test_kit::run::{Outcome, clean, finish};
+use librip_test_kit::run::Outcome;
 use librip_test_kit::tool::repository;
 use librip_test_kit::victim::{Plan, Victim};
 
@@ -20,9 +19,7 @@ fn started(arguments: &[&str]) -> Option<Victim> {
 }
 
 fn check(ring: &Path) -> Outcome {
-    let mut reader = clean(Command::new(reader::program()));
-    reader.arg("check").arg(ring);
-    finish(reader)
+    reader::ask(&["check"], ring)
 }
 
 /// What `check` says of a server while it lives, and after it was killed.

@@ -10,11 +10,12 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use librip_test_kit::oracle::{Holding, Ring, Slot};
+use librip_test_kit::reader;
 use librip_test_kit::tool::{self, Built, repository, tool};
 use librip_test_kit::victim::{DEADLINE, Plan, Remains, torture};
 use regex::Regex;
 
-use crate::{built_alone, compile_by, directory, fixture, librip, read_rip, run_reader};
+use crate::{built_alone, compile_by, directory, fixture, librip, read_rip};
 
 /// Tests that take seconds of processor time, with any implementation: `RIP_TORTURE` runs them too.
 const SLOW: [&str; 2] = ["_one_slot", "new_test_without_timeout_5"];
@@ -159,7 +160,7 @@ fn locks_of_two_versions_of_parking_lot_are_recorded_if_both_are_patched() {
     let Some(programs) = built_alone("tests/build/patched/both", None) else { return };
     let remains = stuck(&programs.join("patched-both"), 4);
     let ring = remains.ring_path();
-    let checked = run_reader(&["check"], &ring);
+    let checked = reader::ask(&["check"], &ring);
     let findings = checked.stdout;
     assert!(!checked.stderr.contains("parking_lot"), "{}", checked.stderr);
     assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
@@ -185,7 +186,7 @@ fn locks_of_two_versions_of_parking_lot_are_recorded_if_both_are_patched() {
 #[test]
 fn a_version_of_parking_lot_that_is_not_patched_is_pointed_out() {
     let Some(programs) = built_alone("tests/build/patched/one", None) else { return };
-    let checked = run_reader(&["check"], &stuck(&programs.join("patched-one"), 1).ring_path());
+    let checked = reader::ask(&["check"], stuck(&programs.join("patched-one"), 1).ring_path());
     let remark =
         "The program also has a parking_lot whose locks are not recorded: run \"cargo tree --duplicates\"";
     assert!(checked.stderr.contains(remark), "{}", checked.stderr);

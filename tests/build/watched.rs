@@ -2,12 +2,11 @@
 //! after it was killed.
 
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use librip_test_kit::reader;
-use librip_test_kit::run::{Outcome, clean, finish};
+use librip_test_kit::run::Outcome;
 use librip_test_kit::tool::repository;
 use librip_test_kit::victim::{Plan, Victim, torture};
 use regex::Regex;
@@ -23,9 +22,7 @@ fn started(scenario: &str) -> Option<Victim> {
 }
 
 fn check(arguments: &[&str], ring: &Path) -> Outcome {
-    let mut reader = clean(Command::new(reader::program()));
-    reader.arg("check").args(arguments).arg(ring);
-    finish(reader)
+    reader::ask(&[&["check"], arguments].concat(), ring)
 }
 
 /// What `check` says while the program lives, and after it was killed.

@@ -48,9 +48,7 @@ pub(crate) fn read(arguments: &[&str], ring: &Path) -> String {
 
 /// The data of all lines of one type that the reader writes as JSON.
 pub(crate) fn json(arguments: &[&str], kind: &str, ring: &Path) -> Vec<Value> {
-    let out = read(&[arguments, &["--json"]].concat(), ring);
-    let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    lines.filter(|line| line["type"] == kind).map(|mut line| line["data"].take()).collect()
+    reader::ask(&[arguments, &["--json"]].concat(), ring).sound().data(kind)
 }
 
 pub(crate) fn texts(events: &[Value]) -> Vec<&str> {

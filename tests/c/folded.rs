@@ -1,13 +1,7 @@
 //! Functions that a linker folds into one because their instructions are equal: the marks in them share a PC.
 
-use std::process::{Command, Output};
-
 use crate::{CLANG, build, installed, is_installed, line_of, run};
 use librip_test_kit::reader;
-
-fn read_rip(arguments: &[&str], ring: &std::path::Path) -> Output {
-    Command::new(reader::program()).args(arguments).arg(ring).output().unwrap()
-}
 
 #[test]
 fn marks_that_a_linker_has_folded_are_all_shown() {
@@ -21,17 +15,16 @@ fn marks_that_a_linker_has_folded_are_all_shown() {
     let line = |text: &str| line_of("folded.c", &format!("/* {text} */"));
     let location =
         format!("folded.c:{}|folded.c:{}|folded.c:{}", line("opens"), line("closes"), line("answers"));
-    let shown = read_rip(&["-t"], &ring);
-    let threads = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let threads = reader::ask(&["-t"], &ring).stdout;
     assert!(
         threads.ends_with(&format!(": {{0}}{location}, {{1}}{location}, {{2}}{location}\n")),
         "{threads}"
     );
-    let condensed = read_rip(&["-v"], &ring);
-    let text = String::from_utf8_lossy(&condensed.stdout).into_owned();
+    let condensed = reader::ask(&["-v"], &ring);
+    let text = &condensed.stdout;
     assert!(text.contains("\nanswer|close_session|open_session : 1 thread"), "{text}");
     assert!(text.contains("\"opens\"|\"closes\""), "{text}");
-    let remarks = String::from_utf8_lossy(&condensed.stderr).into_owned();
+    let remarks = &condensed.stderr;
     assert!(
         remarks.contains(&format!("Warning: {location}: the linker has folded marks of different meaning")),
         "{remarks}"

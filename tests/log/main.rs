@@ -18,7 +18,6 @@ mod times;
 mod values;
 
 use std::path::Path;
-use std::process::Command;
 
 use librip_test_kit::reader;
 use librip_test_kit::victim::Plan;
@@ -37,15 +36,11 @@ fn plan_of(part: &str, arguments: &[&str]) -> Plan {
 
 /// What the reader writes to standard output and to standard error. Its status must be 0.
 fn read(arguments: &[&str], ring: &Path) -> (String, String) {
-    let run = Command::new(reader::program()).args(arguments).arg(ring).output().expect("the reader");
-    let [out, errors] = [run.stdout, run.stderr].map(|text| String::from_utf8(text).expect("UTF-8"));
-    assert!(run.status.success(), "{arguments:?}: {}\n{out}\n{errors}", run.status);
-    (out, errors)
+    let run = reader::ask(arguments, ring).sound();
+    (run.stdout, run.stderr)
 }
 
 /// The data of all lines of one type that the reader writes as JSON.
 fn json(arguments: &[&str], kind: &str, ring: &Path) -> Vec<Value> {
-    let (out, _) = read(&[arguments, &["--json"]].concat(), ring);
-    let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    lines.filter(|line| line["type"] == kind).map(|mut line| line["data"].take()).collect()
+    reader::ask(&[arguments, &["--json"]].concat(), ring).sound().data(kind)
 }

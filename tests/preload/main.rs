@@ -107,8 +107,7 @@ fn plan(program: &Path, arguments: &[&str], libraries: &[&Path]) -> Plan {
 
 /// The output of `read-rip`.
 fn read_rip(arguments: &[&str], ring: &Path) -> String {
-    let output = Command::new(reader::program()).args(arguments).arg(ring).output().unwrap();
-    String::from_utf8(output.stdout).unwrap()
+    reader::ask(arguments, ring).stdout
 }
 
 /// Fails unless two runs had the same output and the same end.

@@ -4,12 +4,15 @@
 //! cargo puts programs. A test must not run an old one, so it fails if a source of the program is newer. Cargo then
 //! builds again too: it compares each source with the time when it began to build.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
+use crate::run::{Outcome, clean, finish};
 use crate::tool::repository;
 
 /// Returns the path of the program.
@@ -28,6 +31,14 @@ pub fn program() -> &'static Path {
         Ok(program) => program,
         Err(problem) => panic!("{problem}"),
     }
+}
+
+/// Runs the program with these arguments, and with a subject as the last one.
+#[track_caller]
+pub fn ask(arguments: &[&str], subject: impl AsRef<OsStr>) -> Outcome {
+    let mut command = clean(Command::new(program()));
+    command.args(arguments).arg(subject);
+    finish(command)
 }
 
 /// The program in the directory of a profile, or what is wrong with it and how to build it.

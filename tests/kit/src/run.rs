@@ -66,6 +66,13 @@ impl Outcome {
     pub fn json(&self) -> Vec<serde_json::Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
+
+    /// The data of all lines of one type, of `--json` output.
+    #[track_caller]
+    pub fn data(&self, kind: &str) -> Vec<serde_json::Value> {
+        let lines = self.json().into_iter().filter(|line| line["type"] == kind);
+        lines.map(|mut line| line["data"].take()).collect()
+    }
 }
 
 /// A command without settings that change what `read-rip` writes.
