@@ -171,7 +171,7 @@ fn hash(text: &str) -> u64 {
 
 pub fn lock_type(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
-        LockType::Mutex if has_permits(lock) => "semaphore",
+        LockType::Mutex if lock.has_permits() => "semaphore",
         LockType::Mutex => "mutex",
         LockType::RwLock => "rwlock",
         LockType::Spin => "spin lock",
@@ -206,15 +206,10 @@ pub fn awaited_words(object: Object, names: &LockNames<'_>) -> String {
     }
 }
 
-/// Whether it is a semaphore whose permits tasks hold: it is recorded as a mutex that several hold.
-fn has_permits(lock: &Lock) -> bool {
-    lock.nature.lock_type == LockType::Mutex && lock.holders.iter().any(|hold| hold.is_shared)
-}
-
 /// What a lock is called in a sentence. The kinds of locks proper are all called locks.
 fn noun(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
-        LockType::Mutex if has_permits(lock) => "semaphore",
+        LockType::Mutex if lock.has_permits() => "semaphore",
         LockType::Once | LockType::Message | LockType::Barrier | LockType::Wake | LockType::Notification => {
             lock_type(lock)
         }

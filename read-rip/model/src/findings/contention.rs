@@ -8,13 +8,15 @@
 //!
 //! A lock is reported if it changes hands while at least two threads wait for it, one of them for 100 ms, and its
 //! holder does not wait itself. If its ownership stands still, no thread is slowed down by the others: that is a long
-//! wait or a pile-up. It is also reported if half of at least 32 known acquisitions came after a wait, and one wait in
-//! ten took 10 ms. The evidence has the distribution of the known waits and holds.
+//! wait or a pile-up. A semaphore with permits is there to make tasks wait, and is not reported. A lock is also
+//! reported if half of at least 32 known acquisitions came after a wait, and one wait in ten took 10 ms. The evidence
+//! has the distribution of the known waits and holds.
 //!
 //! # Blind spots
 //!
-//! Only histories that are still in the ring count, and only acquisitions with times have lengths. Much contention
-//! is no fault by itself, so the finding is only suspected.
+//! A semaphore that nobody holds looks like a mutex of futures whose guards may be sent to another task. So such a mutex
+//! is not reported either. Only histories that are still in the ring count, and only acquisitions with times have
+//! lengths. Much contention is no fault by itself, so the finding is only suspected.
 //!
 //! # Example output
 //!
@@ -87,7 +89,8 @@ impl Analysis for Contention {
             hurts_now || has_hurt(&lock.record)
         };
         let locks = view.now.locks.iter().enumerate();
-        let mut locks: Vec<_> = locks.filter(|(id, _)| !explained.contains(id)).filter(hurts).collect();
+        let is_candidate = |(id, lock): &(LockId, &Lock)| !explained.contains(id) && !lock.may_have_permits();
+        let mut locks: Vec<_> = locks.filter(is_candidate).filter(hurts).collect();
         locks.sort_by_key(|&(id, _)| std::cmp::Reverse(view.waits(id).count()));
         let all = locks.len();
         for (at, (id, lock)) in locks.into_iter().take(FINDINGS_MAX).enumerate() {
@@ -168,6 +171,7 @@ impl Basis for Contended {
 mod tests {
     use super::*;
     use crate::findings::testing::{MILLISECOND, NOW, Scene};
+    use crate::locks::{Nature, Ownership};
 
     fn scene(waiters: usize) -> Scene {
         let mut scene = Scene::new();
@@ -211,6 +215,13 @@ mod tests {
         (record.acquisitions, record.contended) = (40, 30);
         record.waits_ns = vec![20 * MILLISECOND; 30];
         assert_eq!(scene.run(&Contention).len(), 1);
+        let nature = scene.model.locks[0].nature;
+        let semaphore = Nature { is_of_futures: true, ownership: Ownership::Anyone, ..nature };
+        scene.model.locks[0].nature = semaphore;
+        assert!(scene.run(&Contention).is_empty(), "a limit does what it is for");
+        scene.model.locks[0].nature = Nature { ownership: Ownership::ByRule, ..semaphore };
+        assert_eq!(scene.run(&Contention).len(), 1, "a mutex of futures is none");
+        scene.model.locks[0].nature = nature;
         scene.model.locks[0].record.waits_ns = vec![MILLISECOND; 30];
         assert!(scene.run(&Contention).is_empty(), "short waits");
     }

@@ -100,6 +100,18 @@ impl Lock {
         self.is_from_memory || self.owner.is_some() && !self.holders.iter().any(is_recorded)
     }
 
+    /// Whether it is a semaphore whose permits tasks hold: it is recorded as a mutex that several hold.
+    pub fn has_permits(&self) -> bool {
+        self.nature.lock_type == LockType::Mutex && self.holders.iter().any(|hold| hold.is_shared)
+    }
+
+    /// Whether it may be such a semaphore, while nobody holds it: a mutex whose guards may be sent looks the same then.
+    pub fn may_have_permits(&self) -> bool {
+        let Nature { lock_type, is_of_futures, ownership, .. } = self.nature;
+        let may_be = lock_type == LockType::Mutex && is_of_futures && ownership == Ownership::Anyone;
+        self.has_permits() || may_be
+    }
+
     /// How many threads, tasks and futures of no recorded task hold it for certain.
     pub fn holding(&self) -> usize {
         self.holders.len() + self.holds_of_futures().count()
