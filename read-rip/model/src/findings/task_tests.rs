@@ -162,6 +162,17 @@ fn a_lock_that_may_be_held_where_that_is_not_recorded_is_no_proven_futurelock() 
 }
 
 #[test]
+fn a_future_that_may_have_been_woken_when_its_process_died_is_no_futurelock() {
+    let (mut scene, task) = futurelock();
+    scene.facts(task).counts_wakes = false;
+    assert_eq!(one(scene.run(&Deadlock)).kind, Kind::Futurelock, "a second reading has it too");
+    scene.model.is_final = true;
+    assert!(scene.run(&Deadlock).is_empty());
+    scene.facts(task).counts_wakes = true;
+    assert_eq!(one(scene.run(&Deadlock)).kind, Kind::Futurelock, "nobody has woken it");
+}
+
+#[test]
 fn a_task_that_awaits_the_end_of_another_one_is_stuck_only_if_nothing_else_may_wake_it() {
     let crossed = || {
         let mut scene = Scene::new();

@@ -73,7 +73,10 @@ pub(super) fn left_out(view: &View<'_>, lock: LockId) -> Option<Wait> {
     let wait = first?;
     let facts = task_of(&model.threads[wait.wait.thread])?;
     let is_left = wait.is_polled == Some(false) || facts.is_left_out(wait.future);
-    (facts.is_asleep() && is_left && wait.wait.is_steady).then_some(wait.wait)
+    // The lock's last holder has woken the first in line. Where wakes are not counted, only a second reading shows that
+    // the task did not go on.
+    let is_woken = !facts.counts_wakes && model.is_final;
+    (facts.is_asleep() && !is_woken && is_left && wait.wait.is_steady).then_some(wait.wait)
 }
 
 /// Whether something else than the end of its wait may let a task go on, or that is not known. `is_of_future`: it waits
