@@ -357,6 +357,9 @@ impl WaitsFor<'_> {
         let is_in_poll = |task: &TaskFacts| task.is_polled && task.kind != TaskKind::Coroutine;
         let is_blocked_task = threads.len() == 1 && task(threads[0]).is_some_and(is_in_poll);
         let has_suspended = threads.iter().any(|&id| task(id).is_some_and(|task| !task.is_polled));
+        let is_dropped_alone = |task: &TaskFacts| !task.is_polled && task.is_part();
+        let has_part = threads.iter().any(|&id| task(id).is_some_and(is_dropped_alone));
+        premises.extend(has_part.then_some(Premise::NotDropped));
         let channels = || edges.iter().filter_map(WaitEdge::of_channel);
         let advice = match threads.len() {
             _ if channels().any(|channel| channel.is_for_answer) => Advice::AnswerFirst,

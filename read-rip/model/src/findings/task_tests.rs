@@ -40,6 +40,15 @@ fn tasks_that_wait_for_one_another_are_a_deadlock_and_one_can_be_ended() {
 }
 
 #[test]
+fn the_proof_of_a_deadlock_with_a_request_assumes_that_no_time_limit_drops_it() {
+    let (mut scene, tasks) = crossed();
+    scene.facts(tasks[1]).runtime.as_mut().unwrap().workers = 0;
+    assert_eq!(one(scene.run(&Deadlock)).premises, [Premise::GuardStays, Premise::NotDropped]);
+    scene.facts(tasks[1]).is_local = true;
+    assert_eq!(one(scene.run(&Deadlock)).premises, [Premise::GuardStays], "nothing polls a main future");
+}
+
+#[test]
 fn a_task_that_something_else_may_wake_is_no_proof() {
     let changes: [fn(&mut Scene, ThreadId); 5] = [
         // A time limit or another branch keeps a waker too.
@@ -152,16 +161,6 @@ fn a_future_that_is_first_in_line_and_not_polled_is_a_futurelock() {
 }
 
 #[test]
-fn a_lock_that_may_be_held_where_that_is_not_recorded_is_no_proven_futurelock() {
-    // A semaphore is one: there may be no permits until somebody adds some.
-    let (mut scene, _) = futurelock();
-    scene.model.locks[0].nature.ownership = Ownership::Anyone;
-    let found = one(scene.run(&Deadlock));
-    assert_eq!((found.kind, found.confidence), (Kind::Futurelock, Confidence::Potential));
-    assert!(found.doubts.contains(&Doubt::HolderUnrecorded), "{found:?}");
-}
-
-#[test]
 fn a_future_that_may_have_been_woken_when_its_process_died_is_no_futurelock() {
     let (mut scene, task) = futurelock();
     scene.facts(task).counts_wakes = false;
@@ -170,6 +169,16 @@ fn a_future_that_may_have_been_woken_when_its_process_died_is_no_futurelock() {
     assert!(scene.run(&Deadlock).is_empty());
     scene.facts(task).counts_wakes = true;
     assert_eq!(one(scene.run(&Deadlock)).kind, Kind::Futurelock, "nobody has woken it");
+}
+
+#[test]
+fn a_lock_that_may_be_held_where_that_is_not_recorded_is_no_proven_futurelock() {
+    // A semaphore is one: there may be no permits until somebody adds some.
+    let (mut scene, _) = futurelock();
+    scene.model.locks[0].nature.ownership = Ownership::Anyone;
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.kind, found.confidence), (Kind::Futurelock, Confidence::Potential));
+    assert!(found.doubts.contains(&Doubt::HolderUnrecorded), "{found:?}");
 }
 
 #[test]

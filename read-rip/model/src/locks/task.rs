@@ -136,6 +136,18 @@ impl TaskFacts {
         self.futures.iter().find(|future| future.index == index)
     }
 
+    /// Whether it is a part of another task, or of what nobody recorded, and no executor polls it by itself.
+    pub fn is_part(&self) -> bool {
+        self.kind == TaskKind::Async
+            && !self.is_local
+            && self.runtime.is_none_or(|runtime| runtime.workers == 0)
+    }
+
+    /// Whether it is a request: a part whose name says what kind of task it is.
+    pub fn is_request(&self) -> bool {
+        self.is_of_kind && self.is_part()
+    }
+
     /// Whether the task is suspended, and nobody has woken it.
     pub fn is_asleep(&self) -> bool {
         !self.is_polled && self.is_steady && self.wakes == 0
