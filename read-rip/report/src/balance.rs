@@ -72,18 +72,20 @@ pub(super) fn balance(
                     Outcome::AllTasksWait => {
                         format!("{}, {locks}", counted(balance.tasks.present as u64, "task"))
                     }
-                    Outcome::AllWorkersBusy | Outcome::WaitsWithinPoll => looked_at,
+                    Outcome::AllWorkersBusy | Outcome::WorkersBusy | Outcome::WaitsWithinPoll => looked_at,
                     _ => format!("{all}, {locks}"),
                 };
                 writeln!(out, "{sentence}{more} ({of})")?;
-                let is_of_polls =
-                    matches!(balance.outcome, Outcome::AllWorkersBusy | Outcome::WaitsWithinPoll);
+                let is_of_polls = matches!(
+                    balance.outcome,
+                    Outcome::AllWorkersBusy | Outcome::WorkersBusy | Outcome::WaitsWithinPoll
+                );
                 let polls = polls.iter().filter(|_| is_of_polls);
                 polls.into_iter().try_for_each(|poll| writeln!(out, "    {poll}"))?;
             }
         }
     }
-    let of_futures = balance.unrecorded_futures.as_ref().map(of_futures);
+    let of_futures = balance.unrecorded_futures.as_ref().map(|of| of_futures(of, names));
     of_futures.into_iter().flatten().try_for_each(|line| writeln!(out, "    {line}"))?;
     let unrecorded = is_recorded.then(|| unrecorded(balance, names)).flatten();
     let is_said = is_without_findings && balance.outcome == Outcome::AllWorkersBusy;
@@ -119,9 +121,9 @@ fn tasks(of: &TaskBalance, is_end_unknown: bool, is_saturation_said: bool) -> Op
     ]);
     let parts: Vec<String> = parts.collect();
     let all = counted(of.present as u64, "task");
-    let saturated = (!of.saturated.is_empty() && !is_saturation_said).then_some(
+    let saturated = (of.are_all_saturated && !is_saturation_said).then_some(
         "; all workers of an executor were in polls when the process died: \
-         if that lasted, the ready tasks were starved",
+         if that lasted, nothing else of it could run",
     );
     let parts = parts.join(", ") + saturated.unwrap_or_default();
     Some(format!("of {all}: {parts}"))

@@ -90,7 +90,11 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
         }
         Outcome::AllWorkersBusy => reason(
             "not judged: all workers of an executor were in polls when the process died",
-            ", and if that lasted, the ready tasks were starved",
+            ", and if that lasted, nothing else of it could run",
+        ),
+        Outcome::WorkersBusy => reason(
+            "not judged: workers of an executor were in polls when the process died, and tasks were ready",
+            ", and if that lasted, nobody polled these",
         ),
         Outcome::WaitsWithinPoll => reason(
             "not judged: polls or calls of tasks waited and had not returned when the process died",
@@ -115,6 +119,9 @@ fn recipe(of: &UnrecordedFutures) -> Vec<&'static str> {
     let is_tokio = of.executor.is_none_or(|executor| executor == "tokio");
     if !is_tokio && of.frameworks.is_empty() {
         return vec!["next: wrap futures in librip::task::traced where they are spawned"];
+    }
+    if of.knows_requests {
+        return vec!["next: spawn them with librip_tokio::spawn, or wrap them in librip_tokio::traced"];
     }
     let mut lines = Vec::new();
     if !of.is_watched && !of.frameworks.contains(&Framework::Actix) {
@@ -143,14 +150,21 @@ fn recipe(of: &UnrecordedFutures) -> Vec<&'static str> {
 }
 
 /// How much is not judged, because it is of futures that belong to no recorded task, and what to do, as lines.
-pub fn of_futures(of: &UnrecordedFutures) -> Vec<String> {
-    let first = match of.events {
-        1 => "1 acquisition or wait is that of a future which belongs to no recorded task".to_owned(),
-        events => {
+pub fn of_futures(of: &UnrecordedFutures, names: &LockNames<'_>) -> Vec<String> {
+    let what = match (of.events, of.is_without_locks) {
+        (1, false) => {
+            "1 acquisition or wait is that of a future which belongs to no recorded task".to_owned()
+        }
+        (1, true) => "1 wait, for no lock, is that of a future which belongs to no recorded task".to_owned(),
+        (events, false) => {
             format!("{events} acquisitions and waits are those of futures which belong to no recorded task")
         }
+        (events, true) => {
+            format!("{events} waits, for no lock, are those of futures which belong to no recorded task")
+        }
     };
-    [first].into_iter().chain(recipe(of).into_iter().map(|line| format!("    {line}"))).collect()
+    let place = of.last.map(|at| format!(", the last at {}", names.location(at))).unwrap_or_default();
+    [what + &place].into_iter().chain(recipe(of).into_iter().map(|line| format!("    {line}"))).collect()
 }
 
 /// That a process is not judged, because it has something that this reader does not see.

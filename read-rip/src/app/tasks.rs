@@ -66,7 +66,7 @@ pub(super) fn tasks(args: &TasksArgs, common: &Common) -> Result<u8, AppError> {
     }
     let no_tasks = || report::remarks::of_executor(model, true).unwrap_or_else(|| NO_TASKS.to_owned());
     let mut remarks = if has_tasks { Vec::new() } else { vec![no_tasks()] };
-    remarks.extend(of_futures.iter().flat_map(report::of_futures));
+    remarks.extend(of_futures.iter().flat_map(|of| report::of_futures(of, &names)));
     remarks::write(reading, common, &case.locations, &remarks)
 }
 

@@ -48,8 +48,10 @@ named! {
         HeldAtEnd = "held-at-end",
         /// Threads waited for locks when a core file was made, and what keeps them may have gone on.
         OneMoment = "one-moment",
-        /// All workers of an executor were in polls when the process died, and tasks were ready.
+        /// All workers of an executor were in polls when the process died.
         AllWorkersBusy = "all-workers-busy",
+        /// Workers of an executor were in polls when the process died, and tasks were ready that nobody polled.
+        WorkersBusy = "workers-busy",
         /// Polls or calls of tasks had not returned when the process died, although what runs in them waited.
         WaitsWithinPoll = "waits-within-poll",
         /// Threads of a living process wait for objects of a pool, and have done so for a second or more. Or most
@@ -357,6 +359,7 @@ impl Balance {
         if found.iter().any(|finding| finding.kind == Kind::StarvedRuntime) {
             // The finding says it.
             tasks.saturated.clear();
+            tasks.are_all_saturated = false;
         }
         let nobody_runs = || doing.keys().all(|what| waits_inside(what) || is_idle(what));
         let held_at_end = HeldAtEnd::of(view, &pools).filter(|_| found.is_empty());
@@ -378,10 +381,13 @@ impl Balance {
             () if managed_lock.is_some() || waits_for_server => Outcome::ManagedLock,
             () if waiting_in_core > 0 => Outcome::OneMoment,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
-            () if !tasks.saturated.is_empty() => Outcome::AllWorkersBusy,
+            () if tasks.are_all_saturated => Outcome::AllWorkersBusy,
             () if !tasks.waiting_within.is_empty() => Outcome::WaitsWithinPoll,
-            () if unrecorded_futures.is_some() => Outcome::UnrecordedFutures,
+            () if !tasks.saturated.is_empty() => Outcome::WorkersBusy,
             () if tasks.silent.is_some() => Outcome::SilentRequests,
+            () if unrecorded_futures.as_ref().is_some_and(UnrecordedFutures::may_keep_others) => {
+                Outcome::UnrecordedFutures
+            }
             () if !model.has_tasks() && executors(model).next().is_some() => Outcome::UnseenTasks,
             () if running_on.is_some() => Outcome::RunningOn,
             () => Outcome::NothingFound,

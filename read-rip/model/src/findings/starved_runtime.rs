@@ -200,26 +200,28 @@ impl Tasks {
 
     /// Whether no worker is left if the threads in these polls are workers, and one of them is. Adds these polls then.
     fn keep_all_with(&mut self, strays: &[ThreadId], view: &View<'_>, of: Of) -> bool {
-        let Of::Polls(workers @ Pollers::Workers(pid, runtime)) = of else { return false };
         if self.ready.is_empty() {
             return false;
         }
         let known = self.polled.len();
+        let keep_all = self.add_workers(strays, view, of) && self.keep_all(view, of);
+        if !keep_all {
+            self.polled.truncate(known);
+        }
+        keep_all
+    }
+
+    /// Adds the polls that may be those of these workers. Returns whether one of all polls is by a known worker.
+    fn add_workers(&mut self, strays: &[ThreadId], view: &View<'_>, of: Of) -> bool {
+        let Of::Polls(workers @ Pollers::Workers(pid, runtime)) = of else { return false };
         let is_other = |task: &TaskFacts| task.runtime.is_some_and(|own| own.number != runtime.number);
         let is_of_it = |id: ThreadId| !task_of(&view.now.threads[id]).is_some_and(is_other);
         let strays = strays.iter().copied().filter(|&id| view.now.threads[id].pid == pid && is_of_it(id));
         self.polled.extend(strays);
         let thread = |id: ThreadId| task_of(&view.now.threads[id]).and_then(|task| task.thread);
-        let has_worker = || {
-            let threads: HashSet<ThreadId> = self.polled.iter().filter_map(|&id| thread(id)).collect();
-            let is_worker = |id: ThreadId| thread(id).is_some_and(|thread| threads.contains(&thread));
-            (0..view.now.threads.len()).any(|id| is_worker(id) && Pollers::of(view, id) == Some(workers))
-        };
-        let keep_all = self.keep_all(view, of) && has_worker();
-        if !keep_all {
-            self.polled.truncate(known);
-        }
-        keep_all
+        let threads: HashSet<ThreadId> = self.polled.iter().filter_map(|&id| thread(id)).collect();
+        let is_worker = |id: ThreadId| thread(id).is_some_and(|thread| threads.contains(&thread));
+        (0..view.now.threads.len()).any(|id| is_worker(id) && Pollers::of(view, id) == Some(workers))
     }
 }
 
@@ -267,17 +269,46 @@ fn tasks_of_all(
     all
 }
 
-/// The longest polls of the first executor all of whose threads were in polls while tasks were ready. That is normal
-/// for a moment.
-pub(super) fn saturated(view: &View<'_>) -> Vec<PollFact> {
+/// The polls that kept the workers of an executor when a process died. That is normal for a moment.
+#[derive(Debug, Default)]
+pub(super) struct Saturated {
+    /// The longest of them.
+    pub(super) polls: Vec<PollFact>,
+    /// Whether no worker was left. Otherwise, tasks were ready.
+    pub(super) are_all: bool,
+}
+
+/// Those of the first executor all of whose workers were in polls, or one of whose workers was while tasks were ready:
+/// the poll may have taken the events that make tasks ready, and workers that sleep do not notice.
+///
+/// A thread that alone polls its tasks may take as long as it likes, until one is ready.
+pub(super) fn saturated(view: &View<'_>) -> Saturated {
     let is_ready = |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(TaskFacts::is_ready);
     let strays = strays(view, |_| true);
     let saturated = |(of, mut tasks): (Of, Tasks)| {
-        let are_kept = tasks.keep_all(view, of) || tasks.keep_all_with(&strays, view, of);
-        let has_both = !tasks.polled.is_empty() && !tasks.ready.is_empty();
-        (matches!(of, Of::Polls(_)) && has_both && are_kept).then(|| longest_polls(view, &tasks))
+        let Of::Polls(pollers) = of else { return None };
+        let is_of_worker = match pollers {
+            Pollers::Workers(..) => !tasks.polled.is_empty() | tasks.add_workers(&strays, view, of),
+            Pollers::Thread(_) => !tasks.polled.is_empty() && !tasks.ready.is_empty(),
+        };
+        let are_all = tasks.keep_all(view, of);
+        let is_kept = is_of_worker && (are_all || !tasks.ready.is_empty());
+        is_kept.then(|| Saturated { polls: longest_polls(view, &tasks), are_all })
     };
-    tasks_of_all(view, |_| true, is_ready).into_iter().find_map(saturated).unwrap_or_default()
+    let of_executors = tasks_of_all(view, |_| true, is_ready).into_iter().find_map(saturated);
+    of_executors.or_else(|| polls_of_requests(view, strays)).unwrap_or_default()
+}
+
+/// The polls of requests, if all threads that have polled requests were in one: how many workers there are is not
+/// recorded.
+fn polls_of_requests(view: &View<'_>, mut polled: Vec<ThreadId>) -> Option<Saturated> {
+    let request = |id: ThreadId| task_of(&view.now.threads[id]).filter(|task| task.is_request());
+    let workers: HashSet<ThreadId> =
+        (0..view.now.threads.len()).filter_map(|id| request(id)?.thread).collect();
+    polled.retain(|&id| request(id).is_some());
+    let tasks = Tasks { polled, ready: Vec::new() };
+    let are_all = !workers.is_empty() && tasks.threads(view) >= workers.len();
+    are_all.then(|| Saturated { polls: longest_polls(view, &tasks), are_all })
 }
 
 /// Polls and calls that had not returned when a process died, although what runs in them waited, the longest first. A

@@ -7,7 +7,7 @@ use super::View;
 use super::starved_runtime::{self, PollFact};
 use super::task_waits::task_of;
 use super::view::Length;
-use crate::locks::{Hold, Peer, TaskDoes, TaskFacts, TaskWait, ThreadId, ThreadLocks, task_does};
+use crate::locks::{Hold, Peer, TaskDoes, TaskWait, ThreadId, ThreadLocks, task_does};
 use crate::threads::ThreadState;
 
 /// What the tasks of a ring do.
@@ -27,10 +27,13 @@ pub struct TaskBalance {
     pub longest_ns: Option<u64>,
     /// How many are suspended otherwise.
     pub suspended: usize,
-    /// If a process died at an unknown moment, and all workers of an executor were in polls while tasks were ready: the
-    /// first of these polls, the longest first.
+    /// If a process died at an unknown moment, and all workers of an executor were in polls, or some were while tasks
+    /// were ready: the first of these polls, the longest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub saturated: Vec<PollFact>,
+    /// Whether these are the polls of all workers.
+    #[serde(rename = "saturated_all", skip_serializing_if = "std::ops::Not::not")]
+    pub are_all_saturated: bool,
     /// If a process died at an unknown moment: polls and calls that had not returned, although what runs in them
     /// waited. The longest are first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -59,12 +62,10 @@ pub struct SilentRequests {
 }
 
 impl SilentRequests {
-    /// A request is a task that is a part of another one, or of what nobody recorded, and whose name says what kind it
-    /// is. A client waits for its end, so it should not last.
+    /// A client waits for the end of a request, so it should not last.
     fn of(view: &View<'_>) -> Option<SilentRequests> {
         let silent = |(id, thread): (ThreadId, &ThreadLocks)| {
-            let is_part = |task: &&TaskFacts| task.runtime.is_none_or(|runtime| runtime.workers == 0);
-            let task = task_of(thread).filter(|task| task.is_of_kind).filter(is_part)?;
+            let task = task_of(thread).filter(|task| task.is_request())?;
             let is_silent = task.is_asleep() && task.polls > 0 && task.polled_waits() == 0;
             // Since when it is suspended is often not recorded.
             let since_ns = Some(thread.claimed_ns);
@@ -99,7 +100,8 @@ impl TaskBalance {
         balance.longest_ns = view.ago_ns(first_ns);
         balance.silent = SilentRequests::of(view);
         if view.now.is_end_unknown && view.now.is_final {
-            balance.saturated = starved_runtime::saturated(view);
+            let saturated = starved_runtime::saturated(view);
+            (balance.saturated, balance.are_all_saturated) = (saturated.polls, saturated.are_all);
             balance.waiting_within = starved_runtime::waiting_within(view);
         }
         balance.all_wait = balance.present > 0
@@ -241,13 +243,38 @@ mod tests {
         let [one, other, ready] = ["one", "other", "ready"].map(|name| scene.task(name));
         scene.polls(first, one);
         scene.polls(second, other);
-        assert_eq!(outcome(&scene), Outcome::NothingFound, "no task waits for a worker");
+        assert_eq!(outcome(&scene), Outcome::AllWorkersBusy, "clients may wait, which nobody recorded");
         scene.facts(ready).wakes = 1;
         assert_eq!(outcome(&scene), Outcome::AllWorkersBusy);
         let found = [finding_about(Kind::StarvedRuntime, &[one])];
         assert!(scene.with_view(|view| Balance::of(view, &found)).tasks.saturated.is_empty(), "said already");
         scene.facts(other).is_polled = false;
-        assert_eq!(outcome(&scene), Outcome::NothingFound, "a worker is free");
+        assert_eq!(outcome(&scene), Outcome::WorkersBusy, "a worker is free, and may sleep");
+        scene.facts(ready).wakes = 0;
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "no task wants one");
+    }
+
+    #[test]
+    fn a_server_that_died_while_all_who_poll_its_requests_did_is_not_called_sound() {
+        let mut scene = Scene::dead();
+        scene.model.is_end_unknown = true;
+        let workers = ["one", "other"].map(|name| scene.thread(name));
+        let requests = ["GET /", "POST /"].map(|name| scene.task(name));
+        for (worker, request) in workers.into_iter().zip(requests) {
+            scene.facts(request).is_of_kind = true;
+            scene.facts(request).runtime.as_mut().unwrap().workers = 0;
+            scene.model.threads[request].claimed_ns = NOW - SECOND;
+            scene.polls(worker, request);
+        }
+        assert_eq!(outcome(&scene), Outcome::AllWorkersBusy);
+        scene.facts(requests[0]).is_polled = false;
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "that one was suspended");
+        // Whatever wakes it next may be in the poll of the other.
+        let background = scene.task("background");
+        (scene.facts(background).thread, scene.facts(background).wakes) = (Some(workers[1]), 1);
+        assert_eq!(outcome(&scene), Outcome::WorkersBusy);
+        scene.model.is_end_unknown = false;
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "it ended by itself");
     }
 
     #[test]

@@ -23,8 +23,8 @@ use super::peer::find_peers;
 use super::replay::{Scratch, replay};
 use super::task_facts::{find_pollers, main_wait, main_wait_for, task_facts};
 use super::{
-    ConditionCalls, Hold, HoldState, Join, Lock, LockIncident, LockModel, Peer, StepKind, TaskFacts,
-    ThreadId, ThreadLocks, Unserved, Wait,
+    ConditionCalls, Hold, HoldState, Join, Lock, LockIncident, LockModel, OfFutures, Peer, StepKind,
+    TaskFacts, ThreadId, ThreadLocks, Unserved, Wait,
 };
 use crate::locations::{Horizon, Limits, LocationId, Locations};
 use crate::threads::{self, Thread, ThreadState};
@@ -277,8 +277,16 @@ fn one_thread<'a>(
     own.overwritten = slot.overwritten().saturating_add(history.discarded_words);
     own.steps = history.steps;
     // The events of such a future's entries may be overwritten.
-    let of_entries = slot.held.iter().filter(|held| is_unrecorded(slot, held)).count() as u64;
-    own.of_futures = history.of_futures.max(of_entries);
+    let mut of_entries = OfFutures::default();
+    for held in slot.held.iter().filter(|held| is_unrecorded(slot, held)) {
+        of_entries.add(!held.state.is_blocked(), marks.of_entry(slot.pid, held).location);
+    }
+    let (of_history, of_entries) = (history.of_futures, of_entries);
+    own.of_futures = OfFutures {
+        events: of_history.events.max(of_entries.events),
+        at_locks: of_history.at_locks.max(of_entries.at_locks),
+        last: of_history.last.or(of_entries.last),
+    };
     own.condition = history.condition.filter(|_| own.condition_wait.is_some());
     if !history.signals.is_empty() || !history.ended.is_empty() {
         let calls = ConditionCalls { signals: history.signals, ended: history.ended };

@@ -71,7 +71,9 @@ pub use task::{TaskFacts, TaskFuture, TaskHold, TaskJoin, TaskWait};
 pub use task_groups::{
     TaskDoes, TaskGroup, TaskPlace, task_awaits, task_does, task_groups, task_place, task_since,
 };
-pub use thread_locks::{ConditionCalls, Doing, EndOfCondition, Join, LastCall, Seen, Signal, ThreadLocks};
+pub use thread_locks::{
+    ConditionCalls, Doing, EndOfCondition, Join, LastCall, OfFutures, Seen, Signal, ThreadLocks,
+};
 pub use tokio_tasks::{
     AwaitCircle, AwaitTask, EndCircle, EndTask, TokioDoes, TokioGroup, TokioPart, task_function,
     tokio_groups, tokio_lock_type, users_await,

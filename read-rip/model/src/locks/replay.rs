@@ -18,7 +18,7 @@ use read_rip_ring::{self as ring, HeldLock, HeldState, SequenceBits, SiteKind, S
 use super::between::Before;
 use super::ledger::Ledger;
 use super::marks::{EventKind, Mark, Marks};
-use super::{EndOfCondition, LockId, Signal, Step, StepKind, Steps, ThreadId};
+use super::{EndOfCondition, LockId, OfFutures, Signal, Step, StepKind, Steps, ThreadId};
 use crate::locations::{self, Guards, LocationId, When};
 
 #[derive(Debug, Default)]
@@ -36,8 +36,8 @@ pub(super) struct History {
     pub(super) signals: Vec<Signal>,
     /// The condition variables that it destroyed while a thread waited.
     pub(super) ended: Vec<EndOfCondition>,
-    /// How many acquisitions and waits are of futures that belong to no recorded task.
-    pub(super) of_futures: u64,
+    /// The acquisitions and waits of futures that belong to no recorded task.
+    pub(super) of_futures: OfFutures,
     /// The sequence of its last wait at a channel before which it noted who uses the other side, and what it noted.
     pub(super) peer: Option<(u64, u64)>,
 }
@@ -100,7 +100,7 @@ pub(super) fn replay(
         when: When::default(),
         steps: std::mem::take(&mut scratch.steps),
         dropped: Vec::new(),
-        of_futures: 0,
+        of_futures: OfFutures::default(),
         open: std::mem::take(&mut scratch.open),
         condition: None,
         signals: HashMap::default(),
@@ -157,7 +157,7 @@ struct Replay<'r, 'l> {
     /// Indices of `ACQUIRE_BEGIN` steps whose acquisition failed, and of steps of futures that belong to no recorded
     /// task.
     dropped: Vec<usize>,
-    of_futures: u64,
+    of_futures: OfFutures,
     open: Vec<Open>,
     condition: Option<u64>,
     signals: HashMap<u64, Signal>,
@@ -217,7 +217,9 @@ impl Replay<'_, '_> {
             since_ns,
         };
         if self.slot.task.is_none() && mark.flags.is_of_future() {
-            self.of_futures += u64::from(matches!(kind, StepKind::AcquireBegin | StepKind::Blocked));
+            if matches!(kind, StepKind::AcquireBegin | StepKind::Blocked) {
+                self.of_futures.add(kind == StepKind::AcquireBegin, mark.location);
+            }
             self.dropped.extend(lock.map(|_| self.steps.len()));
         }
         self.steps.push(step);

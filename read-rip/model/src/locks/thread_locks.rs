@@ -219,13 +219,34 @@ pub struct ThreadLocks {
     pub overwritten: u64,
     /// The number of words that it wrote between the two readings; `None` if there was one reading.
     pub advanced: Option<u64>,
-    /// How many acquisitions and waits of futures that belong to no recorded task its history has: it polled them.
-    pub of_futures: u64,
+    /// What futures did that belong to no recorded task and that it polled, as far as its history has it.
+    pub of_futures: OfFutures,
     /// What the kernel says of it; `None` if the kernel was not asked.
     pub seen: Option<Seen>,
     /// What is known of a task besides; `None` if it is a thread.
     pub task: Option<Box<TaskFacts>>,
 }
+
+/// What futures that belong to no recorded task did in the polls of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfFutures {
+    /// How many acquisitions and waits there are.
+    pub events: u64,
+    /// How many of them are at locks, which somebody may have: no waits for messages, notifications or ends of tasks.
+    pub at_locks: u64,
+    /// Where the last of them was.
+    pub last: Option<LocationId>,
+}
+
+impl OfFutures {
+    /// Counts one more.
+    pub(super) fn add(&mut self, is_at_lock: bool, location: LocationId) {
+        self.events += 1;
+        self.at_locks += u64::from(is_at_lock);
+        self.last = Some(location);
+    }
+}
+
 impl ThreadLocks {
     /// A thread that exists, or existed when its process died, and recorded nothing.
     pub fn unrecorded(pid: u32, tid: u32, name: String) -> ThreadLocks {
@@ -259,7 +280,7 @@ impl ThreadLocks {
             steps: Steps::default(),
             overwritten: 0,
             advanced: None,
-            of_futures: 0,
+            of_futures: OfFutures::default(),
             seen: None,
             task: None,
         }

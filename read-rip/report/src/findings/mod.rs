@@ -77,7 +77,7 @@ fn write_balance(
 ) -> io::Result<()> {
     let tasks = &checked.balance.tasks;
     let polls = match checked.balance.outcome {
-        Outcome::AllWorkersBusy => &tasks.saturated,
+        Outcome::AllWorkersBusy | Outcome::WorkersBusy => &tasks.saturated,
         _ => &tasks.waiting_within,
     };
     let polls: Vec<String> = polls.iter().map(|poll| poll.line(names)).collect();

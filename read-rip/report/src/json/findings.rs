@@ -163,12 +163,21 @@ impl<W: Write> Json<W> {
 }
 
 fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonChecked<'a> {
-    let Balance { pools, tasks, held_at_end: held, empty_pool, managed_lock, running_on, .. } =
-        &checked.balance;
+    let Balance {
+        pools,
+        tasks,
+        held_at_end: held,
+        empty_pool,
+        managed_lock,
+        running_on,
+        unrecorded_futures,
+        ..
+    } = &checked.balance;
     let polls = || tasks.saturated.iter().chain(&tasks.waiting_within);
     let mut locations: BTreeSet<LocationId> = pools.iter().map(|pool| pool.location).collect();
     locations.extend(polls().filter_map(PollFact::place));
     locations.extend(held.iter().flat_map(|held| [held.hold.location, held.last]).flatten());
+    locations.extend(unrecorded_futures.iter().filter_map(|of| of.last));
     locations.extend(empty_pool.iter().filter_map(|of| of.location));
     locations.extend(managed_lock.iter().filter_map(|of| of.location));
     locations.extend(running_on.iter().flat_map(|of| [of.location, of.last_call]).flatten());
@@ -182,8 +191,8 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
     let mut locks: BTreeSet<LockId> = pools.iter().map(|pool| pool.lock).collect();
     locks.extend(held.iter().map(|held| held.lock));
     let location = |id| json_location(names.locations.get(id), names.locations, snapshot).with_id(id);
-    // Whatever the balance mentions has a thread.
-    let mentions = (!threads.is_empty()).then(|| JsonMentions {
+    let mentions = !threads.is_empty() || !locations.is_empty();
+    let mentions = mentions.then(|| JsonMentions {
         threads: threads.into_iter().map(|id| json_thread(id, names, snapshot)).collect(),
         locks: locks.into_iter().map(|id| json_lock(id, names)).collect(),
         locations: locations.into_iter().map(location).collect(),
