@@ -75,6 +75,9 @@ fn connections(names: &LockNames<'_>) -> Vec<String> {
 fn connection(of: &Connections) -> String {
     let who = match of.with {
         ConnectedWith::Clients(local) => format!("of clients at {local}"),
+        ConnectedWith::FormerClients(local) => {
+            format!("of clients at {local}, where nobody listens any more")
+        }
         ConnectedWith::Server(peer) => format!("to {peer}"),
     };
     let parts = [

@@ -6,7 +6,7 @@ use read_rip_model::findings::{
     SilentRequests, UnrecordedFutures, Unseen, executors, pool_at,
 };
 use read_rip_model::locations::LocationId;
-use read_rip_model::locks::Seen;
+use read_rip_model::locks::{FormerClients, Seen};
 
 use super::machine::brief;
 use super::names::LockNames;
@@ -79,6 +79,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             None => server_lock(balance.helpers.iter().find(|helper| helper.server.is_some())?)?,
         },
         Outcome::RunningOn => running_on(balance.running_on?, names),
+        Outcome::ShuttingDown => former_clients(balance.former_clients.as_ref()?),
         Outcome::SilentRequests => silent_requests(balance.tasks.silent?, names),
         Outcome::OneMoment => {
             let waiting = counted(balance.waiting_in_core as u64, "thread");
@@ -282,6 +283,19 @@ fn silent_requests(of: SilentRequests, names: &LockNames<'_>) -> Reason {
              librip::task::at names such an await, so that `read-rip tasks` shows it",
             names.thread(first)
         ),
+    }
+}
+
+/// What a server may wait for that is shutting down.
+fn former_clients(of: &FormerClients) -> Reason {
+    let FormerClients { at, count } = of;
+    let (counted, is_open) =
+        (counted(*count as u64, "connection"), agree(*count, "is open that", "are open that"));
+    Reason {
+        sentence: format!("not judged: {counted} {is_open} came in at {at}, where nobody listens any more"),
+        more:
+            ": if the process is shutting down, it waits for their ends, unless it has a time limit for that"
+                .to_owned(),
     }
 }
 

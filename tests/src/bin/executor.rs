@@ -1,7 +1,7 @@
 //! A program of tokio that knows nothing of librip: one of its tasks blocks in a poll, and the others wait.
 //!
 //! ```text
-//! executor [named | current-thread | crowd | local | circle | watchers | deaf | unserved | in-place]
+//! executor [named | current-thread | crowd | local | circle | watchers | deaf | leaves | unserved | in-place]
 //! ```
 //!
 //! Without an argument, its workers have the names that tokio gives them. Those of `named` have a name of the program,
@@ -9,7 +9,7 @@
 //! So does `in-place`, whose task says that it blocks: another thread takes over its worker. None of the others blocks
 //! a thread: `crowd` has tasks that wait for a notification, and one that waits for the end of one of them; `local` has
 //! them in a `LocalSet`. The tasks of `circle` wait for the ends of one another. Those of `watchers` do too, and for a
-//! time: they go on. `deaf` listens as `unserved` does.
+//! time: they go on. `deaf` listens as `unserved` does. `leaves` does too, accepts two connections, and listens no more.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -29,6 +29,7 @@ fn main() {
         "local" => LocalSet::new().block_on(&workers(), local_crowd()),
         "circle" => workers().block_on(circle(None)),
         "deaf" => deaf(),
+        "leaves" => leaves(),
         "watchers" => workers().block_on(circle(Some(Duration::from_secs(1000)))),
         _ => {}
     }
@@ -61,6 +62,14 @@ fn listen() -> TcpListener {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     println!("{}", listener.local_addr().expect("it has an address"));
     listener
+}
+
+/// A server that shuts down, and whose clients stay.
+fn leaves() {
+    let listener = listen();
+    let _connections = [(); 2].map(|()| listener.accept().expect("clients come"));
+    drop(listener);
+    workers().block_on(crowd());
 }
 
 fn deaf() {

@@ -24,6 +24,8 @@ pub struct Connections {
 pub enum ConnectedWith {
     /// Those who connected to the target, at this address.
     Clients(SocketAddr),
+    /// Those who connected to the target at this address, where nobody listens any more.
+    FormerClients(SocketAddr),
     /// A server to which the target has connected.
     Server(SocketAddr),
 }

@@ -24,7 +24,8 @@ use super::unrecorded_futures::UnrecordedFutures;
 use super::{Asleep, Finding, HoldFact, Kind, LATELY_NS, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
-    Awaited, Doing, Hold, HoldState, LockId, OnlyHelper, Seen, StepKind, ThreadId, ThreadLocks, Wait,
+    Awaited, Doing, FormerClients, Hold, HoldState, LockId, OnlyHelper, Seen, StepKind, ThreadId,
+    ThreadLocks, Wait,
 };
 use crate::threads::ThreadState;
 
@@ -71,6 +72,9 @@ named! {
         UnseenTasks = "unseen-tasks",
         /// Requests have lasted for long and are suspended, and what they wait for is not recorded.
         SilentRequests = "silent-requests",
+        /// A living process has connections that came in where nobody listens any more: it may be shutting down, and
+        /// wait for their ends.
+        ShuttingDown = "shutting-down",
         /// No finding is there, and futures wait for locks or hold them that belong to no recorded task: those that a
         /// worker of an executor has polled, or others whose wait or hold lasted.
         UnrecordedFutures = "unrecorded-futures",
@@ -297,6 +301,9 @@ pub struct Balance {
     /// What is not judged in any case: the locks and waits of futures that belong to no recorded task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_futures: Option<UnrecordedFutures>,
+    /// Why the outcome is [`Outcome::ShuttingDown`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub former_clients: Option<FormerClients>,
     /// How many threads of a core file waited for locks, if there is no finding: why the outcome is
     /// [`Outcome::OneMoment`].
     #[serde(skip)]
@@ -370,11 +377,13 @@ impl Balance {
         let waits_for_server = model.only_helpers.iter().any(|only| only.server.is_some());
         let running_on = RunningOn::of(view).filter(|_| found.is_empty());
         let unrecorded_futures = UnrecordedFutures::of(model);
+        let former_clients = model.former_clients.clone().filter(|_| found.is_empty());
         let outcome = match () {
             () if !found.is_empty() => Outcome::Findings,
             () if model.locks.is_empty() && !model.has_progress_sites && is_unknown && tasks.present == 0 => {
                 Outcome::NothingRecorded
             }
+            () if former_clients.is_some() && tasks.silent.is_none() => Outcome::ShuttingDown,
             () if all_wait || may_wait_for_others(view) => Outcome::AllWait,
             () if held_at_end.is_some() => Outcome::HeldAtEnd,
             () if empty_pool.is_some() => Outcome::EmptyPool,
@@ -418,6 +427,7 @@ impl Balance {
             managed_lock,
             running_on,
             unrecorded_futures,
+            former_clients,
             waiting_in_core,
             left_waiting,
             tasks,

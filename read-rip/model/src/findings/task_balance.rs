@@ -139,7 +139,7 @@ mod tests {
 
     use crate::findings::testing::{NOW, SECOND, Scene, finding_about, seen};
     use crate::findings::{Balance, Kind, Outcome};
-    use crate::locks::{Doing, TaskFacts, TaskJoin, ThreadId};
+    use crate::locks::{Doing, FormerClients, TaskFacts, TaskJoin, ThreadId};
 
     fn outcome(scene: &Scene) -> Outcome {
         scene.with_view(|view| Balance::of(view, &[])).outcome
@@ -169,6 +169,15 @@ mod tests {
         for (at, healthy) in healthy.iter().enumerate() {
             assert_eq!(of_one(*healthy), Outcome::NothingFound, "{at}");
         }
+    }
+
+    #[test]
+    fn a_server_whose_clients_stay_after_it_has_stopped_listening_is_not_judged() {
+        let mut scene = Scene::new();
+        scene.task("connection");
+        assert_eq!(outcome(&scene), Outcome::NothingFound);
+        scene.model.former_clients = Some(FormerClients { at: "10.0.0.1:8080".to_owned(), count: 2 });
+        assert_eq!(outcome(&scene), Outcome::ShuttingDown);
     }
 
     /// Two tasks that wait at channels whose senders nobody has used, and a worker without a task.

@@ -142,6 +142,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         hidden_executor: None,
         knows_awaits: false,
         unserved: Unserved::default(),
+        former_clients: None,
         last_calls: HashMap::default(),
         lost_locks: Vec::new(),
         seen: HashMap::default(),

@@ -78,4 +78,4 @@ pub use tokio_tasks::{
     AwaitCircle, AwaitTask, EndCircle, EndTask, TokioDoes, TokioGroup, TokioPart, task_function,
     tokio_groups, tokio_lock_type, users_await,
 };
-pub use unserved::Unserved;
+pub use unserved::{FormerClients, Unserved};

@@ -10,8 +10,8 @@ use read_rip_evidence::runtimes::{InnerWait, Runtime};
 use read_rip_ring::IncidentKind;
 
 use super::{
-    AwaitCircle, EndCircle, Halt, Knot, LastCall, Lock, LostLock, OnlyHelper, StoppedPartners, ThreadLocks,
-    Unserved,
+    AwaitCircle, EndCircle, FormerClients, Halt, Knot, LastCall, Lock, LostLock, OnlyHelper, StoppedPartners,
+    ThreadLocks, Unserved,
 };
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
@@ -86,6 +86,8 @@ pub struct LockModel {
     pub knows_awaits: bool,
     /// What waits in the connections of a process that polls tasks.
     pub unserved: Unserved,
+    /// Connections of a process that polls tasks, and listens no more where they came in.
+    pub former_clients: Option<FormerClients>,
     /// The last calls of threads that run without pause.
     pub last_calls: HashMap<ThreadId, LastCall>,
     /// The threads about which the kernel was asked, by their ids.

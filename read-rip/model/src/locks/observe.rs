@@ -25,9 +25,9 @@ use read_rip_ring::LockType;
 
 use super::tokio_tasks::{await_circles, end_circles};
 use super::{
-    AbsentOwner, Doing, Halt, Hold, HoldState, Join, LastCall, Lock, LockId, LockModel, LockName, Nature,
-    OwnerInMemory, Ownership, Seen, ThreadId, ThreadLocks, Unserved, Wait, halts, knots_of, lost_locks,
-    only_helpers,
+    AbsentOwner, Doing, FormerClients, Halt, Hold, HoldState, Join, LastCall, Lock, LockId, LockModel,
+    LockName, Nature, OwnerInMemory, Ownership, Seen, ThreadId, ThreadLocks, Unserved, Wait, halts, knots_of,
+    lost_locks, only_helpers,
 };
 use crate::locations::{LocationId, Locations};
 use crate::threads::ThreadState;
@@ -63,6 +63,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         model.hidden_executor = seen.hidden_executor();
         model.inner_waits = seen.interior.as_ref().map_or_else(Vec::new, |inside| inside.waits.clone());
         model.unserved = Unserved::of(&seen.connections);
+        model.former_clients = FormerClients::of(&seen.connections);
         model.knows_awaits = seen.tokio.as_ref().is_some_and(|tasks| !tasks.chains.is_empty());
         // What is recorded of tasks says more.
         if !model.has_tasks() {

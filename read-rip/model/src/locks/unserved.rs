@@ -1,9 +1,29 @@
 //! What waits in the connections of a process until the process reads or accepts it.
 
-use read_rip_evidence::target::Connections;
+use read_rip_evidence::target::{ConnectedWith, Connections};
 use serde::Serialize;
 
 use crate::units::{agree, counted};
+
+/// Connections that came in where nobody listens any more: what a server waits for that is shutting down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FormerClients {
+    /// Where they came in: an address and a port.
+    pub at: String,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl FormerClients {
+    /// The largest group among the connections of a process, which are sorted.
+    pub(super) fn of(connections: &[Connections]) -> Option<FormerClients> {
+        connections.iter().find_map(|of| match of.with {
+            ConnectedWith::FormerClients(at) => Some(FormerClients { at: at.to_string(), count: of.count }),
+            ConnectedWith::Clients(_) | ConnectedWith::Server(_) => None,
+        })
+    }
+}
 
 /// What waits in the connections of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -96,7 +96,7 @@ impl<'a> Descriptors<'a> {
         inodes.filter_map(|inode| self.sockets().tcp(inode)).collect()
     }
 
-    fn sockets(&self) -> &Sockets {
+    pub(super) fn sockets(&self) -> &Sockets {
         self.sockets.get_or_init(|| Sockets::of(self.thread))
     }
 

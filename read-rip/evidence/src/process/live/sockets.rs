@@ -86,6 +86,12 @@ impl Sockets {
         Some(TcpSocket { local, peer, state, to_send, to_read })
     }
 
+    /// Whether a socket of TCP listens at this port.
+    pub(super) fn listens_at(&self, port: u16) -> bool {
+        let listens = |of: &DescriptorKind| matches!(of, DescriptorKind::Tcp { local, peer: None, state: "LISTEN" } if local.port() == port);
+        self.by_inode.values().any(listens)
+    }
+
     /// The other end of a connection of TCP, if it is in this network namespace and the connection stands. `reads`: it
     /// is asked for a thread that reads, so nothing may be on its way.
     pub(super) fn other_end(&self, inode: u64, reads: bool) -> Option<u64> {
