@@ -286,7 +286,12 @@ impl Judge<'_, '_> {
         let length = view.length(still_ns, limit_ns);
         let is_crowd = keeps && self.is_crowd(hold, still_ns);
         // What a future of no task does with the lock is not known: it may hold it for a moment.
-        let is_unheld = || hold.is_none() && view.now.locks[group.lock].holds_of_futures().next().is_none();
+        let is_unheld = || {
+            let has_future = view.now.locks[group.lock].holds_of_futures().next().is_some();
+            // The last holder has just released it, and a thread that waits is about to acquire it.
+            let is_on_its_way = view.now.is_end_unknown && view.now.has_all_holds_of(group.lock);
+            hold.is_none() && !has_future && !is_on_its_way
+        };
         let kind = match length {
             _ if self.is_starved(hold, holder) => Kind::StarvedHolder,
             Length::Long => Kind::LongWait,

@@ -103,6 +103,13 @@ impl LockModel {
         self.threads.iter().any(|thread| thread.slot.is_some())
     }
 
+    /// Whether whoever holds a lock has recorded that: each use of the lock is that of a wrapper, and no thread or table
+    /// is known to have lacked room.
+    pub fn has_all_holds_of(&self, lock: LockId) -> bool {
+        let of = &self.locks[lock];
+        of.nature.is_wrapped && self.threads_refused == 0 && !self.full.contains(&of.pid)
+    }
+
     /// Whether nobody is known to hold a lock, and only futures of tasks wait for it. If anybody who holds locks
     /// records it, a fair lock belongs to the first in line then. Another one is free, and the first in line was told
     /// so. The task has to be polled.
