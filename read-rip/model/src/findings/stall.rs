@@ -93,7 +93,7 @@ pub struct StandingFact {
 impl Analysis for Stalled {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let explains = |finding: &Finding| {
-            matches!(finding.kind, Kind::LockLine | Kind::StarvedRuntime | Kind::DiskSleep)
+            matches!(finding.kind, Kind::LockLine | Kind::StarvedRuntime | Kind::LongPoll | Kind::DiskSleep)
         };
         if is_explained(found) || found.iter().any(explains) {
             return;
@@ -278,7 +278,9 @@ mod tests {
     #[test]
     fn what_is_explained_is_not_reported_again() {
         let scene = scene(&[("lookup.c", Doing::WaitsForLock), ("expire.c", Doing::WaitsOutside)]);
-        let explained = crate::findings::testing::finding_about(Kind::Deadlock, &[]);
-        assert!(scene.run_after(&Stalled, vec![explained]).is_empty());
+        for kind in [Kind::Deadlock, Kind::LongPoll] {
+            let explained = crate::findings::testing::finding_about(kind, &[]);
+            assert!(scene.run_after(&Stalled, vec![explained]).is_empty(), "{kind:?}");
+        }
     }
 }
