@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use read_rip_model::locations::is_shared_name;
 use read_rip_model::locks::{TaskDoes, TaskFacts, ThreadId, ThreadLocks, task_awaits, task_does, task_place};
 use read_rip_model::threads::ThreadState;
 use read_rip_report::printable;
@@ -70,9 +71,13 @@ pub(super) fn places(id: ThreadId, names: &LockNames<'_>, frames: &StackFrames) 
             let functions = stack.frames.iter().rev().flat_map(|frame| {
                 let unknown = known(frame).is_empty().then(|| format!("{:#x}", frame.pc));
                 let named = known(frame).iter().rev().map(|one| {
-                    one.function
-                        .as_deref()
-                        .map_or_else(|| "unknown".to_owned(), |name| printable(name).into_owned())
+                    let function = one.function.as_deref().map_or("unknown".into(), printable);
+                    match (&one.file, one.line) {
+                        (Some(file), Some(line)) if is_shared_name(&function) => {
+                            format!("{function} {}", names.texts.source_line(file, line))
+                        }
+                        _ => function.into_owned(),
+                    }
                 });
                 unknown.into_iter().chain(named).collect::<Vec<_>>()
             });

@@ -57,8 +57,8 @@ impl Branches {
     /// Whether two futures of a task may have acquired a lock at `first` and another one at `then`.
     pub(super) fn may_have(&self, view: &View<'_>, first: LocationId, then: LocationId) -> bool {
         let places = (first, then);
-        let function = |at: LocationId| &*view.locations[at].full_function;
-        let is_one_function = !function(first).is_empty() && function(first) == function(then);
+        let [from, to] = [first, then].map(|at| view.locations[at]);
+        let is_one_function = !from.full_function.is_empty() && from.may_be_in_function_of(to);
         let is_nested = is_one_function || self.nested.get(&places).is_some_and(|&times| times >= NESTED_MIN);
         self.crossed.contains(&places) || !is_nested
     }

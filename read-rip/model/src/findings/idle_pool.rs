@@ -35,8 +35,8 @@ use crate::locations::{Location, LocationId};
 use crate::locks::{Doing, Hold, HoldState, LockId, Seen, Step, StepKind, ThreadId};
 use crate::threads::ThreadState;
 
-/// A place in the source, for comparisons.
-pub(super) type Place<'v> = (&'v str, Option<(&'v str, u32)>, Option<u64>);
+/// A place in the source, for comparisons: the function, its line, and where nothing tells it from others, the address.
+pub(super) type Place<'v> = ((&'v str, Option<u64>), Option<(&'v str, u32)>, Option<u64>);
 
 /// For each group of [`groups`], whether it looks like an idle pool.
 pub(super) fn which_are_pools<'v>(view: &'v View<'_>) -> &'v [bool] {
@@ -133,7 +133,7 @@ pub(super) fn place_of(location: &Location) -> Place<'_> {
     let line = location.source.as_ref().filter(|_| !location.is_in_wrapper);
     let is_nameless = line.is_none() && location.full_function.starts_with("unknown");
     let line = line.map(|(file, line)| (&**file, *line));
-    (&location.full_function, line, is_nameless.then_some(location.pc))
+    (location.identity(), line, is_nameless.then_some(location.pc))
 }
 
 /// All idle pools, and what looks like one.
@@ -172,7 +172,7 @@ pub(super) fn stem(name: &str) -> impl Iterator<Item = char> {
 /// In many pools one thread at a time waits for work, and the others wait for their turn at a lock: in the function in
 /// which the first one waits for work. Only the stacks of threads that recorded nothing are known.
 pub(super) struct IdlePlaces<'v> {
-    functions: HashSet<&'v str>,
+    functions: HashSet<(&'v str, Option<u64>)>,
 }
 
 impl<'v> IdlePlaces<'v> {
@@ -186,7 +186,7 @@ impl<'v> IdlePlaces<'v> {
     /// Whether a thread stands in such a function. Nothing is claimed of a thread that stands in no known function: it
     /// may.
     pub(super) fn has(&self, view: &View<'_>, seen: &Seen) -> bool {
-        function(view, seen).is_none_or(|function| self.functions.contains(function))
+        function(view, seen).is_none_or(|function| self.functions.contains(&function))
     }
 
     /// Whether all of these threads do.
@@ -196,8 +196,8 @@ impl<'v> IdlePlaces<'v> {
 }
 
 /// The function in which a thread stands.
-fn function<'v>(view: &View<'v>, seen: &Seen) -> Option<&'v str> {
-    seen.place.map(|place| &*view.locations[place].full_function)
+fn function<'v>(view: &View<'v>, seen: &Seen) -> Option<(&'v str, Option<u64>)> {
+    seen.place.map(|place| view.locations[place].identity())
 }
 
 /// An idle pool, or what looks like one.
@@ -247,6 +247,25 @@ mod tests {
 
     fn count(scene: &Scene) -> usize {
         scene.with_view(|view| pools(view).len())
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_in_another_closure_of_the_function_makes_no_place_idle() {
+        let idle = |begin: [u64; 2]| {
+            let mut scene = Scene::new();
+            for (index, begin) in begin.into_iter().enumerate() {
+                let thread = scene.thread("worker");
+                let place = scene.location("main.rs", 6 + index as u32);
+                scene.locations[place].full_function = "app::main::{{closure}}".into();
+                scene.locations[place].code_begin = Some(begin);
+                let doing = [Doing::WaitsOutside, Doing::WaitsForLock][index];
+                scene.model.threads[thread].seen =
+                    Some(Seen { index, place: Some(place), ..crate::findings::testing::seen(doing, true) });
+            }
+            scene.with_view(|view| IdlePlaces::of(view).has_all(view, &[1]))
+        };
+        assert!(idle([0x10, 0x10]), "one closure");
+        assert!(!idle([0x10, 0x20]));
     }
 
     #[test]

@@ -37,7 +37,7 @@ mod wrapper;
 pub use file_names::FileNames;
 pub use function_name::without_arguments;
 pub use guards::{Guards, history};
-pub use location::{Location, LocationId, is_no_function};
+pub use location::{Location, LocationId, is_no_function, is_shared_name};
 pub use meaning::{MARKS_MAX, Meaning};
 pub use table::{Locations, SourceProof};
 pub use users_line::{Spot, UsersLine};

@@ -46,13 +46,13 @@ impl Locations<'_> {
     /// Whether a function of a stack is the one that has this location, or the one into which that was inlined. True if
     /// that is not known.
     pub fn is_within(&mut self, pid: u32, stack: &Stack, location: LocationId) -> bool {
-        let Some((module, function)) = self.get(location).compiled_function() else { return true };
+        let Some(function) = self.get(location).compiled_function() else { return true };
         stack.frames.iter().any(|&frame| {
             // Nothing is looked up in other modules.
-            let is_there = self.module_of(pid, frame.lookup()).is_some_and(|(of, _)| of == module);
+            let is_there = self.module_of(pid, frame.lookup()).is_some_and(|(of, _)| of == function.0);
             is_there && {
                 let id = self.of_frame(pid, frame);
-                self.get(id).compiled_function().is_none_or(|(_, of)| of == function)
+                self.get(id).compiled_function().is_none_or(|of| of == function)
             }
         })
     }

@@ -137,7 +137,11 @@ impl<'a> Locations<'a> {
         let mut location = if self.is_call(pid, looked_up) {
             self.look_up_call(pid, looked_up)
         } else {
-            Location { pc, ..self.look_up(pid, looked_up) }
+            let location = Location { pc, ..self.look_up(pid, looked_up) };
+            let code_begin = location.module.filter(|_| location.has_shared_name());
+            let code_begin =
+                code_begin.and_then(|module| self.resolver.function_begin(module, location.address));
+            Location { code_begin, ..location }
         };
         if caller != 0 {
             self.name_caller(&mut location, pid, caller);

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 
 use foldhash::HashMap;
 
-use crate::locations::{LocationId, Locations};
+use crate::locations::{LocationId, Locations, is_shared_name};
 
 /// A function, and the threads whose last mark is in it.
 #[derive(Debug)]
@@ -48,20 +48,20 @@ pub fn condense(last: &[(u32, LocationId)], locations: &Locations<'_>) -> Vec<Gr
     for &(tid, location) in last {
         by_location.entry(location).or_default().push(tid);
     }
-    // Functions with one name in different files are different functions.
-    let mut by_function: HashMap<(Cow<'_, str>, Option<&str>), Vec<LocationThreads>> = HashMap::default();
+    // Functions with one name in different files are different functions. So are closures whose code begins elsewhere.
+    type Key<'l> = (Cow<'l, str>, Option<&'l str>, Option<u64>);
+    let mut by_function: HashMap<Key<'_>, Vec<LocationThreads>> = HashMap::default();
     for (location, mut tids) in by_location {
         tids.sort_unstable();
         let location_of = locations.get(location);
         let file = location_of.users_source().map(|(file, _)| file);
-        by_function
-            .entry((location_of.users_function(), file))
-            .or_default()
-            .push(LocationThreads { location, tids });
+        let function = location_of.users_function();
+        let begin = location_of.code_begin.filter(|_| is_shared_name(&function));
+        by_function.entry((function, file, begin)).or_default().push(LocationThreads { location, tids });
     }
     let mut groups: Vec<Group> = by_function
         .into_iter()
-        .map(|((function, _), mut marks)| {
+        .map(|((function, ..), mut marks)| {
             marks.sort_by_key(|at| {
                 let location = locations.get(at.location);
                 (location.module, location.address)
