@@ -29,7 +29,7 @@ impl Reading {
         let mut unwinder = Unwinder::new(&target, &memory, options.of_files());
         let mut names = FunctionNames::new(&target.modules, options.of_files());
         let pid = target.pid;
-        let mut seen = Standings::new(target, &memory, &mut unwinder, |address| names.at(address));
+        let mut seen = Standings::new(target, &memory, &mut unwinder, &mut names);
         seen.read_tasks(&memory, &mut names, true);
         seen.finish(&memory);
         let mut reading = match ring_of(&core, pid, options)? {

@@ -14,7 +14,7 @@ use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::stacks::{self, Unwinder};
 use read_rip_evidence::standing::{Activity, Load, Standing, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{CallKind, DescriptorKind, Hidden, KernelWait, Need, RunState, Sleep, Task};
-use read_rip_evidence::waits::{LockManager, Owner, WaitKind};
+use read_rip_evidence::waits::{FutexWait, LockManager, Owner, Presumption, WaitKind};
 use read_rip_files::Module;
 use read_rip_model::findings::{LATELY_NS, Outcome, run_on};
 use read_rip_model::locations::Locations;
@@ -89,7 +89,7 @@ impl Inspection {
             }
         }
         let mut names = FunctionNames::new(&target.modules, of_files.clone());
-        let mut seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
+        let mut seen = Standings::of_stacks(target, &memory, stacks, &mut names);
         seen.read_tasks(&memory, &mut names, false);
         seen.unstopped = stopped.unstopped;
         Ok(Inspection { live, of_files, memory, seen, taken: Instant::now(), settles: false })
@@ -171,8 +171,11 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
         .collect();
     let polls = |at: usize| seen.threads[at].manager.is_some_and(LockManager::polls);
     // Its owner is not about to release the lock: it waits for one itself.
-    let waits_for_waiter = |at: usize| match seen.threads[at].wait.as_ref().map(|wait| wait.owner) {
-        Some(Owner::Tid(owner)) => waiting.contains(&owner),
+    let waits_for_waiter = |at: usize| match seen.threads[at].wait.as_ref() {
+        Some(FutexWait { owner: Owner::Tid(owner), presumption, .. }) => {
+            // Who has a lock is presumed only after a while.
+            *presumption != Some(Presumption::HasAddress) && waiting.contains(owner)
+        }
         _ => false,
     };
     let may_end = |at: usize| waits_for_lock(at) && !waits_for_waiter(at);

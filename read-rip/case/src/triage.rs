@@ -138,7 +138,7 @@ impl Triage {
         let mut unwinder = Unwinder::new(&target, &memory, options.clone());
         let mut names = FunctionNames::new(&target.modules, options.clone());
         let stacks = stacks_at.iter().map(|registers| unwinder.stack(registers.as_ref())).collect();
-        let mut seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
+        let mut seen = Standings::of_stacks(target, &memory, stacks, &mut names);
         let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_of(&tids), &memory, window_ns);
         if !is_recorded {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use read_rip_evidence::standing::{Activity, Standings};
 use read_rip_evidence::target::{Call, CallKind, Child, Descriptor, DescriptorKind, Peer};
-use read_rip_evidence::waits::{FutexWait, MutexType, Owner, Role, UnknownOwner, WaitKind};
+use read_rip_evidence::waits::{FutexWait, MutexType, Owner, Presumption, Role, UnknownOwner, WaitKind};
 use read_rip_model::locks::{LockId, Seen, ThreadId};
 use read_rip_model::threads::{Thread, ThreadState};
 use read_rip_ring::LockType;
@@ -271,7 +271,11 @@ impl<'a> ActivityWords<'a> {
             _ => 0,
         };
         match wait.owner {
-            Owner::Tid(tid) => format!(", owned by {}", self.thread(tid)),
+            Owner::Tid(tid) => {
+                let presumed = wait.presumption.filter(|&why| why == Presumption::HasAddress);
+                let presumably = presumed.map_or("", |_| "presumably ");
+                format!(", {presumably}owned by {}", self.thread(tid))
+            }
             Owner::Unknown(UnknownOwner::Readers(_)) => {
                 format!(", held by {} that it does not name", counted(readers.into(), "reader"))
             }

@@ -308,7 +308,35 @@ fn who_runs_an_initialisation_or_writes_to_a_stream_is_known_by_its_stack() {
 }
 
 #[test]
-fn locks_of_rust_are_named_and_their_holders_are_not_known() {
+fn who_has_a_lock_that_stores_no_owner_is_presumed_if_all_who_have_its_address_wait() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/initialisers.rs");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let program = directory().join("presumed-rust");
+    tool(Command::new(&rustc).args(["--edition", "2024", "-g", "-O", source, "-o"]).arg(&program));
+    let start = |arguments: &[&str]| Stuck::start(&program, arguments, 3);
+    let [lock, locks, kept] = [&["lock"][..], &["locks"], &["locks", "healthy"]].map(start);
+    let healthy = Stuck::start(&program, &["lock", "healthy"], 0);
+    let check = lock.read(&["check"]);
+    contains(
+        &check.stdout,
+        &["suspected deadlock: 2 threads wait for one another", "doubt: who has it is not"],
+    );
+    for (thread, what) in
+        [("first[", "] runs initialisers::TABLE"), ("second[", "] is presumed to hold initialisers::CONFIG")]
+    {
+        assert!(says(&check.stdout, thread, what), "{thread} {what}: {check:#?}");
+    }
+    contains(&lock.read(&[]).stdout, &["initialisers::CONFIG, presumably owned by second["]);
+    let check = locks.read(&["check"]);
+    contains(&check.stdout, &["suspected deadlock: 2 threads wait for one another"]);
+    assert!(says(&check.stdout, "first[", "] is presumed to hold lock "), "{check:#?}");
+    healthy.until(|tasks| tasks.len() == 1);
+    healthy.read(&["check"]).sound();
+    kept.read(&["check"]).sound();
+}
+
+#[test]
+fn locks_of_rust_are_named_and_their_holders_are_presumed() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/deadlock.rs");
     let program = directory().join("deadlock-rust");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -318,13 +346,20 @@ fn locks_of_rust_are_named_and_their_holders_are_not_known() {
     contains(&view, &["std::sync::Mutex deadlock::SAVINGS", "std::sync::Mutex deadlock::CURRENT"]);
     contains(
         &view,
-        &["std::sync::RwLock 0x", "which does not store its holder", "deadlock::transfer : 1 thread"],
+        &["std::sync::RwLock 0x", ", presumably owned by deadlock-rust[", "deadlock::transfer : 1 thread"],
     );
     let found = stuck.findings();
     assert!(!found.is_empty(), "a stuck program");
-    let stall = "suspected stall: no thread moves, for at least ";
-    contains(&view, &[stall, "; of 4 threads, 3 wait for locks, 1 waits for another thread; next: "]);
-    contains(&stuck.read(&["check"]).stdout, &[stall, "; of 4 threads, 3 wait for locks"]);
+    contains(
+        &view,
+        &["check: suspected deadlock: 2 threads wait for one another", "; 1 more finding; next: "],
+    );
+    let check = stuck.read(&["check"]).stdout;
+    let keeps = &format!(", which deadlock-rust[{}] keeps, for ", stuck.0.pid());
+    contains(
+        &check,
+        &["suspected deadlock", "is presumed to hold deadlock::SAVINGS", keeps, "doubt: who has it is"],
+    );
     speaks_of_no_record(&stuck);
     assert!(found.iter().all(|finding| finding["confidence"] == "suspected"), "{found:#?}");
 }

@@ -38,7 +38,7 @@ fn read_again_and_again(pid: u32, times: u64, mut judge: impl FnMut(&[Finding]))
     let nobody = HashSet::new();
     for _ in 0..times {
         let target = Target { tasks: live.tasks_at_first().unwrap(), ..first.clone() };
-        let mut seen = Standings::new(target, &memory, &mut unwinder, |address| names.at(address));
+        let mut seen = Standings::new(target, &memory, &mut unwinder, &mut names);
         seen.compare(live.tasks_again(&seen.target.tasks), &memory, 1);
         let input = Input {
             snapshot: &snapshot,

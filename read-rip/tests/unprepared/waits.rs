@@ -269,7 +269,7 @@ fn a_function_that_ends_with_a_jump_is_known_by_the_call() {
         let mut unwinder = Unwinder::new(&target, &memory, options());
         let mut names = FunctionNames::new(&target.modules, options());
         let index = target.tasks.iter().position(|task| task.tid == stuck.waiter).unwrap();
-        let seen = Standings::new(target.clone(), &memory, &mut unwinder, |address| names.at(address));
+        let seen = Standings::new(target.clone(), &memory, &mut unwinder, &mut names);
         let wait = seen.threads[index].wait.as_ref().unwrap();
         assert_eq!((wait.kind, wait.object), (kind, Some(stuck.object)), "{:?}", stuck.frames());
     }

@@ -38,8 +38,8 @@ use crate::target::{
     Task, Unstopped,
 };
 use crate::waits::{
-    Clue, FutexWait, LockManager, Owner, Runners, UnknownOwner, WaitKind, Waits, Worker, executor_of,
-    is_in_poll,
+    Clue, FutexWait, LockManager, Owner, Presumption, Runners, UnknownOwner, WaitKind, Waits, Worker,
+    executor_of, holders, is_for_unowned_lock, is_in_poll,
 };
 
 /// The package of tokio.
@@ -112,6 +112,9 @@ pub struct Standings {
     /// Who runs the initialisations that threads wait for, by the stacks of the first reading.
     #[serde(skip)]
     runners: Runners,
+    /// Who is presumed to have the locks that store no owner, by the first reading.
+    #[serde(skip)]
+    holders: HashMap<u64, usize>,
 }
 
 /// Threads of a server that wait for locks which it keeps in structures of its own.
@@ -171,17 +174,16 @@ impl Standing {
 }
 
 impl Standings {
-    /// Unwinds the stacks of a target's threads, and examines what they wait for. `name` gives the name of the function
-    /// at an address, demangled.
+    /// Unwinds the stacks of a target's threads, and examines what they wait for.
     pub fn new(
         target: Target,
         memory: &dyn Memory,
         unwinder: &mut Unwinder<'_>,
-        name: impl FnMut(u64) -> Option<String>,
+        functions: &mut FunctionNames,
     ) -> Standings {
         let stacks: Vec<Stack> =
             target.tasks.iter().map(|task| unwinder.stack(task.registers.as_ref())).collect();
-        Standings::of_stacks(target, memory, stacks, name)
+        Standings::of_stacks(target, memory, stacks, functions)
     }
 
     /// As [`Standings::new`], with the stacks of the target's tasks.
@@ -189,8 +191,9 @@ impl Standings {
         target: Target,
         memory: &dyn Memory,
         stacks: Vec<Stack>,
-        mut name: impl FnMut(u64) -> Option<String>,
+        functions_of: &mut FunctionNames,
     ) -> Standings {
+        let mut name = |address| functions_of.at(address);
         let stacks = group(stacks);
         let runtime = Runtime::of(&target, memory);
         let interior = runtime.and_then(|runtime| runtime.interior(&target, memory));
@@ -249,10 +252,16 @@ impl Standings {
             tokio_lists: TokioLists::default(),
             clues,
             runners: Runners::default(),
+            holders: HashMap::default(),
         };
         let mut waits = standings.waits(memory);
         let functions = |stack: &Stack| functions(stack, usize::MAX, &mut names, &mut name, &mut called);
         standings.runners = Runners::of(&standings.target, memory, &standings.stacks, &waits, functions);
+        for (thread, wait) in waits.iter_mut().enumerate() {
+            *wait = wait.take().map(|wait| standings.with_runner(thread, wait));
+        }
+        let code = |address| functions_of.function(address).map(|(_, code)| code);
+        standings.holders = holders(&standings.target, memory, &standings.stacks, &waits, code);
         for (thread, wait) in waits.iter_mut().enumerate() {
             *wait = wait.take().map(|wait| standings.with_runner(thread, wait));
         }
@@ -498,11 +507,16 @@ impl Standings {
         (0..self.threads.len()).map(wait).collect()
     }
 
-    /// The same wait, with the thread that runs the initialisation as its owner, if that is known.
+    /// The same wait, with the thread that runs the initialisation, or is presumed to have the lock, as its owner, if
+    /// that is known.
     fn with_runner(&self, thread: usize, wait: FutexWait) -> FutexWait {
-        let Some(runner) = self.runners.of_wait(thread, &wait) else { return wait };
-        let owner = Owner::Tid(self.target.tasks[runner.task].own_tid);
-        FutexWait { owner, is_owner_presumed: runner.is_presumed, ..wait }
+        let runner = self.runners.of_wait(thread, &wait).map(|runner| (runner.task, runner.presumption));
+        let holder = || {
+            let holder = self.holders.get(&wait.object.filter(|_| is_for_unowned_lock(&wait))?)?;
+            Some((*holder, Some(Presumption::HasAddress)))
+        };
+        let Some((task, presumption)) = runner.or_else(holder) else { return wait };
+        FutexWait { owner: Owner::Tid(self.target.tasks[task].own_tid), presumption, ..wait }
     }
 }
 

@@ -39,6 +39,7 @@
 //! | `memory` | the memory, each object read once |
 //! | `library` | which C library the target uses |
 //! | `glibc`, `musl` | the layouts of their objects |
+//! | `holders` | who is presumed to have a lock that stores no owner |
 //! | `runners` | who runs an initialisation that threads wait for |
 //! | `trying` | what a thread calls that waits in a loop |
 //! | `stacks_of` | where the stacks of threads are that run |
@@ -49,6 +50,7 @@ mod clue;
 mod construct;
 mod executors;
 mod glibc;
+mod holders;
 mod library;
 mod managers;
 mod memory;
@@ -65,13 +67,16 @@ pub use clue::Clue;
 pub use construct::{Construct, Role};
 pub(crate) use executors::is_in_poll;
 pub use executors::{Worker, executor_of};
+pub(crate) use holders::{holders, is_for_unowned_lock};
 pub use managers::LockManager;
 pub(crate) use names::PYTHON_LOCK;
 pub use names::pool_of;
 pub(crate) use runners::Runners;
 pub(crate) use stacks_of::stacks_of;
 pub use trying::Trying;
-pub use wait::{Basis, FutexWait, MutexType, Owner, Preference, Protocol, UnknownOwner, WaitKind};
+pub use wait::{
+    Basis, FutexWait, MutexType, Owner, Preference, Presumption, Protocol, UnknownOwner, WaitKind,
+};
 
 use foldhash::HashSet;
 
@@ -144,7 +149,7 @@ impl<'a> Waits<'a> {
             is_private: futex.is_private || self.target.is_own_memory(futex.address),
             basis,
             construct: clue.construct,
-            is_owner_presumed: false,
+            presumption: None,
         };
         let of_runtime = self.of_runtime.iter().find(|lock| lock.has(futex.address));
         let found = match clue.primitive {

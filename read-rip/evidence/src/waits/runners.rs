@@ -22,7 +22,7 @@ use foldhash::HashMap;
 use super::construct::Role;
 use super::names::{Meaning, meaning};
 use super::patterns::{glob, is_one_of, plain};
-use super::wait::{FutexWait, Owner, UnknownOwner, WaitKind};
+use super::wait::{FutexWait, Owner, Presumption, UnknownOwner, WaitKind};
 use crate::stacks::{Group, Stack};
 use crate::target::{Memory, Target};
 
@@ -82,8 +82,8 @@ pub(crate) struct Runners {
 pub(crate) struct Runner {
     /// The index of the thread.
     pub task: usize,
-    /// Whether it is only presumed.
-    pub is_presumed: bool,
+    /// Why it is only presumed.
+    pub presumption: Option<Presumption>,
 }
 
 /// Whether a thread waits for an initialisation that another thread runs, or it itself.
@@ -180,7 +180,7 @@ impl Runners {
             let &[task] = &self.in_function.get(function).filter(|_| self.is_complete)?[..] else {
                 return None;
             };
-            return Some(Runner { task, is_presumed: true });
+            return Some(Runner { task, presumption: Some(Presumption::InFunction) });
         }
         if is_for_lock(wait) {
             return None;
@@ -200,7 +200,7 @@ impl Runners {
             },
             _ => None,
         };
-        only.map(|task| Runner { task, is_presumed: false })
+        only.map(|task| Runner { task, presumption: None })
     }
 }
 
@@ -253,7 +253,7 @@ mod tests {
             is_private: true,
             basis: Basis::Stack,
             construct: Some(Construct { name: "pthread_once", role: Role::Initialisation }),
-            is_owner_presumed: false,
+            presumption: None,
         }
     }
 
@@ -295,7 +295,7 @@ mod tests {
     const ELSEWHERE: &[&str] = &["read", "main"];
 
     fn certain(task: usize) -> Option<Runner> {
-        Some(Runner { task, is_presumed: false })
+        Some(Runner { task, presumption: None })
     }
 
     #[test]

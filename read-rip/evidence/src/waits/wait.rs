@@ -27,9 +27,9 @@ pub struct FutexWait {
     pub basis: Basis,
     /// What the function names of the stack say that the object is for.
     pub construct: Option<Construct>,
-    /// Whether the owner is presumed: it alone is in the function that initialises the object, or has it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_owner_presumed: bool,
+    /// Why the owner is presumed; `None` if it is certain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presumption: Option<Presumption>,
 }
 
 impl FutexWait {
@@ -139,6 +139,15 @@ pub enum Owner {
     Nobody,
     /// Somebody, and it is not known who.
     Unknown(UnknownOwner),
+}
+
+/// Why a thread is presumed to be an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Presumption {
+    /// It alone is in the function that initialises the object, or that writes to the stream.
+    InFunction,
+    /// It has the address of the lock, and all that have the addresses of such locks wait for one another.
+    HasAddress,
 }
 
 /// Why an owner is not known.

@@ -549,6 +549,7 @@ impl Judge<'_, '_> {
                 .is_some_and(|holder| holder.sleep.is_none() && !holder.is_doing_known())
                 .then_some(Doubt::UnmarkedWork),
             (!lock.nature.is_wrapped && !is_in_memory).then_some(Doubt::MarkedByHand),
+            lock.is_holder_presumed().then_some(Doubt::HolderPresumed),
         ]
         .into_iter()
         .flatten()

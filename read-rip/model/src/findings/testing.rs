@@ -181,7 +181,7 @@ impl Scene {
         let address = self.model.locks[lock].address;
         let ownership = Ownership::ByRule;
         self.model.locks[lock].owner =
-            Some(OwnerInMemory { thread, address, ownership, is_steady: true, is_presumed: false });
+            Some(OwnerInMemory { thread, address, ownership, is_steady: true, presumption: None });
     }
 
     pub(super) fn holds(&mut self, thread: ThreadId, lock: LockId) {

@@ -2,6 +2,7 @@
 //!
 //! `deadlock` describes it, and looks for cycles in it.
 
+use read_rip_evidence::waits::Presumption;
 use read_rip_ring::SequenceBits;
 
 use super::deadlock::ChannelFact;
@@ -289,9 +290,10 @@ impl<'a> WaitsFor<'a> {
         } else if is_given_away && (nature.is_wrapped || !is_in_memory) {
             (Confidence::Suspected, Some(Doubt::HandedOver))
         } else if is_in_memory {
-            match lock.owner.is_some_and(|owner| owner.is_presumed) {
-                true => (Confidence::Potential, Some(Doubt::OwnerPresumed)),
-                false => CERTAIN,
+            match lock.owner.and_then(|owner| owner.presumption) {
+                Some(Presumption::InFunction) => (Confidence::Potential, Some(Doubt::OwnerPresumed)),
+                Some(Presumption::HasAddress) => (Confidence::Suspected, Some(Doubt::HolderPresumed)),
+                None => CERTAIN,
             }
         } else if !is_enforced && self.view.now.releases_unmatched > 0 {
             (Confidence::Suspected, Some(Doubt::UnmatchedReleases))

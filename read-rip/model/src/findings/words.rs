@@ -392,6 +392,9 @@ impl Verbs {
     pub fn of(lock: &Lock) -> Verbs {
         match lock.nature.lock_type {
             LockType::Once => Verbs { holds: "runs", held: "run", acquired: "begun" },
+            _ if lock.is_holder_presumed() => {
+                Verbs { holds: "is presumed to hold", held: "presumably held", acquired: "acquired" }
+            }
             _ => Verbs { holds: "holds", held: "held", acquired: "acquired" },
         }
     }

@@ -1,5 +1,6 @@
 //! A lock as values: what it is called, who can release it, who holds and waits for it.
 
+use read_rip_evidence::waits::Presumption;
 use read_rip_ring::LockType;
 
 use super::{Hold, HoldState, ThreadId, Wait};
@@ -112,6 +113,11 @@ impl Lock {
         self.has_permits() || may_be
     }
 
+    /// Whether its holder is only presumed, because it has the lock's address.
+    pub fn is_holder_presumed(&self) -> bool {
+        self.owner.is_some_and(|owner| owner.presumption == Some(Presumption::HasAddress))
+    }
+
     /// How many threads, tasks and futures of no recorded task hold it for certain.
     pub fn holding(&self) -> usize {
         self.holders.len() + self.holds_of_futures().count()
@@ -148,8 +154,8 @@ pub struct OwnerInMemory {
     pub ownership: Ownership,
     /// Whether the memory said the same in both readings. True for a core file.
     pub is_steady: bool,
-    /// Whether the thread is presumed to run this initialisation: see `FutexWait::is_owner_presumed` of the evidence.
-    pub is_presumed: bool,
+    /// Why the thread is only presumed to own it, if it is.
+    pub presumption: Option<Presumption>,
 }
 /// The owner of a lock that only threads of one process can release, by the lock's memory: no thread of that process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,9 +18,11 @@
 use std::num::NonZeroU64;
 
 use foldhash::{HashMap, HashSet};
-use read_rip_evidence::standing::{Activity, Standings};
+use read_rip_evidence::standing::{Activity, Standing, Standings};
 use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Needed, RunState, Task};
-use read_rip_evidence::waits::{MutexType, Owner, Preference, Protocol, Role, UnknownOwner, WaitKind};
+use read_rip_evidence::waits::{
+    MutexType, Owner, Preference, Presumption, Protocol, Role, UnknownOwner, WaitKind,
+};
 use read_rip_ring::LockType;
 
 use super::tokio_tasks::{await_circles, end_circles};
@@ -309,8 +311,14 @@ impl Observer<'_> {
             self.lost(lock, AbsentOwner { tid, is_of_fork: self.seen.target.is_fork });
         }
         if let Some(thread) = owner {
-            let (ownership, is_presumed) = (nature.ownership, wait.is_owner_presumed);
-            self.own(lock, OwnerInMemory { thread, address, ownership, is_steady, is_presumed });
+            let (ownership, presumption) = (nature.ownership, wait.presumption);
+            // Who has a lock is presumed only where nothing else says it, and after a while.
+            if presumption == Some(Presumption::HasAddress)
+                && !(self.model.locks[lock].is_from_memory && (is_long(standing) || self.seen.is_final))
+            {
+                return;
+            }
+            self.own(lock, OwnerInMemory { thread, address, ownership, is_steady, presumption });
         }
     }
 
@@ -436,7 +444,7 @@ impl Observer<'_> {
         });
         let ownership = self.model.locks[id].nature.ownership;
         let address = self.model.locks[id].address;
-        self.own(id, OwnerInMemory { thread, address, ownership, is_steady: true, is_presumed: false });
+        self.own(id, OwnerInMemory { thread, address, ownership, is_steady: true, presumption: None });
     }
 
     /// Finds the holders that have returned from the functions that acquired their locks, of locks that others want.
@@ -633,4 +641,9 @@ fn of_call(seen: &Standings, at: usize, call: Call) -> Doing {
         CallKind::Memory | CallKind::File | CallKind::Sync | CallKind::Exec => Doing::Kernel,
         _ => Doing::WaitsOutside,
     }
+}
+
+/// Whether a thread has waited for a second.
+fn is_long(standing: &Standing) -> bool {
+    standing.asleep_ns.is_some_and(|asleep_ns| asleep_ns >= 1_000_000_000)
 }
