@@ -6,7 +6,7 @@ use read_rip_model::findings::{
     SilentRequests, UnrecordedFutures, Unseen, executors, pool_at,
 };
 use read_rip_model::locations::LocationId;
-use read_rip_model::locks::{FormerClients, Seen};
+use read_rip_model::locks::{FormerClients, PoolAwaits, Seen};
 
 use super::machine::brief;
 use super::names::LockNames;
@@ -73,7 +73,10 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             ", such as a main future; `librip::task::traced` makes a task of it",
         ),
         Outcome::HeldAtEnd => held_at_end(balance.held_at_end?, names),
-        Outcome::EmptyPool => empty_pool(balance.empty_pool?, names),
+        Outcome::EmptyPool => match balance.empty_pool {
+            Some(of) => empty_pool(of, names),
+            None => pool_awaits(balance.pool_awaits.as_ref()?, names),
+        },
         Outcome::ManagedLock => match balance.managed_lock {
             Some(own) => managed_lock(own, names),
             None => server_lock(balance.helpers.iter().find(|helper| helper.server.is_some())?)?,
@@ -226,6 +229,22 @@ fn empty_pool(of: EmptyPool, names: &LockNames<'_>) -> Reason {
             "; {}{at}: who has the objects is not recorded, and if it is these threads, none is given back before a \
              time limit ends",
             names.thread(first)
+        ),
+    }
+}
+
+/// Which tasks await an object of a pool.
+fn pool_awaits(of: &PoolAwaits, names: &LockNames<'_>) -> Reason {
+    let PoolAwaits { pool, tasks, function, file, line } = of;
+    let function = function.as_deref().map_or("unknown".into(), printable);
+    let at = file.as_deref().zip(*line).map(|(file, line)| names.texts.source_line(file, line));
+    let at = at.map_or_else(String::new, |at| format!(", at {at}"));
+    let (counted, wait) = (counted(*tasks as u64, "task"), agree(*tasks, "waits", "wait"));
+    Reason {
+        sentence: format!("not judged: {counted} {wait} for an object of a pool ({pool})"),
+        more: format!(
+            "; each task that runs {function} does{at}: who has the objects is not known, and if it is these tasks, \
+             none is given back before a time limit ends"
         ),
     }
 }

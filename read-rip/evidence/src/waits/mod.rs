@@ -70,7 +70,7 @@ pub use executors::{Worker, executor_of};
 pub(crate) use holders::{holders, is_for_unowned_lock};
 pub use managers::LockManager;
 pub(crate) use names::PYTHON_LOCK;
-pub use names::pool_of;
+pub use names::{async_pool_of, pool_of};
 pub(crate) use runners::Runners;
 pub(crate) use stacks_of::stacks_of;
 pub use trying::Trying;

@@ -49,6 +49,17 @@ pub fn pool_of(function: &str) -> Option<&'static str> {
     pools.find(|(.., patterns)| is_one_of(patterns, &plain)).map(|&(_, name, ..)| name)
 }
 
+/// The library of a pool of async code, an object of which a function of this name awaits.
+pub fn async_pool_of(function: &str) -> Option<&'static str> {
+    const POOLS: &[(&str, &[&str])] = &[
+        ("deadpool", &["deadpool::managed::*get", "deadpool::unmanaged::*get"]),
+        ("bb8", &["bb8::*get", "bb8::*get_owned"]),
+        ("sqlx", &["sqlx_core::pool::*acquire"]),
+    ];
+    let plain = plain(function);
+    POOLS.iter().find(|(_, patterns)| is_one_of(patterns, &plain)).map(|&(name, _)| name)
+}
+
 /// Functions between the system call and the function that tells the object.
 const GLUE: &[&str] = &[
     // glibc; `_L_lock_1` and so on are parts of functions before 2.20.

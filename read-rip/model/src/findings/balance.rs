@@ -24,7 +24,7 @@ use super::unrecorded_futures::UnrecordedFutures;
 use super::{Asleep, Finding, HoldFact, Kind, LATELY_NS, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
-    Awaited, Doing, FormerClients, Hold, HoldState, LockId, OnlyHelper, Seen, StepKind, ThreadId,
+    Awaited, Doing, FormerClients, Hold, HoldState, LockId, OnlyHelper, PoolAwaits, Seen, StepKind, ThreadId,
     ThreadLocks, Wait,
 };
 use crate::threads::ThreadState;
@@ -55,8 +55,9 @@ named! {
         WorkersBusy = "workers-busy",
         /// Polls or calls of tasks had not returned when the process died, although what runs in them waited.
         WaitsWithinPoll = "waits-within-poll",
-        /// Threads of a living process wait for objects of a pool, and have done so for a second or more. Or most
-        /// threads that use a pool waited for its objects when the process died. Who has the objects is not recorded.
+        /// Threads of a living process wait for objects of a pool, and have done so for a second or more, or all tasks
+        /// that run one function await some. Or most threads that use a pool waited for its objects when the process
+        /// died. Who has the objects is not recorded.
         EmptyPool = "empty-pool",
         /// Threads of a living process wait for locks that a database keeps in structures of its own, and have done so
         /// for a second or more; or they wait for a server of whose threads that is so.
@@ -292,6 +293,9 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::EmptyPool`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub empty_pool: Option<EmptyPool>,
+    /// Why it is that, if tasks wait so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool_awaits: Option<PoolAwaits>,
     /// Why the outcome is [`Outcome::ManagedLock`], if threads of this process wait so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed_lock: Option<ManagedLock>,
@@ -373,6 +377,7 @@ impl Balance {
         let waiting_in_core = if found.is_empty() { going_on::waiting_in_core(view) } else { 0 };
         let empty_pool = EmptyPool::of(view).or_else(|| EmptyPool::at_death(view));
         let empty_pool = empty_pool.filter(|_| found.is_empty());
+        let pool_awaits = model.pool_awaits.clone().filter(|_| found.is_empty());
         let managed_lock = ManagedLock::of(view).filter(|_| found.is_empty());
         let waits_for_server = model.only_helpers.iter().any(|only| only.server.is_some());
         let running_on = RunningOn::of(view).filter(|_| found.is_empty());
@@ -386,7 +391,7 @@ impl Balance {
             () if former_clients.is_some() && tasks.silent.is_none() => Outcome::ShuttingDown,
             () if all_wait || may_wait_for_others(view) => Outcome::AllWait,
             () if held_at_end.is_some() => Outcome::HeldAtEnd,
-            () if empty_pool.is_some() => Outcome::EmptyPool,
+            () if empty_pool.is_some() || pool_awaits.is_some() => Outcome::EmptyPool,
             () if managed_lock.is_some() || waits_for_server => Outcome::ManagedLock,
             () if waiting_in_core > 0 => Outcome::OneMoment,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
@@ -424,6 +429,7 @@ impl Balance {
             pools,
             held_at_end,
             empty_pool,
+            pool_awaits,
             managed_lock,
             running_on,
             unrecorded_futures,
@@ -572,6 +578,26 @@ mod tests {
         for thread in &mut scene.model.threads[..3] {
             thread.seen.as_mut().unwrap().asleep_ns = NonZeroU64::new(SECOND / 10);
         }
+        assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
+    }
+
+    /// The tasks were recorded, and what they wait for was not: this was called sound, and was not judged if nothing was
+    /// recorded.
+    #[test]
+    fn a_process_with_recorded_tasks_all_of_which_await_an_object_of_a_pool_is_not_called_sound() {
+        let mut scene = Scene::new();
+        scene.thread("tokio-rt-worker");
+        scene.task("handle");
+        scene.model.pool_awaits = Some(PoolAwaits {
+            pool: "deadpool",
+            tasks: 1,
+            function: Some("app::handle".into()),
+            file: None,
+            line: None,
+        });
+        let of = balance(&scene);
+        assert_eq!((of.outcome, of.pool_awaits), (Outcome::EmptyPool, scene.model.pool_awaits.clone()));
+        scene.model.pool_awaits = None;
         assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
     }
 

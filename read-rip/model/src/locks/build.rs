@@ -141,6 +141,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         await_circles: Vec::new(),
         hidden_executor: None,
         knows_awaits: false,
+        pool_awaits: None,
         unserved: Unserved::default(),
         former_clients: None,
         last_calls: HashMap::default(),

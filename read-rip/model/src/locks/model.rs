@@ -9,6 +9,7 @@ use foldhash::HashMap;
 use read_rip_evidence::runtimes::{InnerWait, Runtime};
 use read_rip_ring::IncidentKind;
 
+use super::tokio_tasks::PoolAwaits;
 use super::{
     AwaitCircle, EndCircle, FormerClients, Halt, Knot, LastCall, Lock, LostLock, OnlyHelper, StoppedPartners,
     ThreadLocks, Unserved,
@@ -84,6 +85,8 @@ pub struct LockModel {
     pub hidden_executor: Option<&'static str>,
     /// Whether the memory says where tasks are suspended that nobody recorded.
     pub knows_awaits: bool,
+    /// Tasks that await objects of a pool, by the memory.
+    pub pool_awaits: Option<PoolAwaits>,
     /// What waits in the connections of a process that polls tasks.
     pub unserved: Unserved,
     /// Connections of a process that polls tasks, and listens no more where they came in.

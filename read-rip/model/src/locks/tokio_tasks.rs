@@ -13,6 +13,7 @@
 use foldhash::HashMap;
 use read_rip_evidence::runtimes::{AwaitChain, AwaitStep, TaskStage, TokioLockKind, TokioTask, TokioTasks};
 use read_rip_evidence::standing::Standings;
+use read_rip_evidence::waits::async_pool_of;
 use read_rip_symbols::Whose;
 
 /// No more functions are told apart.
@@ -101,6 +102,56 @@ pub struct AwaitTask {
     /// The variable with the guard of the lock that the task before it awaits. Left out if it has no name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub guard: String,
+}
+
+/// Tasks that await an object of a pool, and did so in both readings of a living process. No task that runs the same function does anything
+/// else: if it is they who have the objects, none is given back.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PoolAwaits {
+    /// The library of the pool.
+    pub pool: &'static str,
+    /// How many tasks.
+    pub tasks: usize,
+    /// The function that they run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The source file of the await of one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// The most tasks that run one function and all await objects of a pool.
+pub(super) fn pool_awaits(seen: &Standings) -> Option<PoolAwaits> {
+    let tasks = seen.tokio.as_ref()?;
+    let mut at_pool: HashMap<usize, PoolAwaits> = HashMap::default();
+    for task in &tasks.tasks {
+        let chain = tasks.chain(task).filter(|_| task.is_still == Some(true) || seen.is_final);
+        let pool = chain.and_then(|chain| {
+            let pool = chain.steps.iter().find_map(|step| async_pool_of(&step.function))?;
+            Some((pool, users_await(chain)))
+        });
+        let Some((pool, at)) = pool else { continue };
+        let known = at_pool.entry(task.function).or_insert_with(|| PoolAwaits {
+            pool,
+            tasks: 0,
+            function: task_function(tasks, task).map(str::to_owned),
+            file: at.and_then(|at| at.file.clone()),
+            line: at.and_then(|at| at.line),
+        });
+        known.tasks += 1;
+    }
+    let all = |(function, of): (usize, PoolAwaits)| {
+        let count = tasks.tasks.iter().filter(|task| task.function == function).count();
+        (count == of.tasks).then_some(of)
+    };
+    at_pool
+        .into_iter()
+        .filter_map(all)
+        .max_by(|one, other| one.tasks.cmp(&other.tasks).then_with(|| other.function.cmp(&one.function)))
 }
 
 /// The await of the program's own code that is furthest in, or the outermost one.

@@ -7,13 +7,15 @@
 //! Two tasks each take a mutex, in one of several ways, and await the other's. If they have kept theirs, they wait for
 //! one another. If they have given it back, which each way does in its own words, the future of `main` holds both.
 //! `nested` has three functions that await one another, and a message that nobody sends; `permits` a task that keeps
-//! the permit that three others await; `boxed` one that awaits a `dyn Future`.
+//! the permit that three others await; `boxed` one that awaits a `dyn Future`. In `pool`, two tasks have the two objects of
+//! a pool, and each wants one more; with `given`, they sleep instead.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deadpool::managed::{self, Metrics, RecycleResult};
 use tokio::runtime::Builder;
 use tokio::sync::{Barrier, Mutex, MutexGuard, OwnedMutexGuard, Semaphore, oneshot};
 
@@ -148,6 +150,30 @@ async fn boxed() {
     inner.await;
 }
 
+struct Numbers;
+
+impl managed::Manager for Numbers {
+    type Type = u64;
+    type Error = ();
+
+    async fn create(&self) -> Result<u64, ()> {
+        Ok(7)
+    }
+
+    async fn recycle(&self, _: &mut u64, _: &Metrics) -> RecycleResult<()> {
+        Ok(())
+    }
+}
+
+async fn takes_two(pool: managed::Pool<Numbers>, taken: Arc<Barrier>, gives: bool) {
+    let _one = pool.get().await;
+    taken.wait().await;
+    if gives {
+        tokio::time::sleep(Duration::from_secs(1000)).await;
+    }
+    let _other = pool.get().await; // one more
+}
+
 /// Spawns two tasks of the scenario with this name.
 macro_rules! pairs {
     ($scenario:expr, $one:expr, $two:expr, $meeting:expr, $gives:expr; $($name:ident)*) => {
@@ -198,6 +224,14 @@ fn main() {
             }
             "boxed" => {
                 tokio::spawn(boxed());
+                ready().await;
+            }
+            "pool" => {
+                let pool = managed::Pool::builder(Numbers).max_size(2);
+                let pool = pool.wait_timeout(Some(Duration::from_secs(1000)));
+                let pool = pool.runtime(deadpool::Runtime::Tokio1).build().expect("it has a runtime");
+                let (taken, gives) = (Arc::new(Barrier::new(2)), arguments[2] == "given");
+                (0..2).for_each(|_| drop(tokio::spawn(takes_two(pool.clone(), taken.clone(), gives))));
                 ready().await;
             }
             scenario => pair(scenario, arguments[2] == "given").await,

@@ -66,6 +66,7 @@ const AROUND: &[(&str, &str, bool)] = &[
     ("tokio::task::coop::unconstrained::Unconstrained<", "inner", false),
     ("tokio::task::unconstrained::Unconstrained<", "inner", false),
     ("tracing::instrument::Instrumented<", "inner", false),
+    ("librip::task::traced::Traced<", "future", false),
 ];
 
 /// Types as they are asked for: from files, or those that were read before.
