@@ -35,8 +35,9 @@ use crate::locations::{Location, LocationId};
 use crate::locks::{Doing, Hold, HoldState, LockId, Seen, Step, StepKind, ThreadId};
 use crate::threads::ThreadState;
 
-/// A place in the source, for comparisons: the function, its line, and where nothing tells it from others, the address.
-pub(super) type Place<'v> = ((&'v str, Option<u64>), Option<(&'v str, u32)>, Option<u64>);
+/// A place in the source, for comparisons: the function, its line, and where these do not tell it from others, an
+/// address.
+pub(super) type Place<'v> = (&'v str, Option<(&'v str, u32)>, Option<u64>);
 
 /// For each group of [`groups`], whether it looks like an idle pool.
 pub(super) fn which_are_pools<'v>(view: &'v View<'_>) -> &'v [bool] {
@@ -133,7 +134,9 @@ pub(super) fn place_of(location: &Location) -> Place<'_> {
     let line = location.source.as_ref().filter(|_| !location.is_in_wrapper);
     let is_nameless = line.is_none() && location.full_function.starts_with("unknown");
     let line = line.map(|(file, line)| (&**file, *line));
-    (location.identity(), line, is_nameless.then_some(location.pc))
+    // A line tells closures apart.
+    let code_begin = location.identity().1.filter(|_| line.is_none());
+    (&location.full_function, line, is_nameless.then_some(location.pc).or(code_begin))
 }
 
 /// All idle pools, and what looks like one.
