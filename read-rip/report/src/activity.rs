@@ -79,7 +79,8 @@ impl<'a> ActivityWords<'a> {
     fn is_at_another_lock(&self, at: &FutexWait, lock: LockId) -> bool {
         let lock = &self.names.model.locks[lock];
         let known = [Some(lock.address), lock.owner.map(|owner| owner.address)];
-        matches!(at.owner, Owner::Tid(_)) && at.object.is_some() && !known.contains(&at.object)
+        let is_known = matches!(at.owner, Owner::Tid(_)) && at.presumption.is_none();
+        is_known && at.object.is_some() && !known.contains(&at.object)
     }
 
     /// A sentence on what a thread of the model does, with where it stands, and for how long it is known to do it.

@@ -353,7 +353,10 @@ impl Observer<'_> {
             let Some(wait) = standing.wait.as_ref().filter(|_| standing.is_still != Some(false)) else {
                 continue;
             };
-            let (Some(address), Owner::Tid(_)) = (wait.object, wait.owner) else { continue };
+            // Whoever is presumed to be an owner is so without the record.
+            let (Some(address), Owner::Tid(_), None) = (wait.object, wait.owner, wait.presumption) else {
+                continue;
+            };
             let recorded = self.threads.get(&task.own_tid).and_then(|&id| self.model.threads[id].wait);
             let (Some(recorded), Some(_)) = (recorded, nature(wait)) else { continue };
             let is_same = |known: &mut Option<LockId>| *known = known.filter(|&lock| lock == recorded.lock);
