@@ -100,7 +100,7 @@ fn each_task_has_its_await() {
 fn tasks_all_of_which_want_an_object_of_a_pool_are_said() {
     for (way, is_stuck) in [("kept", true), ("given", false)] {
         let Some(victim) = started(&["pool", way]) else { return };
-        let said = says("check", Path::new(&victim.pid().to_string()));
+        let said = reader::ask(&["check"], victim.pid().to_string());
         let wants = format!(
             "not judged: 2 tasks wait for an object of a pool (deadpool); each task that runs awaits::takes_two does, \
              at main.rs:{}: ",
