@@ -30,7 +30,7 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use librip_test_kit::reader;
-use librip_test_kit::tool::{self, Built, tool};
+use librip_test_kit::tool::{self, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
 /// The directory for everything that the tests build.
@@ -38,21 +38,16 @@ fn directory() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// The interposer and the library for C. Built on the first call.
-fn libraries() -> &'static Built {
-    static BUILT: OnceLock<Built> = OnceLock::new();
-    BUILT.get_or_init(|| tool::libraries(directory()))
-}
-
-/// The interposer.
+/// The interposer. Built on the first call.
 fn preload() -> &'static Path {
-    static FILE: OnceLock<PathBuf> = OnceLock::new();
-    FILE.get_or_init(|| libraries().file("rip_preload", ".so"))
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| tool::interposer(directory()).file("rip_preload", ".so"))
 }
 
-/// The static library for C.
-fn c_archive() -> PathBuf {
-    libraries().file("rip", ".a")
+/// The static library for C. Built on the first call.
+fn c_archive() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| tool::c_library(directory()).file("rip", ".a"))
 }
 
 /// Compiles `fixtures/NAME.c` with these flags, once. Returns the program or library.

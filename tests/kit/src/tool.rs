@@ -122,9 +122,14 @@ pub fn stand_in(directory: &Path) -> Built {
     release(&["--package", "librip", "--package", "parking_lot@0.12.900"], directory)
 }
 
-/// Builds the interposer and the library for C in release, with one librip for both.
-pub fn libraries(directory: &Path) -> Built {
-    release(&["--package", "librip-preload", "--package", "librip-capi"], directory)
+/// Builds the interposer in release, by itself: with other packages, it would have features that it is shipped without.
+pub fn interposer(directory: &Path) -> Built {
+    release(&["--package", "librip-preload"], directory)
+}
+
+/// Builds the library for C in release, and the Rust library with the functions that `librip.h` declares.
+pub fn c_library(directory: &Path) -> Built {
+    release(&["--package", "librip-capi"], directory)
 }
 
 /// Builds in release, with the bitcode that some tests want. All tests share one directory: they need the same
