@@ -3,7 +3,7 @@
 use librip::sync::{LazyLock, Mutex, Once, OnceLock};
 use librip::thread::{self, Builder};
 
-use crate::stage::{Scenario, actor, park, until_waits};
+use crate::stage::{Scenario, actor, park, until_left, until_waits};
 
 pub(crate) const ALL: &[Scenario] = &[
     ("recorded-join-under-a-lock", join_under_a_lock),
@@ -47,6 +47,8 @@ fn scope_under_a_lock() {
         drop(accounts);
     });
     until_waits("closer");
+    // The main thread, the owner and the closer.
+    until_left(3);
     drop(owner.until_blocked());
 }
 
@@ -62,6 +64,8 @@ fn scope_of_scopes() {
         drop(accounts);
     });
     until_waits("closer");
+    // The main thread, the owner and the closer.
+    until_left(3);
     drop(owner.until_blocked());
 }
 

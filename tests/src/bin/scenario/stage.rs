@@ -111,6 +111,14 @@ pub(crate) fn until_waits(name: &str) {
     }
 }
 
+/// Waits until the process has no more than so many threads.
+#[allow(dead_code, reason = "shared by two programs")]
+pub(crate) fn until_left(threads: usize) {
+    while std::fs::read_dir("/proc/self/task").unwrap().count() > threads {
+        thread::yield_now();
+    }
+}
+
 /// A value on the heap that is never freed.
 pub(crate) fn leaked<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
