@@ -9,7 +9,7 @@
 //! So does `in-place`, whose task says that it blocks: another thread takes over its worker. None of the others blocks
 //! a thread: `crowd` has tasks that wait for a notification, and one that waits for the end of one of them; `local` has
 //! them in a `LocalSet`. The tasks of `circle` wait for the ends of one another. Those of `watchers` do too, and for a
-//! time: they go on. `deaf` listens as `unserved` does. `leaves` does too, accepts two connections, and listens no more.
+//! time: they go on. `deaf` listens as `unserved` does. `leaves` does too, accepts four connections, and listens no more.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -67,7 +67,7 @@ fn listen() -> TcpListener {
 /// A server that shuts down, and whose clients stay.
 fn leaves() {
     let listener = listen();
-    let _connections = [(); 2].map(|()| listener.accept().expect("clients come"));
+    let _connections = [(); 4].map(|()| listener.accept().expect("clients come"));
     drop(listener);
     workers().block_on(crowd());
 }

@@ -85,14 +85,15 @@ fn of_a_strange_server_is_said_what_can_be_done_now() {
 fn a_server_whose_clients_stay_after_it_has_stopped_listening_says_so() {
     let mut victim = Plan::new(env!("CARGO_BIN_EXE_executor"), &["leaves"]).start();
     let address = victim.line();
-    let clients = [(); 2].map(|()| TcpStream::connect(&address).unwrap());
+    // The kernel has chosen the port of the server. Two connections that go out may share it by chance.
+    let clients = [(); 4].map(|()| TcpStream::connect(&address).unwrap());
     victim.until("ready");
     let pid = victim.pid().to_string();
     let answer = check(Path::new(&pid), &[]);
     assert_eq!((answer.status, answer.findings.len()), (3, 0), "{answer:#?}");
     let text = printed(&["check"], Path::new(&pid));
     let sentence = format!(
-        "not judged: 2 connections are open that came in at {address}, where nobody listens any more: if the process"
+        "not judged: 4 connections are open that came in at {address}, where nobody listens any more: if the process"
     );
     assert!(text.contains(&sentence), "{text}");
     drop(clients);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 
 use super::descriptors::Descriptors;
 use super::sockets::TcpSocket;
@@ -10,14 +11,43 @@ use crate::target::{ConnectedWith, Connections};
 impl Descriptors<'_> {
     /// Its connections, those with the same peer together, the most first. Those in which nothing waits count too.
     pub fn connections(&self) -> Vec<Connections> {
-        grouped(self.tcp_sockets(), |port| self.sockets().listens_at(port))
+        grouped(self.tcp_sockets(), |port| self.sockets().listens_at(port), self.outgoing_ports())
     }
 }
 
-/// `listens_at` says whether anybody listens at a port.
-fn grouped(sockets: Vec<TcpSocket>, listens_at: impl Fn(u16) -> bool) -> Vec<Connections> {
+/// How many ports a network namespace has for connections that go out, unless somebody changes that.
+const OUTGOING_USUAL: usize = 28_232;
+/// What happens this often in a process is no chance.
+const CHANCE_MAX: f64 = 1e-6;
+
+/// Whether so many connections with one local port came in, where nobody listens any more. Those that came in share
+/// the port of the server. `may_go_out`: how many connections of the process may go out; `outgoing`: the ports for
+/// these, if they are known.
+///
+/// FOLKLORE: Linux gives one port to several connections that go out, if these have different peers. It chooses the
+/// port by chance, and takes every second port first. Of 299 connections to different addresses, two pairs shared one.
+fn came_in(port: u16, sharing: usize, may_go_out: usize, outgoing: Option<&RangeInclusive<u16>>) -> bool {
+    let ports = match outgoing {
+        Some(outgoing) if !outgoing.contains(&port) => return sharing > 1,
+        Some(outgoing) => outgoing.len() / 2,
+        None => OUTGOING_USUAL / 2,
+    };
+    // How many ports have so many connections on average.
+    let ports = ports as f64;
+    let by_chance =
+        (1..=sharing).fold(ports, |ports_with, nth| ports_with * may_go_out as f64 / (nth as f64 * ports));
+    sharing > 1 && by_chance < CHANCE_MAX
+}
+
+/// `listens_at` says whether anybody listens at a port; `outgoing`: the ports of connections that go out, if known.
+fn grouped(
+    sockets: Vec<TcpSocket>,
+    listens_at: impl Fn(u16) -> bool,
+    outgoing: Option<RangeInclusive<u16>>,
+) -> Vec<Connections> {
     let is_listening = |socket: &&TcpSocket| socket.peer.is_none();
-    // A connection that goes out has a port of its own. Those that came in share the port of the server.
+    let may_go_out = |socket: &&TcpSocket| socket.peer.is_some() && !listens_at(socket.local.port());
+    let may_go_out = sockets.iter().filter(may_go_out).count();
     let mut sharing: BTreeMap<SocketAddr, usize> = BTreeMap::new();
     for socket in sockets.iter().filter(|socket| socket.peer.is_some()) {
         *sharing.entry(socket.local).or_default() += 1;
@@ -28,10 +58,14 @@ fn grouped(sockets: Vec<TcpSocket>, listens_at: impl Fn(u16) -> bool) -> Vec<Con
     for socket in &sockets {
         let with = match (ports.get(&socket.local.port()), socket.peer) {
             (Some(&local), _) => ConnectedWith::Clients(local),
-            (None, Some(_)) if sharing[&socket.local] > 1 => match listens_at(socket.local.port()) {
-                true => ConnectedWith::Clients(socket.local),
-                false => ConnectedWith::FormerClients(socket.local),
-            },
+            (None, Some(_)) if sharing[&socket.local] > 1 && listens_at(socket.local.port()) => {
+                ConnectedWith::Clients(socket.local)
+            }
+            (None, Some(_))
+                if came_in(socket.local.port(), sharing[&socket.local], may_go_out, outgoing.as_ref()) =>
+            {
+                ConnectedWith::FormerClients(socket.local)
+            }
             (None, Some(peer)) => ConnectedWith::Server(peer),
             (None, None) => continue,
         };
@@ -82,27 +116,51 @@ mod tests {
             socket("10.0.0.1:8080", Some("10.0.0.8:50000"), 0, 0),
             socket("10.0.0.1:50001", Some("10.0.0.9:5432"), 12, 0),
         ];
-        let [clients, server] = &grouped(sockets, |_| false)[..] else { panic!("two groups") };
+        let [clients, server] = &grouped(sockets, |_| false, None)[..] else { panic!("two groups") };
         assert_eq!(clients.with, ConnectedWith::Clients("0.0.0.0:8080".parse().expect("an address")));
         assert_eq!((clients.count, clients.unread, clients.unconfirmed, clients.not_accepted), (2, 1, 0, 3));
         assert_eq!(server.with, ConnectedWith::Server("10.0.0.9:5432".parse().expect("an address")));
         assert_eq!((server.count, server.unread, server.unconfirmed, server.not_accepted), (1, 0, 1, 0));
     }
 
+    /// What a socket of a process is that has connected to these peers from one port, with as many others.
+    fn shared(port: u16, peers: usize, others: u16, outgoing: Option<RangeInclusive<u16>>) -> ConnectedWith {
+        let local = format!("10.0.0.1:{port}");
+        let mut sockets: Vec<TcpSocket> =
+            (1..=peers).map(|peer| socket(&local, Some(&format!("10.0.1.{peer}:443")), 0, 0)).collect();
+        let other = |at| socket(&format!("10.0.0.1:{}", 33_000 + at), Some("10.0.0.9:5432"), 0, 0);
+        sockets.extend((0..others).map(other));
+        let groups = grouped(sockets, |_| false, outgoing);
+        let of_others = ConnectedWith::Server("10.0.0.9:5432".parse().expect("an address"));
+        groups.iter().map(|group| group.with).find(|&with| with != of_others).expect("a group")
+    }
+
     #[test]
     fn connections_that_share_a_port_where_nobody_listens_came_in_before() {
-        let sockets = vec![
-            socket("10.0.0.1:8080", Some("10.0.0.7:50000"), 0, 0),
-            socket("10.0.0.1:8080", Some("10.0.0.8:50000"), 0, 0),
-            socket("10.0.0.1:50001", Some("10.0.0.9:5432"), 0, 0),
-            socket("10.0.0.1:50002", Some("10.0.0.9:5432"), 0, 0),
-        ];
-        let local = "10.0.0.1:8080".parse().expect("an address");
-        let first = |is_open: bool| grouped(sockets.clone(), |_| is_open)[0].clone();
-        assert_eq!((first(false).with, first(false).count), (ConnectedWith::FormerClients(local), 2));
-        assert_eq!(first(true).with, ConnectedWith::Clients(local), "another process listens");
-        let servers = grouped(sockets[2..].to_vec(), |_| false);
-        let server = ConnectedWith::Server("10.0.0.9:5432".parse().expect("an address"));
-        assert_eq!((servers.len(), servers[0].with, servers[0].count), (1, server, 2));
+        let usual = Some(32_768..=60_999);
+        let local = |port: u16| SocketAddr::new([10, 0, 0, 1].into(), port);
+        for outgoing in [usual.clone(), Some(40_000..=50_000)] {
+            assert_eq!(shared(8080, 2, 500, outgoing), ConnectedWith::FormerClients(local(8080)));
+        }
+        // Nobody shares a port so often by chance.
+        for outgoing in [usual, None] {
+            assert_eq!(shared(50_001, 3, 5, outgoing.clone()), ConnectedWith::FormerClients(local(50_001)));
+            assert_eq!(shared(50_001, 6, 500, outgoing), ConnectedWith::FormerClients(local(50_001)));
+        }
+        let sockets = (2..4).map(|peer| socket("10.0.0.1:8080", Some(&format!("10.0.0.{peer}:443")), 0, 0));
+        let open = grouped(sockets.collect(), |_| true, Some(32_768..=60_999));
+        assert_eq!(open[0].with, ConnectedWith::Clients(local(8080)), "another process listens");
+    }
+
+    /// Such a port was taken for that of a server which no longer listens, and a healthy crawler was not judged.
+    #[test]
+    fn connections_that_go_out_may_share_a_port() {
+        let is_server = |with: ConnectedWith| matches!(with, ConnectedWith::Server(_));
+        assert!(is_server(shared(50_001, 2, 0, Some(32_768..=60_999))));
+        assert!(is_server(shared(50_001, 2, 300, Some(32_768..=60_999))));
+        assert!(is_server(shared(50_001, 3, 300, Some(32_768..=60_999))), "three of three hundred");
+        assert!(is_server(shared(50_001, 6, 200, Some(50_000..=50_100))), "there are few ports");
+        assert!(is_server(shared(8080, 2, 300, Some(1024..=65_535))), "the range is a setting");
+        assert!(is_server(shared(8080, 2, 300, None)), "that of another namespace is not known");
     }
 }

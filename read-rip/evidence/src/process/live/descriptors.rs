@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -83,6 +84,13 @@ impl<'a> Descriptors<'a> {
         own.is_ok_and(|own| self.thread.link("ns/net") == Ok(own))
     }
 
+    /// The ports that the kernel gives to connections of TCP that go out. `None` in another network namespace than this
+    /// reader's: the kernel shows each reader the setting of its own one.
+    pub(super) fn outgoing_ports(&self) -> Option<RangeInclusive<u16>> {
+        let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok();
+        range(&text.filter(|_| self.has_own_network())?)
+    }
+
     /// Its sockets of TCP, as far as these are among its first descriptors.
     pub(super) fn tcp_sockets(&self) -> Vec<TcpSocket> {
         let Ok(numbers) = self.thread.folder("fd").and_then(|folder| folder.numbers()) else {
@@ -123,6 +131,12 @@ impl<'a> Descriptors<'a> {
     }
 }
 
+/// Two numbers, the first one and the last one.
+fn range(text: &str) -> Option<RangeInclusive<u16>> {
+    let mut numbers = text.split_whitespace().map(|number| number.parse().ok());
+    Some(numbers.next()??..=numbers.next()??)
+}
+
 /// The numbers after each `key:` that begins a line. A negative number means none.
 fn values(information: &[u8], key: &[u8]) -> Vec<u32> {
     let lines = information.split(|&byte| byte == b'\n');
@@ -138,6 +152,14 @@ fn values(information: &[u8], key: &[u8]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_of_ports_is_the_first_one_and_the_last_one() {
+        assert_eq!(range("32768\t60999\n"), Some(32_768..=60_999));
+        for other in ["", "32768", "32768\tx", "1 65536"] {
+            assert_eq!(range(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn an_epoll_instance_names_what_it_watches() {

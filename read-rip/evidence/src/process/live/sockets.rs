@@ -2,7 +2,7 @@
 //!
 //! The tables do not name the other end of a unix socket: `unix_peers` does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::folder::Folder;
@@ -32,6 +32,8 @@ pub(super) struct Sockets {
     connections: HashMap<(SocketAddr, SocketAddr), Connection>,
     /// What waits in the sockets of TCP: to be sent, and to be read.
     queues: HashMap<u64, (u64, u64)>,
+    /// The ports at which a socket of TCP listens.
+    listening: HashSet<u16>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +75,7 @@ impl Sockets {
             }
             sockets.by_inode.extend(lines(&text).filter_map(parse));
         }
+        sockets.listening = sockets.by_inode.values().filter_map(listens_at).collect();
         sockets
     }
 
@@ -88,8 +91,7 @@ impl Sockets {
 
     /// Whether a socket of TCP listens at this port.
     pub(super) fn listens_at(&self, port: u16) -> bool {
-        let listens = |of: &DescriptorKind| matches!(of, DescriptorKind::Tcp { local, peer: None, state: "LISTEN" } if local.port() == port);
-        self.by_inode.values().any(listens)
+        self.listening.contains(&port)
     }
 
     /// The other end of a connection of TCP, if it is in this network namespace and the connection stands. `reads`: it
@@ -101,6 +103,14 @@ impl Sockets {
         let other = self.connections.get(&(*peer, *local))?;
         let is_quiet = !reads || other.to_send == 0;
         (*state == "ESTABLISHED" && is_quiet && other.inode != 0).then_some(other.inode)
+    }
+}
+
+/// The port at which a socket of TCP listens.
+fn listens_at(socket: &DescriptorKind) -> Option<u16> {
+    match socket {
+        DescriptorKind::Tcp { local, peer: None, state: "LISTEN" } => Some(local.port()),
+        _ => None,
     }
 }
 
