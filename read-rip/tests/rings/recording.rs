@@ -24,22 +24,27 @@ fn image_of(source: &Source, header: &Header) -> Parts {
     parts
 }
 
-/// A recording of a ring with one thread, which had recorded so many words before those in the ring, in blocks of a
-/// hundred.
-fn recording(earlier: u64) -> (Vec<u8>, Fixture) {
+/// A ring with one thread, its image, and another owner of the slot, of whose words the ring has none.
+fn former_owner() -> (Fixture, Parts, ring::Slot) {
     let fixture = Fixture::of(&Ring::new().with_slots([Slot::thread("worker", 5).marks([0x10, 0x20])]));
     let source = Source::open(&fixture.path).unwrap();
     let header = ring::present_header(&source).unwrap();
     let [of_slot] = &Follower::default().new_words(&source, &header).unwrap()[..] else {
         panic!("one thread")
     };
-    let mut bytes = Vec::new();
-    let mut writer = RecordingWriter::new(&mut bytes).unwrap();
     let image = image_of(&source, &header);
-    writer.image(&image, 0).unwrap();
-    // Another owner of the slot, of whose words the ring has none.
     let mut owner = of_slot.owner.clone();
     owner.generation += 1;
+    (fixture, image, owner)
+}
+
+/// A recording of a ring with one thread, which had recorded so many words before those in the ring, in blocks of a
+/// hundred.
+fn recording(earlier: u64) -> (Vec<u8>, Fixture) {
+    let (fixture, image, owner) = former_owner();
+    let mut bytes = Vec::new();
+    let mut writer = RecordingWriter::new(&mut bytes).unwrap();
+    writer.image(&image, 0).unwrap();
     for from in (0..earlier).step_by(100) {
         let words = (from..from + 100).map(word).collect();
         writer.words(&[NewWords { owner: owner.clone(), from, words, unseen: 0 }], 0..0).unwrap();
@@ -246,15 +251,7 @@ const BLOCKS: u64 = 64;
 
 /// A recording of more than half a megabyte, and where each block of words begins in it. Its last image is the ring's.
 fn long_recording() -> (Vec<u8>, Vec<usize>, Fixture) {
-    let fixture = Fixture::of(&Ring::new().with_slots([Slot::thread("worker", 5).marks([0x10, 0x20])]));
-    let source = Source::open(&fixture.path).unwrap();
-    let header = ring::present_header(&source).unwrap();
-    let [of_slot] = &Follower::default().new_words(&source, &header).unwrap()[..] else {
-        panic!("one thread")
-    };
-    let mut owner = of_slot.owner.clone();
-    owner.generation += 1;
-    let image = image_of(&source, &header);
+    let (fixture, image, owner) = former_owner();
     let mut bytes = Vec::new();
     let mut begins = Vec::new();
     for block in 0..BLOCKS {
@@ -320,6 +317,31 @@ fn of_a_period_only_the_blocks_around_it_are_read() {
         }
         let after = read_within(&path, block_ns(BLOCKS) + 1, u64::MAX);
         assert_eq!(after.histories.iter().map(|of| of.words.known()).sum::<usize>(), 0);
+    }
+}
+
+/// The recorder goes on with the words that threads recorded while it wrote an image. They were lost if that took long.
+#[test]
+fn words_that_were_recorded_while_an_image_was_written_belong_to_their_period() {
+    let (fixture, image, owner) = former_owner();
+    let path = fixture.path.with_extension("recording");
+    let second_ns = |second: u64| BEGUN_NS + second * 1_000_000_000;
+    // The ring's clock may not be readable.
+    for complete_ns in [second_ns(5), u64::MAX] {
+        let mut bytes = Vec::new();
+        let mut writer = RecordingWriter::new(&mut bytes).unwrap();
+        let words = |writer: &mut RecordingWriter<_>, from: u64, times_ns| {
+            let words = (from..from + 10).map(word).collect();
+            writer.words(&[NewWords { owner: owner.clone(), from, words, unseen: 0 }], times_ns).unwrap();
+        };
+        words(&mut writer, 0, second_ns(0)..second_ns(1));
+        writer.image(&image, complete_ns).unwrap();
+        words(&mut writer, 10, second_ns(1)..second_ns(6).max(complete_ns));
+        words(&mut writer, 20, second_ns(5)..second_ns(7).max(complete_ns));
+        std::fs::write(&path, &bytes).unwrap();
+        let snapshot = read_within(&path, second_ns(0), second_ns(2));
+        let read = |from: u64| (from..from + 10).all(|sequence| has_word(&snapshot, sequence));
+        assert_eq!([0, 10, 20].map(read), [true, true, false], "{complete_ns}");
     }
 }
 

@@ -144,8 +144,9 @@ impl Recording {
             None => begin,
         };
         let late_ns = until_ns.saturating_add(LATE_NS);
-        let Found { mut blocks, damaged } =
-            blocks::find(&self.file, begin, self.end, |block| block.from_ns <= late_ns)?;
+        // The words that follow an image may have been recorded before it was complete.
+        let is_wanted = |block: &Block| block.kind == IMAGE || block.from_ns <= late_ns;
+        let Found { mut blocks, damaged } = blocks::find(&self.file, begin, self.end, is_wanted)?;
         blocks.retain(|block| block.kind == WORDS && block.until_ns >= since_ns);
         let counts: Vec<u32> = blocks.iter().map(|block| block.words).collect();
         let newest = blocks.split_off(first_read(&counts, self.words_max));

@@ -30,6 +30,8 @@ pub(super) struct Recorder {
     unseen: u64,
     /// When it began to copy the last words, ns since boot: those that are not copied yet are later.
     copied_ns: u64,
+    /// When it had copied the last words, ns since boot. It never decreases.
+    until_ns: u64,
     /// When the process was last seen alive, ns since boot.
     alive_ns: Option<u64>,
 }
@@ -63,6 +65,7 @@ impl Recorder {
             words: 0,
             unseen: 0,
             copied_ns: 0,
+            until_ns: 0,
             alive_ns: None,
         })
     }
@@ -98,13 +101,13 @@ impl Recorder {
         let begun_ns = present_ns(&header);
         let new = self.follower.new_words(&self.source, &header)?;
         // If the ring's clock cannot be read, the words may be of any time.
-        let ended_ns = present_ns(&header).unwrap_or(u64::MAX);
+        self.until_ns = self.until_ns.max(present_ns(&header).unwrap_or(u64::MAX));
         for NewWords { words, unseen, .. } in &new {
             self.words += words.iter().filter(|word| !word.is_missing()).count() as u64;
             self.unseen += unseen;
         }
         let since_ns = std::mem::replace(&mut self.copied_ns, begun_ns.unwrap_or(0));
-        self.target.words(&new, since_ns..ended_ns)
+        self.target.words(&new, since_ns..self.until_ns)
     }
 
     /// Writes an image. The last one of a file has what the program's files say about the addresses, too.
@@ -127,7 +130,7 @@ impl Recorder {
         let len = ring::write_image(&self.source, header, &mut IntoParts(&mut parts))?;
         Saved::write_rest(&mut parts, len, 0, context)?;
         self.new_words()?;
-        self.target.image(&parts, header.and_then(present_ns).unwrap_or(u64::MAX))
+        self.target.image(&parts, self.until_ns)
     }
 
     /// What was recorded.
