@@ -278,8 +278,9 @@ pub(super) struct Saturated {
     pub(super) are_all: bool,
 }
 
-/// Those of the first executor all of whose workers were in polls, or one of whose workers was while tasks were ready:
-/// the poll may have taken the events that make tasks ready, and workers that sleep do not notice.
+/// Those of the first executor all of whose workers were in polls. If there is none, those of the first one of whose
+/// workers one was, while tasks were ready: the poll may have taken the events that make tasks ready, and workers that
+/// sleep do not notice.
 ///
 /// A thread that alone polls its tasks may take as long as it likes, until one is ready.
 pub(super) fn saturated(view: &View<'_>) -> Saturated {
@@ -288,24 +289,30 @@ pub(super) fn saturated(view: &View<'_>) -> Saturated {
     let saturated = |(of, mut tasks): (Of, Tasks)| {
         let Of::Polls(pollers) = of else { return None };
         let is_of_worker = match pollers {
-            Pollers::Workers(..) => !tasks.polled.is_empty() | tasks.add_workers(&strays, view, of),
+            Pollers::Workers(..) => {
+                let is_known = !tasks.polled.is_empty();
+                // Other polls may be those of its workers, whether or not one is known to be.
+                let is_one_of_others = tasks.add_workers(&strays, view, of);
+                is_known || is_one_of_others
+            }
             Pollers::Thread(_) => !tasks.polled.is_empty() && !tasks.ready.is_empty(),
         };
         let are_all = tasks.keep_all(view, of);
         let is_kept = is_of_worker && (are_all || !tasks.ready.is_empty());
         is_kept.then(|| Saturated { polls: longest_polls(view, &tasks), are_all })
     };
-    let of_executors = tasks_of_all(view, |_| true, is_ready).into_iter().find_map(saturated);
-    of_executors.or_else(|| polls_of_requests(view, strays)).unwrap_or_default()
+    let of_executors = tasks_of_all(view, |_| true, is_ready).into_iter().filter_map(saturated);
+    // Of equals, this is the first one.
+    of_executors.chain(polls_of_requests(view, &strays)).min_by_key(|of| !of.are_all).unwrap_or_default()
 }
 
 /// The polls of requests, if all threads that have polled requests were in one: how many workers there are is not
 /// recorded.
-fn polls_of_requests(view: &View<'_>, mut polled: Vec<ThreadId>) -> Option<Saturated> {
+fn polls_of_requests(view: &View<'_>, strays: &[ThreadId]) -> Option<Saturated> {
     let request = |id: ThreadId| task_of(&view.now.threads[id]).filter(|task| task.is_request());
     let workers: HashSet<ThreadId> =
         (0..view.now.threads.len()).filter_map(|id| request(id)?.thread).collect();
-    polled.retain(|&id| request(id).is_some());
+    let polled = strays.iter().copied().filter(|&id| request(id).is_some()).collect();
     let tasks = Tasks { polled, ready: Vec::new() };
     let are_all = !workers.is_empty() && tasks.threads(view) >= workers.len();
     are_all.then(|| Saturated { polls: longest_polls(view, &tasks), are_all })

@@ -264,6 +264,25 @@ mod tests {
     }
 
     #[test]
+    fn an_executor_with_a_free_worker_does_not_hide_one_that_has_none() {
+        let mut scene = Scene::dead();
+        scene.model.is_end_unknown = true;
+        let tasks: Vec<ThreadId> = (0..3).map(|at| scene.task(&format!("task {at}"))).collect();
+        for &task in &tasks {
+            let worker = scene.thread("worker");
+            scene.polls(worker, task);
+        }
+        scene.facts(tasks[0]).runtime.as_mut().unwrap().number = 1;
+        tasks[1..].iter().for_each(|&task| scene.facts(task).runtime.as_mut().unwrap().number = 2);
+        let ready = scene.task("ready");
+        scene.facts(ready).runtime.as_mut().unwrap().number = 1;
+        scene.facts(ready).wakes = 1;
+        assert_eq!(outcome(&scene), Outcome::AllWorkersBusy);
+        scene.facts(tasks[1]).is_polled = false;
+        assert_eq!(outcome(&scene), Outcome::WorkersBusy);
+    }
+
+    #[test]
     fn a_server_that_died_while_all_who_poll_its_requests_did_is_not_called_sound() {
         let mut scene = Scene::dead();
         scene.model.is_end_unknown = true;
