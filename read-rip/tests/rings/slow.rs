@@ -399,6 +399,18 @@ fn a_cycle_whose_first_words_were_replaced_is_not_said_to_have_waited_for_no_loc
     assert!(!out.contains("no wait is recorded there"), "{out}");
 }
 
+/// Its other times were later than its end.
+#[test]
+fn a_cycle_does_not_lose_more_time_than_it_took() {
+    let event = |slot: Slot, _| slot.event(READ.0, &[ticks(300_000), shape(0, 1)]);
+    let slot = (0..32).fold(Slot::thread("loop", 9).from(100_000), event);
+    let slot = slot.event(CYCLE, &[ticks(105_000), 5000, LIMIT_US, shape(0x11, 3)]);
+    let kept = Slot { is_capture: true, exited_ns: BASE.0 + 105_000_000, ..slot.exited() };
+    let (json, _) = run(&ring(&[]).with_slots([kept]), &["captures", "--json"]);
+    let cycle = slow_cycle(&json);
+    assert_eq!((&cycle["took_ns"], &cycle["lost_ns"]), (&5_000_000.into(), &5_000_000.into()), "{cycle:#}");
+}
+
 fn ring_of(cycle: Cycle) -> Ring {
     ring(&[Cycle { begin_us: 50_000, used: Some(USED_LITTLE), ..NORMAL }, cycle])
 }

@@ -229,7 +229,9 @@ fn capture(index: usize, slot: &Slot, locations: &mut Locations<'_>, now_ns: Opt
         && slot.overwritten() > 0
     {
         let first_ns = events.iter().find_map(|event| locations.time_of(slot, event, now_ns));
-        cycle.lost_ns = first_ns.map_or(cycle.took_ns, |first_ns| first_ns.saturating_sub(begun_ns));
+        let lost_ns = first_ns.map_or(cycle.took_ns, |first_ns| first_ns.saturating_sub(begun_ns));
+        // The times in a damaged record may be in any order.
+        cycle.lost_ns = lost_ns.min(cycle.took_ns);
     }
     Capture { index, cycle, usual, usage, steps, has_other_waits }
 }
