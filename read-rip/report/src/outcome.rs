@@ -308,13 +308,12 @@ fn silent_requests(of: SilentRequests, names: &LockNames<'_>) -> Reason {
 /// What a server may wait for that is shutting down.
 fn former_clients(of: &FormerClients) -> Reason {
     let FormerClients { at, count } = of;
-    let (counted, is_open) =
-        (counted(*count as u64, "connection"), agree(*count, "is open that", "are open that"));
+    let (counted, are) = (counted(*count as u64, "client"), agree(*count, "is", "are"));
     Reason {
-        sentence: format!("not judged: {counted} {is_open} came in at {at}, where nobody listens any more"),
-        more:
-            ": if the process is shutting down, it waits for their ends, unless it has a time limit for that"
-                .to_owned(),
+        sentence: format!(
+            "not judged: {counted} {are} still connected at {at}, where nobody listens any more"
+        ),
+        more: ", and a process that shuts down waits until they leave, unless it has a time limit".to_owned(),
     }
 }
 

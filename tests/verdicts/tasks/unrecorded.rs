@@ -93,7 +93,7 @@ fn a_server_whose_clients_stay_after_it_has_stopped_listening_says_so() {
     assert_eq!((answer.status, answer.findings.len()), (3, 0), "{answer:#?}");
     let text = printed(&["check"], Path::new(&pid));
     let sentence = format!(
-        "not judged: 4 connections are open that came in at {address}, where nobody listens any more: if the process"
+        "not judged: 4 clients are still connected at {address}, where nobody listens any more, and a process that"
     );
     assert!(text.contains(&sentence), "{text}");
     drop(clients);

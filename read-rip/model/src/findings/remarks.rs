@@ -143,7 +143,7 @@ worded! {
             "no poll has handed its worker over, as tokio's `block_in_place` does",
         NotAborted = "not-aborted": "no other part of the program aborts one of these tasks",
         NotDropped = "not-dropped":
-            "whatever polls a request, or another part of a task, does not drop it, as a layer with a time limit does",
+            "nothing drops a request, or another part of a task, before it ends; a layer with a time limit would",
         NoEndOnItsWay = "no-end-on-its-way":
             "no end of these pipes or sockets is on its way to another process in a message (SCM_RIGHTS): the kernel \
              does not show that",
