@@ -18,7 +18,7 @@ use read_rip_evidence::waits::{FutexWait, LockManager, Owner, Presumption, WaitK
 use read_rip_files::Module;
 use read_rip_model::findings::{LATELY_NS, Outcome, run_on};
 use read_rip_model::locations::Locations;
-use read_rip_model::locks::{Doing, doing};
+use read_rip_model::locks::{Doing, doing, pool_awaits};
 use read_rip_model::threads::Losses;
 use read_rip_report::{ObjectName, SeenNames};
 use read_rip_ring::Snapshot;
@@ -104,7 +104,8 @@ impl Inspection {
     /// `None` if the process does not answer any more.
     pub fn end(self) -> Option<Standings> {
         let second = self.again()?;
-        match unsettled(&second.seen).filter(|_| second.settles) {
+        let rest = unsettled(&second.seen).max(awaits_pool_lately(&second.seen).then_some(SETTLED));
+        match rest.filter(|_| second.settles) {
             Some(rest) => {
                 std::thread::sleep(rest);
                 Some(second.again()?.seen)
@@ -113,10 +114,16 @@ impl Inspection {
         }
     }
 
-    /// Reads processes of a ring again, and compares: those that answer. The record says since when threads wait, so
-    /// there is no third reading.
+    /// Reads processes of a ring again, and compares: those that answer. The record says since when threads wait. It
+    /// does not say so of tasks that await an object of a pool: such a process is read a third time.
     pub fn end_all(inspections: Vec<Inspection>) -> Vec<Standings> {
-        inspections.into_iter().filter_map(Inspection::again).map(|second| second.seen).collect()
+        let second: Vec<Inspection> = inspections.into_iter().filter_map(Inspection::again).collect();
+        let is_unsettled = |second: &Inspection| second.settles && awaits_pool_lately(&second.seen);
+        if second.iter().any(is_unsettled) {
+            std::thread::sleep(SETTLED);
+        }
+        let last = |second: Inspection| if is_unsettled(&second) { second.again() } else { Some(second) };
+        second.into_iter().filter_map(last).map(|last| last.seen).collect()
     }
 
     /// Whether a thread waits for a lock of a database.
@@ -153,6 +160,11 @@ impl Inspection {
         read_last_calls(&mut seen, &memory, &of_files, &mut names);
         Inspection { live, of_files, memory, seen, taken, settles }
     }
+}
+
+/// Whether tasks await objects of a pool, and are not known to have done so for [`SETTLED`].
+fn awaits_pool_lately(seen: &Standings) -> bool {
+    pool_awaits(seen).and_then(|of| of.for_ns).is_some_and(|for_ns| Duration::from_nanos(for_ns) < SETTLED)
 }
 
 /// Until when all threads that wait for locks, or for what comes from outside, have done so for [`SETTLED`]; `None` if

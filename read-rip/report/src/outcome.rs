@@ -235,16 +235,16 @@ fn empty_pool(of: EmptyPool, names: &LockNames<'_>) -> Reason {
 
 /// Which tasks await an object of a pool.
 fn pool_awaits(of: &PoolAwaits, names: &LockNames<'_>) -> Reason {
-    let PoolAwaits { pool, tasks, function, file, line } = of;
+    let PoolAwaits { pool, tasks, function, file, line, for_ns } = of;
     let function = function.as_deref().map_or("unknown".into(), printable);
     let at = file.as_deref().zip(*line).map(|(file, line)| names.texts.source_line(file, line));
     let at = at.map_or_else(String::new, |at| format!(", at {at}"));
     let (counted, wait) = (counted(*tasks as u64, "task"), agree(*tasks, "waits", "wait"));
     Reason {
-        sentence: format!("not judged: {counted} {wait} for an object of a pool ({pool})"),
+        sentence: format!("not judged: {counted} {wait} for an object of a pool ({pool}){}", lasted(*for_ns)),
         more: format!(
-            "; each task that runs {function} does{at}: who has the objects is not known, and if it is these tasks, \
-             none is given back before a time limit ends"
+            "; each task that runs {function} does{at}: the record does not say who has the objects; if these tasks \
+             have them, they get one only when a time limit ends"
         ),
     }
 }

@@ -293,7 +293,7 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::EmptyPool`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub empty_pool: Option<EmptyPool>,
-    /// Why it is that, if tasks wait so.
+    /// Why the outcome is [`Outcome::EmptyPool`], if tasks await objects of a pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool_awaits: Option<PoolAwaits>,
     /// Why the outcome is [`Outcome::ManagedLock`], if threads of this process wait so.
@@ -377,7 +377,9 @@ impl Balance {
         let waiting_in_core = if found.is_empty() { going_on::waiting_in_core(view) } else { 0 };
         let empty_pool = EmptyPool::of(view).or_else(|| EmptyPool::at_death(view));
         let empty_pool = empty_pool.filter(|_| found.is_empty());
-        let pool_awaits = model.pool_awaits.clone().filter(|_| found.is_empty());
+        // A task may wait for a moment whenever a pool is busy.
+        let lasts = |of: &PoolAwaits| of.for_ns.is_none_or(|for_ns| for_ns >= LATELY_NS);
+        let pool_awaits = model.pool_awaits.clone().filter(|of| found.is_empty() && lasts(of));
         let managed_lock = ManagedLock::of(view).filter(|_| found.is_empty());
         let waits_for_server = model.only_helpers.iter().any(|only| only.server.is_some());
         let running_on = RunningOn::of(view).filter(|_| found.is_empty());
@@ -594,9 +596,18 @@ mod tests {
             function: Some("app::handle".into()),
             file: None,
             line: None,
+            for_ns: Some(SECOND),
         });
         let of = balance(&scene);
         assert_eq!((of.outcome, of.pool_awaits), (Outcome::EmptyPool, scene.model.pool_awaits.clone()));
+        scene.model.pool_awaits.as_mut().unwrap().for_ns = None;
+        assert_eq!(balance(&scene).outcome, Outcome::EmptyPool, "a core file is one moment");
+        scene.model.pool_awaits.as_mut().unwrap().for_ns = Some(SECOND / 10);
+        assert_eq!(
+            balance(&scene).outcome,
+            Outcome::NothingFound,
+            "they may have just begun, as at a busy pool"
+        );
         scene.model.pool_awaits = None;
         assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
     }

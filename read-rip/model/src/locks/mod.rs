@@ -75,7 +75,7 @@ pub use thread_locks::{
     ConditionCalls, Doing, EndOfCondition, Join, LastCall, OfFutures, Seen, Signal, ThreadLocks,
 };
 pub use tokio_tasks::{
-    AwaitCircle, AwaitTask, EndCircle, EndTask, PoolAwaits, TokioDoes, TokioGroup, TokioPart, task_function,
-    tokio_groups, tokio_lock_type, users_await,
+    AwaitCircle, AwaitTask, EndCircle, EndTask, PoolAwaits, TokioDoes, TokioGroup, TokioPart, pool_awaits,
+    task_function, tokio_groups, tokio_lock_type, users_await,
 };
 pub use unserved::{FormerClients, Unserved};

@@ -104,8 +104,8 @@ pub struct AwaitTask {
     pub guard: String,
 }
 
-/// Tasks that await an object of a pool, and did so in both readings of a living process. No task that runs the same function does anything
-/// else: if it is they who have the objects, none is given back.
+/// Tasks that await an object of a pool, and did so in both readings of a living process. No task that runs the same
+/// function does anything else: if these tasks have the objects, none is given back.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PoolAwaits {
@@ -122,18 +122,18 @@ pub struct PoolAwaits {
     /// The line of that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// For how long at least, ns: the time between the readings. Left out for a core file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
 }
 
 /// The most tasks that run one function and all await objects of a pool.
-pub(super) fn pool_awaits(seen: &Standings) -> Option<PoolAwaits> {
+pub fn pool_awaits(seen: &Standings) -> Option<PoolAwaits> {
     let tasks = seen.tokio.as_ref()?;
     let mut at_pool: HashMap<usize, PoolAwaits> = HashMap::default();
     for task in &tasks.tasks {
         let chain = tasks.chain(task).filter(|_| task.is_still == Some(true) || seen.is_final);
-        let pool = chain.and_then(|chain| {
-            let pool = chain.steps.iter().find_map(|step| async_pool_of(&step.function))?;
-            Some((pool, users_await(chain)))
-        });
+        let pool = chain.and_then(|chain| Some((async_pool_of(chain)?, users_await(chain))));
         let Some((pool, at)) = pool else { continue };
         let known = at_pool.entry(task.function).or_insert_with(|| PoolAwaits {
             pool,
@@ -141,6 +141,7 @@ pub(super) fn pool_awaits(seen: &Standings) -> Option<PoolAwaits> {
             function: task_function(tasks, task).map(str::to_owned),
             file: at.and_then(|at| at.file.clone()),
             line: at.and_then(|at| at.line),
+            for_ns: tasks.apart_ns,
         });
         known.tasks += 1;
     }

@@ -1,14 +1,15 @@
 //! Tasks of tokio that hold and await its locks, in a program that knows nothing of librip.
 //!
 //! ```text
-//! awaits SCENARIO [kept | given]
+//! awaits SCENARIO [kept | given | busy]
 //! ```
 //!
 //! Two tasks each take a mutex, in one of several ways, and await the other's. If they have kept theirs, they wait for
 //! one another. If they have given it back, which each way does in its own words, the future of `main` holds both.
 //! `nested` has three functions that await one another, and a message that nobody sends; `permits` a task that keeps
-//! the permit that three others await; `boxed` one that awaits a `dyn Future`. In `pool`, two tasks have the two objects of
-//! a pool, and each wants one more; with `given`, they sleep instead.
+//! the permit that three others await; `boxed` one that awaits a `dyn Future`. In `pool`, two tasks have the two
+//! objects of a pool, and each wants one more. With `given`, they sleep instead. With `busy`, a third one gives both
+//! back every 700 ms.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -165,13 +166,26 @@ impl managed::Manager for Numbers {
     }
 }
 
-async fn takes_two(pool: managed::Pool<Numbers>, taken: Arc<Barrier>, gives: bool) {
-    let _one = pool.get().await;
+async fn takes_two(pool: managed::Pool<Numbers>, taken: Arc<Barrier>, way: String) {
+    let one = pool.get().await;
     taken.wait().await;
-    if gives {
-        tokio::time::sleep(Duration::from_secs(1000)).await;
+    match &*way {
+        "given" => tokio::time::sleep(Duration::from_secs(1000)).await,
+        "busy" => drop(one),
+        _ => {}
     }
-    let _other = pool.get().await; // one more
+    loop {
+        let _other = pool.get().await; // one more
+    }
+}
+
+/// Has both objects of a pool for most of the time.
+async fn keeps_two(pool: managed::Pool<Numbers>, taken: Arc<Barrier>) {
+    taken.wait().await;
+    loop {
+        let _both = (pool.get().await, pool.get().await);
+        tokio::time::sleep(Duration::from_millis(700)).await;
+    }
 }
 
 /// Spawns two tasks of the scenario with this name.
@@ -230,8 +244,12 @@ fn main() {
                 let pool = managed::Pool::builder(Numbers).max_size(2);
                 let pool = pool.wait_timeout(Some(Duration::from_secs(1000)));
                 let pool = pool.runtime(deadpool::Runtime::Tokio1).build().expect("it has a runtime");
-                let (taken, gives) = (Arc::new(Barrier::new(2)), arguments[2] == "given");
-                (0..2).for_each(|_| drop(tokio::spawn(takes_two(pool.clone(), taken.clone(), gives))));
+                let way = &arguments[2];
+                let taken = Arc::new(Barrier::new(if way == "busy" { 3 } else { 2 }));
+                (0..2).for_each(|_| drop(tokio::spawn(takes_two(pool.clone(), taken.clone(), way.clone()))));
+                if way == "busy" {
+                    tokio::spawn(keeps_two(pool, taken));
+                }
                 ready().await;
             }
             scenario => pair(scenario, arguments[2] == "given").await,
