@@ -32,6 +32,7 @@ impl Reading {
         let mut seen = Standings::new(target, &memory, &mut unwinder, &mut names);
         seen.read_tasks(&memory, &mut names, true);
         seen.finish(&memory);
+        seen.presume_holders(&memory, &mut names);
         let mut reading = match ring_of(&core, pid, options)? {
             Some(snapshot) => {
                 name_tasks(&mut seen, &snapshot);

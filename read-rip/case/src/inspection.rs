@@ -157,6 +157,7 @@ impl Inspection {
             seen.read_tasks_late(&memory, &mut names);
         }
         describe(&live, &mut seen, &memory);
+        seen.presume_holders(&memory, &mut names);
         read_last_calls(&mut seen, &memory, &of_files, &mut names);
         Inspection { live, of_files, memory, seen, taken, settles }
     }
@@ -185,7 +186,6 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
     // Its owner is not about to release the lock: it waits for one itself.
     let waits_for_waiter = |at: usize| match seen.threads[at].wait.as_ref() {
         Some(FutexWait { owner: Owner::Tid(owner), presumption, .. }) => {
-            // Who has a lock is presumed only after a while.
             *presumption != Some(Presumption::HasAddress) && waiting.contains(owner)
         }
         _ => false,

@@ -145,10 +145,15 @@ impl Triage {
             seen.read_tasks_late(&memory, &mut names);
         }
         // How long threads have slept takes some time to find out.
-        let may_count = is_recorded || is_any_halted || may_be_stuck(&seen) || !halts(&seen).is_empty();
+        let may_count = is_recorded
+            || is_any_halted
+            || seen.may_presume_holders()
+            || may_be_stuck(&seen)
+            || !halts(&seen).is_empty();
         let is_any_running = seen.threads.iter().any(Standing::runs_on);
         if may_count || is_any_running {
             describe(&live, &mut seen, &memory);
+            seen.presume_holders(&memory, &mut names);
         }
         let is_running = read_last_calls(&mut seen, &memory, options, &mut names);
         if !is_recorded && !is_running && !may_be_stuck(&seen) && halts(&seen).is_empty() {

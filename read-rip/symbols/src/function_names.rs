@@ -44,10 +44,16 @@ impl FunctionNames {
     /// The demangled name of the function at an actual address, and the actual addresses of its code.
     pub fn function(&mut self, address: u64) -> Option<(String, Range<u64>)> {
         let (table, relative) = self.table(address)?;
-        let range = table.function_range(relative)?;
+        let name = table.function(relative)?;
+        Some((name, self.extent(address)?))
+    }
+
+    /// The actual addresses of the function or the static variable that has an actual address.
+    pub fn extent(&mut self, address: u64) -> Option<Range<u64>> {
+        let (table, relative) = self.table(address)?;
+        let range = table.function_range(relative).or_else(|| table.variable_range(relative))?;
         let actual = |of: u64| address.wrapping_sub(relative).wrapping_add(of);
-        let range = actual(range.start)..actual(range.end);
-        Some((table.function(relative)?, range)).filter(|(_, range)| !range.is_empty())
+        Some(actual(range.start)..actual(range.end)).filter(|range| !range.is_empty())
     }
 
     /// Whether the program has a package whose functions have no names: its constants have paths of the package, and

@@ -32,6 +32,12 @@ struct Symbol {
     name_offset: u32,
 }
 
+impl Symbol {
+    fn range(&self) -> Option<Range<u64>> {
+        Some(self.address..self.address.checked_add(self.len_bytes)?)
+    }
+}
+
 impl SymbolTable {
     /// The table of a module: the full one if one of its files has it, and otherwise that of exported symbols.
     pub(super) fn of(files: &Files) -> Self {
@@ -108,8 +114,12 @@ impl SymbolTable {
 
     /// The module-relative addresses of the function that covers one of them.
     pub(super) fn function_range(&self, address: u64) -> Option<Range<u64>> {
-        let function = containing(&self.functions, address)?;
-        Some(function.address..function.address.checked_add(function.len_bytes)?)
+        containing(&self.functions, address)?.range()
+    }
+
+    /// The module-relative addresses of the static variable that covers one of them.
+    pub(super) fn variable_range(&self, address: u64) -> Option<Range<u64>> {
+        containing(&self.data, address)?.range()
     }
 
     /// The demangled names of all functions with the same range as the one that covers a module-relative address,

@@ -38,8 +38,8 @@ use crate::target::{
     Task, Unstopped,
 };
 use crate::waits::{
-    Clue, FutexWait, LockManager, Owner, Presumption, Runners, UnknownOwner, WaitKind, Waits, Worker,
-    executor_of, holders, is_for_unowned_lock, is_in_poll,
+    Clue, FutexWait, LockManager, Owner, Presumption, Runner, Runners, UnknownOwner, WaitKind, Waits, Worker,
+    executor_of, holders, is_in_poll, unowned_lock,
 };
 
 /// The package of tokio.
@@ -52,6 +52,9 @@ const OUTERMOST_MAX: usize = 64;
 
 /// The stacks of no more threads are read in the second reading.
 const CAUGHT_UP_MAX: usize = 64;
+/// A thread that waits for input or for a time, and has done so for less than this, counts as one that moves. Who has a
+/// lock is presumed no sooner.
+pub const LATELY_NS: u64 = 1_000_000_000;
 
 /// What is known of all threads of a target.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -112,9 +115,6 @@ pub struct Standings {
     /// Who runs the initialisations that threads wait for, by the stacks of the first reading.
     #[serde(skip)]
     runners: Runners,
-    /// Who is presumed to have the locks that store no owner, by the first reading.
-    #[serde(skip)]
-    holders: HashMap<u64, usize>,
 }
 
 /// Threads of a server that wait for locks which it keeps in structures of its own.
@@ -252,16 +252,10 @@ impl Standings {
             tokio_lists: TokioLists::default(),
             clues,
             runners: Runners::default(),
-            holders: HashMap::default(),
         };
         let mut waits = standings.waits(memory);
         let functions = |stack: &Stack| functions(stack, usize::MAX, &mut names, &mut name, &mut called);
         standings.runners = Runners::of(&standings.target, memory, &standings.stacks, &waits, functions);
-        for (thread, wait) in waits.iter_mut().enumerate() {
-            *wait = wait.take().map(|wait| standings.with_runner(thread, wait));
-        }
-        let code = |address| functions_of.function(address).map(|(_, code)| code);
-        standings.holders = holders(&standings.target, memory, &standings.stacks, &waits, code);
         for (thread, wait) in waits.iter_mut().enumerate() {
             *wait = wait.take().map(|wait| standings.with_runner(thread, wait));
         }
@@ -340,9 +334,43 @@ impl Standings {
         }
     }
 
+    /// Whether threads may be presumed to have locks: see [`Standings::presume_holders`].
+    pub fn may_presume_holders(&self) -> bool {
+        self.threads.iter().any(|thread| thread.wait.as_ref().and_then(unowned_lock).is_some())
+    }
+
+    /// Looks for the threads that are presumed to have locks that store no owner: if threads have waited for these for
+    /// [`LATELY_NS`], or in a core file. They are the owners then.
+    pub fn presume_holders(&mut self, memory: &dyn Memory, names: &mut FunctionNames) {
+        let is_long = |thread: &Standing| thread.asleep_ns.is_some_and(|asleep_ns| asleep_ns >= LATELY_NS);
+        let lock = |thread: &Standing| {
+            let wait = thread.wait.as_ref().filter(|_| self.is_final || is_long(thread));
+            wait.and_then(unowned_lock)
+        };
+        let locks: Vec<Option<u64>> = self.threads.iter().map(lock).collect();
+        if locks.iter().all(Option::is_none) {
+            return;
+        }
+        let waits: Vec<Option<FutexWait>> = self.threads.iter().map(|thread| thread.wait.clone()).collect();
+        let stack = |at: usize| (self.threads[at].is_still == Some(true)).then(|| self.stack(at));
+        let symbol = |address| names.extent(address);
+        let holders = holders(&self.target, memory, stack, &waits, symbol);
+        for (thread, lock) in self.threads.iter_mut().zip(locks) {
+            let holder = lock.and_then(|lock| holders.get(&lock));
+            if let (Some(wait), Some(&holder)) = (&mut thread.wait, holder) {
+                wait.owner = Owner::Tid(self.target.tasks[holder].own_tid);
+                wait.presumption = Some(Presumption::HasAddress);
+            }
+        }
+    }
+
     /// Compares with a later reading of the same threads, in the same order. Threads that have ended since are missing
     /// there, and are [`RunState::Dead`] then.
     pub fn compare(&mut self, later: Vec<Task>, memory: &dyn Memory, window_ns: u64) {
+        let waits = self.threads.iter_mut().filter_map(|thread| thread.wait.as_mut());
+        for wait in waits.filter(|wait| wait.presumption == Some(Presumption::HasAddress)) {
+            (wait.owner, wait.presumption) = (Owner::Unknown(UnknownOwner::NotStored), None);
+        }
         let mut later = later.into_iter().peekable();
         let mut sleeps_as_before = vec![false; self.threads.len()];
         for (at, (task, thread)) in self.target.tasks.iter_mut().zip(&mut self.threads).enumerate() {
@@ -507,15 +535,10 @@ impl Standings {
         (0..self.threads.len()).map(wait).collect()
     }
 
-    /// The same wait, with the thread that runs the initialisation, or is presumed to have the lock, as its owner, if
-    /// that is known.
+    /// The same wait, with the thread that runs the initialisation, or writes to the stream, as its owner, if that is
+    /// known.
     fn with_runner(&self, thread: usize, wait: FutexWait) -> FutexWait {
-        let runner = self.runners.of_wait(thread, &wait).map(|runner| (runner.task, runner.presumption));
-        let holder = || {
-            let holder = self.holders.get(&wait.object.filter(|_| is_for_unowned_lock(&wait))?)?;
-            Some((*holder, Some(Presumption::HasAddress)))
-        };
-        let Some((task, presumption)) = runner.or_else(holder) else { return wait };
+        let Some(Runner { task, presumption }) = self.runners.of_wait(thread, &wait) else { return wait };
         FutexWait { owner: Owner::Tid(self.target.tasks[task].own_tid), presumption, ..wait }
     }
 }

@@ -1,43 +1,63 @@
 //! Which thread is presumed to have a lock that stores no owner, as those of Rust's standard library.
 //!
-//! Whoever has a lock releases it, and mostly has its address for that: on its stack, or in the code of a function that
-//! it is in, if the lock is a static variable. So if all threads with such traces of the locks that they wait for wait
-//! for one another, none of them goes on. Then one of them is presumed to have a lock: the only one that has its
-//! address, or the only one of these that waits for a lock itself. Who waits for a lock is not thought to have it.
+//! Whoever has a lock releases it, and mostly has its address for that on its stack. A static variable's address is in
+//! the code instead: then the thread is in a function that uses it. So if all threads with such traces of the locks
+//! that they wait for wait for one another, none of them goes on. Then one of them is presumed to have a lock: the only
+//! one that has its address, or the only one of these that waits for a lock itself. Who waits for a lock is not thought
+//! to have it.
 //!
-//! A thread that runs has no known stack pointer: all words of its stack count, also those that an earlier call has
-//! left. If its stack is not found, it may have anything.
+//! What is not known takes presumptions away:
+//!
+//! * Who has the address of something before the lock, as of a structure that it is in, may have the lock, and so may
+//!   who is in a function that uses the lock later, as in a loop.
+//! * A thread that runs has no known stack pointer: all words of its stack count, also those that an earlier call has
+//!   left. So do all words as return addresses, if the frames of a thread are not all known.
+//! * A thread whose stack is not found, or not read to its end, may have any lock.
+//! * If not all uses of a static variable are known, nobody is presumed to have it.
 //!
 //! It finds no cycles, and names no holder that may go on.
 
 use std::ops::Range;
 
 use foldhash::{HashMap, HashSet};
+use read_rip_files::Module;
 
 use super::construct::Role;
 use super::stacks_of::stacks_of;
 use super::wait::{FutexWait, Owner, UnknownOwner, WaitKind};
-use crate::stacks::Group;
+use super::words::{stack_words, words};
+use crate::stacks::Stack;
 use crate::target::{Architecture, Memory, RunState, Target};
 
-/// No more of a stack is searched.
-const STACK_MAX_BYTES: u64 = 256 << 10;
+/// No more of the stacks of all threads that run is read.
+const RUNNING_MAX_BYTES: u64 = 64 << 20;
 /// No more code of a module is searched.
 const CODE_MAX_BYTES: u64 = 64 << 20;
 /// Code is read in pieces of this length.
 const PIECE_BYTES: u64 = 1 << 20;
-/// So many functions may use a lock.
+/// A lock may be in a structure, so far from the beginning.
+const NEAR_BYTES: u64 = 4096;
+/// So many functions of a module may use locks.
 const USES_MAX: usize = 1000;
+/// So many locks are searched for.
+const LOCKS_MAX: usize = 1000;
+/// So many threads may have locks, each counted once for each lock.
+const USERS_MAX: usize = 1 << 20;
 /// So often are threads left out that depend on one that may go on.
 const ROUNDS_MAX: usize = 64;
 
 /// Whether a thread waits for a lock that it wants for itself, and that stores no owner.
-pub(crate) fn is_for_unowned_lock(wait: &FutexWait) -> bool {
+fn is_for_unowned_lock(wait: &FutexWait) -> bool {
     wait.kind == WaitKind::Opaque
         && wait.is_exclusive
         && !wait.is_timed
         && wait.owner == Owner::Unknown(UnknownOwner::NotStored)
         && wait.construct.is_some_and(|construct| construct.role == Role::Lock)
+}
+
+/// The lock for which a thread waits so.
+pub(crate) fn unowned_lock(wait: &FutexWait) -> Option<u64> {
+    wait.object.filter(|_| is_for_unowned_lock(wait))
 }
 
 /// A thread with a trace of a lock. The strongest trace is the greatest.
@@ -49,40 +69,53 @@ struct Trace {
     is_on_stack: bool,
 }
 
+/// Threads that may have a lock, each with its trace. Without one, it may have the lock and is not presumed to.
+type Users = Vec<(usize, Option<Trace>)>;
+
+/// What must happen before a thread goes on.
+#[derive(Clone, Copy)]
+enum Blocker {
+    /// A user of this lock must go on.
+    Lock(u64),
+    /// This thread must.
+    Task(usize),
+}
+
 /// The thread that is presumed to have a lock, by the lock's address. `waits` has the owners that are known otherwise.
-/// `code` gives the addresses of the function at an address.
-pub(crate) fn holders(
+/// `stack` gives the stack of a thread as it is now, and `symbol` the addresses of the function or the variable at an
+/// address.
+pub(crate) fn holders<'a>(
     target: &Target,
     memory: &dyn Memory,
-    stacks: &[Group],
+    stack: impl Fn(usize) -> Option<&'a Stack>,
     waits: &[Option<FutexWait>],
-    code: impl FnMut(u64) -> Option<Range<u64>>,
+    symbol: impl FnMut(u64) -> Option<Range<u64>>,
 ) -> HashMap<u64, usize> {
-    let wanted = waits.iter().flatten().filter(|wait| is_for_unowned_lock(wait));
-    let locks: HashSet<u64> = wanted.filter_map(|wait| wait.object).collect();
-    // Whoever has the lock must wait too.
-    if locks.is_empty() || waits.iter().flatten().count() < 2 {
+    let users = users(target, memory, stack, waits, symbol).unwrap_or_default();
+    if users.is_empty() {
         return HashMap::default();
     }
-    let traces =
-        Traces { uses: uses(target, memory, &locks, code), locks, target, memory }.all(stacks, waits);
     let threads: HashMap<u32, usize> =
         target.tasks.iter().enumerate().map(|(at, task)| (task.own_tid, at)).collect();
-    // The threads that must go on before this one does. None: it may go on.
-    let blockers: Vec<Vec<usize>> = waits
-        .iter()
-        .map(|wait| match wait.as_ref().filter(|wait| !wait.is_timed) {
-            Some(wait) if is_for_unowned_lock(wait) => {
-                let of_lock = wait.object.and_then(|object| traces.get(&object));
-                of_lock.map(|of| of.iter().map(|&(task, _)| task).collect()).unwrap_or_default()
-            }
-            Some(FutexWait { owner: Owner::Tid(tid), .. }) => threads.get(tid).into_iter().copied().collect(),
-            _ => Vec::new(),
-        })
-        .collect();
-    let mut is_stuck: Vec<bool> = blockers.iter().map(|of| !of.is_empty()).collect();
+    let blocker = |wait: &FutexWait| match wait.owner {
+        _ if wait.is_timed => None,
+        Owner::Tid(tid) => threads.get(&tid).map(|&task| Blocker::Task(task)),
+        Owner::Unknown(_) => unowned_lock(wait).map(Blocker::Lock),
+        _ => None,
+    };
+    let blockers: Vec<Option<Blocker>> = waits.iter().map(|wait| blocker(wait.as_ref()?)).collect();
+    let mut is_stuck: Vec<bool> = blockers.iter().map(Option::is_some).collect();
     for round in 0.. {
-        let goes_on = |&task: &usize| is_stuck[task] && blockers[task].iter().any(|&of| !is_stuck[of]);
+        let kept = users.iter().filter(|(_, of)| of.iter().all(|&(task, _)| is_stuck[task]));
+        let kept: HashSet<u64> = kept.map(|(&lock, _)| lock).collect();
+        let goes_on = |&task: &usize| {
+            is_stuck[task]
+                && match blockers[task] {
+                    Some(Blocker::Lock(lock)) => !kept.contains(&lock),
+                    Some(Blocker::Task(other)) => !is_stuck[other],
+                    None => true,
+                }
+        };
         let left_out: Vec<usize> = (0..is_stuck.len()).filter(goes_on).collect();
         if left_out.is_empty() {
             break;
@@ -94,137 +127,193 @@ pub(crate) fn holders(
     }
     let of_stuck = waits.iter().zip(&is_stuck).filter(|&(_, &is_stuck)| is_stuck);
     let awaited: HashSet<u64> = of_stuck.filter_map(|(wait, _)| wait.as_ref()?.object).collect();
-    let only = |of: &[(usize, Trace)]| {
-        let strongest = of.iter().map(|&(_, trace)| trace).max()?;
-        let mut tasks = of.iter().filter(|&&(_, trace)| trace == strongest);
+    let only = |of: &Users| {
+        let strongest = of.iter().filter_map(|&(_, trace)| trace).max()?;
+        let mut tasks = of.iter().filter(|&&(_, trace)| trace == Some(strongest));
         tasks.next().map(|&(task, _)| task).filter(|_| tasks.next().is_none())
     };
-    let stuck = traces.into_iter().filter(|(lock, _)| awaited.contains(lock));
-    stuck.filter_map(|(lock, of)| Some((lock, only(&of)?))).collect()
+    let stuck = users.iter().filter(|(lock, _)| awaited.contains(lock));
+    stuck.filter_map(|(&lock, of)| Some((lock, only(of)?))).collect()
 }
 
-/// Searches for traces of these locks.
-struct Traces<'a> {
-    locks: HashSet<u64>,
-    /// Where functions use a lock: from there on to the end of the function, and the lock.
-    uses: Vec<(Range<u64>, u64)>,
-    target: &'a Target,
-    memory: &'a dyn Memory,
+/// A lock that is searched for.
+struct Wanted {
+    lock: u64,
+    /// Who has an address from here on up to the lock's may have the lock.
+    from: u64,
+    /// Where functions use it, if it is a static variable.
+    uses: Vec<Use>,
 }
 
-impl Traces<'_> {
-    /// The threads with traces of each lock, but for those that wait for it.
-    fn all(&self, stacks: &[Group], waits: &[Option<FutexWait>]) -> HashMap<u64, Vec<(usize, Trace)>> {
-        let runs = |at: &usize| self.target.tasks[*at].registers.is_none();
-        let running: Vec<u32> =
-            (0..self.target.tasks.len()).filter(runs).map(|at| self.target.tasks[at].own_tid).collect();
-        let of_running = match running.is_empty() {
-            true => Default::default(),
-            false => stacks_of(self.target, self.memory, &running),
-        };
-        let mut traces: HashMap<u64, Vec<(usize, Trace)>> = HashMap::default();
-        for group in stacks {
-            let called: HashSet<u64> =
-                group.stack.frames.iter().flat_map(|frame| self.used_in(frame.lookup())).collect();
-            for &task in &group.tasks {
-                let of = &self.target.tasks[task];
-                if matches!(of.state, RunState::Zombie | RunState::Dead) {
-                    continue;
-                }
-                let (mut on_stack, mut in_code) = (HashSet::default(), called.clone());
-                match of.registers {
-                    Some(registers) => {
-                        let end = self.target.mapping_at(registers.sp).map_or(registers.sp, |at| at.end);
-                        on_stack =
-                            self.words(registers.sp..end).filter(|word| self.locks.contains(word)).collect();
-                    }
-                    None => match of_running.get(&of.own_tid) {
-                        Some(stack) => {
-                            for word in self.words(stack.clone()) {
-                                on_stack.extend(self.locks.get(&word));
-                                in_code.extend(self.used_in(word));
-                            }
-                        }
-                        None => in_code.extend(&self.locks),
-                    },
-                }
-                let own = waits[task].as_ref();
-                let waits_for_lock = own.is_some_and(|wait| wait.kind != WaitKind::Join);
-                for &lock in
-                    on_stack.union(&in_code).filter(|&&lock| own.and_then(|wait| wait.object) != Some(lock))
-                {
-                    let trace = Trace { waits_for_lock, is_on_stack: on_stack.contains(&lock) };
-                    traces.entry(lock).or_default().push((task, trace));
-                }
-            }
-        }
-        traces
-    }
-
-    /// The locks that the function at an address has used before that address.
-    fn used_in(&self, address: u64) -> impl Iterator<Item = u64> {
-        self.uses.iter().filter(move |(code, _)| code.contains(&address)).map(|&(_, lock)| lock)
-    }
-
-    /// The words of a stack. If it is too long, the outermost ones.
-    fn words(&self, stack: Range<u64>) -> impl Iterator<Item = u64> + use<> {
-        let begin = stack.start.max(stack.end.saturating_sub(STACK_MAX_BYTES)).next_multiple_of(8);
-        let mut bytes = vec![0; usize::try_from(stack.end.saturating_sub(begin)).unwrap_or(0)];
-        let read = self.memory.read_some(begin, &mut bytes);
-        bytes.truncate(read / 8 * 8);
-        (0..bytes.len() / 8)
-            .map(move |at| u64::from_le_bytes(bytes[8 * at..][..8].try_into().unwrap_or_default()))
-    }
+/// A use of a lock in code.
+struct Use {
+    /// Where calls in the function return to.
+    function: Range<u64>,
+    /// The end of the instruction.
+    end: u64,
 }
 
-/// Where code uses locks that are static variables of its module: from there on to the end of the function. An
-/// instruction of x86-64 has the distance from its end to the variable, and mostly ends with that.
-fn uses(
+/// The threads that may have each lock, but for those that wait for it. `None` if they are too many.
+fn users<'a>(
     target: &Target,
     memory: &dyn Memory,
-    locks: &HashSet<u64>,
-    mut code: impl FnMut(u64) -> Option<Range<u64>>,
-) -> Vec<(Range<u64>, u64)> {
-    let mut uses = Vec::new();
-    if target.architecture != Architecture::X86_64 {
-        return uses;
+    stack: impl Fn(usize) -> Option<&'a Stack>,
+    waits: &[Option<FutexWait>],
+    symbol: impl FnMut(u64) -> Option<Range<u64>>,
+) -> Option<HashMap<u64, Users>> {
+    let mut users: HashMap<u64, Users> = HashMap::default();
+    let mut locks: Vec<u64> = waits.iter().flatten().filter_map(unowned_lock).collect();
+    locks.sort_unstable();
+    locks.dedup();
+    // Whoever has the lock must wait too.
+    if locks.is_empty() || locks.len() > LOCKS_MAX || waits.iter().flatten().count() < 2 {
+        return None;
     }
-    for module in &target.modules {
-        let own: Vec<u64> = locks.iter().copied().filter(|&lock| module.relative(lock).is_some()).collect();
-        let range =
-            module.code.start.wrapping_add(module.load_bias)..module.code.end.wrapping_add(module.load_bias);
-        if own.is_empty() || range.is_empty() || range.end - range.start > CODE_MAX_BYTES {
+    let wanted = wanted(target, memory, &locks, symbol);
+    if wanted.is_empty() {
+        return None;
+    }
+    let runs = |at: &usize| target.tasks[*at].registers.is_none();
+    let running: Vec<u32> = (0..target.tasks.len()).filter(runs).map(|at| target.tasks[at].own_tid).collect();
+    let of_running = match running.is_empty() {
+        true => Default::default(),
+        false => stacks_of(target, memory, &running),
+    };
+    let (mut left, mut count) = (RUNNING_MAX_BYTES, 0);
+    for (at, task) in target.tasks.iter().enumerate() {
+        if matches!(task.state, RunState::Zombie | RunState::Dead) {
             continue;
         }
-        let mut begin = range.start;
-        while begin < range.end {
-            // The last distance of a piece may be cut: the next one begins with it.
-            let mut bytes = vec![0; usize::try_from(PIECE_BYTES.min(range.end - begin)).unwrap_or(0)];
-            let read = memory.read_some(begin, &mut bytes);
-            for (at, distance) in bytes[..read].windows(4).enumerate() {
-                let distance = i32::from_le_bytes(distance.try_into().unwrap_or_default());
-                let end = begin + at as u64 + 4;
-                let used = end.wrapping_add_signed(distance.into());
-                if own.contains(&used)
-                    && let Some(function) = code(end - 1)
-                {
-                    uses.push((end..function.end.max(end), used));
-                }
+        let (mut on_stack, is_whole) = match of_running.get(&task.own_tid) {
+            _ if task.registers.is_some() => stack_words(target, memory, at),
+            Some(stack) if stack.end - stack.start <= left => {
+                left -= stack.end - stack.start;
+                words(memory, stack.clone(), left + 1)
             }
-            if uses.len() > USES_MAX || read < 8 {
-                break;
+            _ => (Vec::new(), false),
+        };
+        on_stack.extend(task.registers.and_then(|registers| registers.all).into_iter().flatten());
+        on_stack.sort_unstable();
+        on_stack.dedup();
+        let stack = stack(at);
+        let frames = stack.map_or(&[][..], |stack| &stack.frames);
+        let mut calls: Vec<u64> = frames.iter().map(|frame| frame.lookup().wrapping_add(1)).collect();
+        calls.sort_unstable();
+        let knows_calls = stack.is_some_and(|stack| stack.is_complete() && stack.inferred_from.is_none());
+        let own = waits[at].as_ref();
+        let waits_for_lock = own.is_some_and(|wait| wait.kind != WaitKind::Join);
+        for Wanted { lock, from, uses } in &wanted {
+            if own.and_then(|wait| wait.object) == Some(*lock) {
+                continue;
             }
-            begin += read as u64 - if begin + (read as u64) < range.end { 3 } else { 0 };
+            let is_on_stack = is_any_in(&on_stack, *lock..*lock + 1);
+            let has_used = |of: &Use| is_any_in(&calls, of.end..of.function.end);
+            let is_in = |of: &Use| {
+                is_any_in(&calls, of.function.clone())
+                    || !knows_calls && is_any_in(&on_stack, of.function.clone())
+            };
+            let trace = match is_on_stack || uses.iter().any(has_used) {
+                true => Some(Trace { waits_for_lock, is_on_stack }),
+                false if !is_whole || is_any_in(&on_stack, *from..*lock) || uses.iter().any(is_in) => None,
+                false => continue,
+            };
+            users.entry(*lock).or_default().push((at, trace));
+            count += 1;
+        }
+        if count > USERS_MAX {
+            return None;
         }
     }
-    uses
+    Some(users)
+}
+
+/// Whether one of these numbers, which ascend, is in a range.
+fn is_any_in(ascending: &[u64], range: Range<u64>) -> bool {
+    let first = ascending.partition_point(|&number| number < range.start);
+    ascending.get(first).is_some_and(|number| range.contains(number))
+}
+
+/// The locks of these whose users can be found. They ascend.
+fn wanted(
+    target: &Target,
+    memory: &dyn Memory,
+    locks: &[u64],
+    mut symbol: impl FnMut(u64) -> Option<Range<u64>>,
+) -> Vec<Wanted> {
+    let mut wanted = Vec::new();
+    let mut of_modules: Vec<(&Module, Vec<Wanted>)> = Vec::new();
+    for &lock in locks {
+        let Some(module) = target.modules.iter().find(|module| module.relative(lock).is_some()) else {
+            wanted.push(Wanted { lock, from: lock.saturating_sub(NEAR_BYTES), uses: Vec::new() });
+            continue;
+        };
+        let Some(variable) = symbol(lock) else { continue };
+        let own = Wanted { lock, from: variable.start, uses: Vec::new() };
+        match of_modules.iter_mut().find(|(known, _)| std::ptr::eq(*known, module)) {
+            Some((_, of)) => of.push(own),
+            None => of_modules.push((module, vec![own])),
+        }
+    }
+    for (module, mut own) in of_modules {
+        if target.architecture == Architecture::X86_64
+            && find_uses(memory, module, &mut own, &mut symbol).is_some()
+        {
+            wanted.append(&mut own);
+        }
+    }
+    wanted
+}
+
+/// Finds where the code of a module uses static variables of it. An instruction of x86-64 has the distance from its end
+/// to the variable, and mostly ends with that. `None` if not all uses are found.
+fn find_uses(
+    memory: &dyn Memory,
+    module: &Module,
+    own: &mut [Wanted],
+    symbol: &mut impl FnMut(u64) -> Option<Range<u64>>,
+) -> Option<()> {
+    let [mut begin, end] = [module.code.start, module.code.end].map(|at| at.wrapping_add(module.load_bias));
+    if begin >= end || end - begin > CODE_MAX_BYTES {
+        return None;
+    }
+    let all = own.iter().map(|wanted| wanted.from).min()?..=own.last()?.lock;
+    let (mut bytes, mut count) = (Vec::new(), 0);
+    while begin < end {
+        bytes.resize(usize::try_from(PIECE_BYTES.min(end - begin)).ok()?, 0);
+        memory.read(begin, &mut bytes).ok()?;
+        for (at, distance) in bytes.windows(4).enumerate() {
+            let distance = i32::from_le_bytes(distance.try_into().ok()?);
+            let after = begin + at as u64 + 4;
+            let used = after.wrapping_add_signed(distance.into());
+            if !all.contains(&used) {
+                continue;
+            }
+            // Variables are apart from one another.
+            let first = own.partition_point(|wanted| wanted.lock < used);
+            for wanted in own[first..].iter_mut().take_while(|wanted| wanted.from <= used) {
+                let function = symbol(after - 1)?;
+                count += 1;
+                if count > USES_MAX {
+                    return None;
+                }
+                wanted
+                    .uses
+                    .push(Use { function: function.start + 1..function.end.checked_add(1)?, end: after });
+            }
+        }
+        // The last distance of a piece may be cut: the next one begins with it.
+        let next = begin + bytes.len() as u64;
+        begin = if next < end { next - 3 } else { end };
+    }
+    Some(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Pieces, mapping, target};
+    use super::super::words::STACK_MAX_BYTES;
     use super::*;
-    use crate::stacks::{End, Frame, Stack};
+    use crate::stacks::{Cut, End, Frame, Stack};
     use crate::target::Registers;
     use crate::waits::{Basis, Construct};
 
@@ -246,33 +335,176 @@ mod tests {
         }
     }
 
-    /// The presumed holders, sorted, if threads wait so and have these words on their stacks. A thread without words
-    /// runs, and its stack is not found.
-    fn presumed(threads: &[(Option<FutexWait>, &[u64])]) -> Vec<(u64, usize)> {
-        let tids: Vec<u32> = (501..).take(threads.len()).collect();
-        let mut target = target(&tids, [ONE, 0x80, 2, 0]);
-        let (mut memory, mut stacks) = (Pieces::default(), Vec::new());
-        for (task, (_, words)) in threads.iter().enumerate() {
-            let sp = 0x1000 * (task as u64 + 1);
-            target.tasks[task].registers =
-                (!words.is_empty()).then_some(Registers { sp, ..Registers::default() });
-            let mut of_stack = mapping("[stack]");
-            (of_stack.begin, of_stack.end) = (sp, sp + 0x1000);
-            target.mappings.push(of_stack);
-            let halves: Vec<u32> =
-                words.iter().flat_map(|word| [*word as u32, (word >> 32) as u32]).collect();
-            memory.put(sp, &halves);
-            let frames = vec![Frame { pc: 0x40_0000 + task as u64, is_return_address: false }];
-            stacks.push(Group {
-                stack: Stack { frames, inferred_from: None, end: End::Complete },
-                tasks: vec![task],
-            });
+    /// A process, and what its threads wait for.
+    struct Scene {
+        target: Target,
+        memory: Pieces,
+        stacks: Vec<Stack>,
+        waits: Vec<Option<FutexWait>>,
+        /// The addresses of functions and variables.
+        symbols: Vec<Range<u64>>,
+    }
+
+    /// How long the stack of each thread is.
+    const STACK_BYTES: u64 = 0x1000;
+
+    /// Where the stack pointer of a thread is.
+    fn sp(task: usize) -> u64 {
+        0x100_0000 * (task as u64 + 1)
+    }
+
+    impl Scene {
+        /// Threads that wait so and have these words on their stacks. One without words runs, and its stack is not
+        /// found.
+        fn of(threads: &[(Option<FutexWait>, &[u64])]) -> Scene {
+            let tids: Vec<u32> = (501..).take(threads.len()).collect();
+            let mut scene = Scene {
+                target: target(&tids, [ONE, 0x80, 2, 0]),
+                memory: Pieces::default(),
+                stacks: Vec::new(),
+                waits: threads.iter().map(|(wait, _)| wait.clone()).collect(),
+                symbols: Vec::new(),
+            };
+            for (task, (_, words)) in threads.iter().enumerate() {
+                scene.target.tasks[task].registers =
+                    (!words.is_empty()).then_some(Registers { sp: sp(task), ..Registers::default() });
+                let mut of_stack = mapping("[stack]");
+                (of_stack.begin, of_stack.end) = (sp(task), sp(task) + STACK_BYTES);
+                scene.target.mappings.push(of_stack);
+                scene.put(sp(task), words, STACK_BYTES);
+                let frames = vec![Frame { pc: FUNCTION.start - 8, is_return_address: false }];
+                scene.stacks.push(Stack { frames, inferred_from: None, end: End::Complete });
+            }
+            scene
         }
-        let waits: Vec<Option<FutexWait>> = threads.iter().map(|(wait, _)| wait.clone()).collect();
-        let mut found: Vec<(u64, usize)> =
-            holders(&target, &memory, &stacks, &waits, |_| None).into_iter().collect();
-        found.sort_unstable();
-        found
+
+        /// Puts words at an address. Zeros follow up to that length.
+        fn put(&mut self, address: u64, words: &[u64], len_bytes: u64) {
+            let halves = words.iter().flat_map(|word| [*word as u32, (word >> 32) as u32]);
+            let halves: Vec<u32> = halves.chain(std::iter::repeat(0)).take(len_bytes as usize / 4).collect();
+            self.memory.put(address, &halves);
+        }
+
+        /// A module with both locks, whose only function uses them at these distances from its beginning.
+        fn with_module(mut self, uses: &[(usize, u64)]) -> Scene {
+            self.target.modules.push(Module {
+                begin: FUNCTION.start,
+                end: 0x8000_0000,
+                code: FUNCTION,
+                ..Module::default()
+            });
+            let mut code = vec![0x90; (FUNCTION.end - FUNCTION.start) as usize];
+            for &(at, lock) in uses {
+                let distance = lock.wrapping_sub(FUNCTION.start + at as u64 + 4) as u32;
+                code[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+            }
+            self.memory.0.insert(FUNCTION.start, code);
+            self.symbols = vec![FUNCTION, ONE..ONE + 8, OTHER..OTHER + 8];
+            self
+        }
+
+        /// The same with this change.
+        fn but(mut self, change: impl FnOnce(&mut Scene)) -> Scene {
+            change(&mut self);
+            self
+        }
+
+        /// The presumed holders, sorted.
+        fn presumed(&self) -> Vec<(u64, usize)> {
+            let symbol = |address| self.symbols.iter().find(|range| range.contains(&address)).cloned();
+            let found =
+                holders(&self.target, &self.memory, |task| self.stacks.get(task), &self.waits, symbol);
+            let mut found: Vec<(u64, usize)> = found.into_iter().collect();
+            found.sort_unstable();
+            found
+        }
+    }
+
+    const FUNCTION: Range<u64> = 0x6f00_0000..0x6f00_1000;
+
+    fn presumed(threads: &[(Option<FutexWait>, &[u64])]) -> Vec<(u64, usize)> {
+        Scene::of(threads).presumed()
+    }
+
+    /// Two threads that wait for locks of one another, and one more, which does not wait, with this word on its stack.
+    fn stuck_and(word: u64) -> Scene {
+        Scene::of(&[(Some(wait(OTHER)), &[ONE]), (Some(wait(ONE)), &[OTHER]), (None, &[word])])
+    }
+
+    const BOTH: [(u64, usize); 2] = [(ONE, 0), (OTHER, 1)];
+
+    #[test]
+    fn who_has_the_address_of_what_a_lock_may_be_part_of_may_have_the_lock() {
+        assert_eq!(stuck_and(OTHER + 8).presumed(), BOTH);
+        for near in [ONE - 8, OTHER - NEAR_BYTES] {
+            assert_eq!(stuck_and(near).presumed(), [], "{near:#x}");
+        }
+        let reads = [(Some(wait(OTHER)), &[ONE - 8][..]), (Some(wait(ONE)), &[OTHER]), (None, &[1])];
+        assert_eq!(presumed(&reads), [(OTHER, 1)], "and is not presumed to have it");
+    }
+
+    #[test]
+    fn a_thread_whose_stack_is_not_known_to_its_end_may_have_any_lock() {
+        let longer = |scene: &mut Scene, by: u64| scene.target.mappings[2].end += by;
+        assert_eq!(stuck_and(1).but(|scene| longer(scene, 0x10)).presumed(), [], "a part cannot be read");
+        let deep = |len_bytes: u64, at: u64| {
+            stuck_and(1).but(|scene| {
+                longer(scene, len_bytes - STACK_BYTES);
+                let mut words = vec![0; (at / 8) as usize];
+                words.push(ONE);
+                scene.put(sp(2), &words, len_bytes);
+            })
+        };
+        assert_eq!(deep(STACK_MAX_BYTES, 8).presumed(), [], "it is among the newest words");
+        assert_eq!(deep(STACK_MAX_BYTES + 0x100, 8).presumed(), [], "there is more");
+        // The stack of the thread with the greatest addresses ends its mapping, and that of the other one is before it.
+        let merged = |words: &[u64]| {
+            stuck_and(1).but(|scene| {
+                scene.target.tasks[2].registers.as_mut().unwrap().sp = sp(0) - STACK_BYTES;
+                scene.target.mappings[0].begin -= STACK_BYTES;
+                let words: Vec<u64> = words
+                    .iter()
+                    .copied()
+                    .chain(std::iter::repeat(0))
+                    .take(STACK_BYTES as usize / 8)
+                    .collect();
+                scene.put(sp(0) - STACK_BYTES, &[&words[..], &[ONE]].concat(), 2 * STACK_BYTES);
+            })
+        };
+        assert_eq!(merged(&[1]).presumed(), BOTH, "the words of the other stack are not its own");
+        assert_eq!(merged(&[OTHER]).presumed(), []);
+    }
+
+    #[test]
+    fn the_functions_of_a_thread_may_have_static_locks() {
+        let waits = || Scene::of(&[(Some(wait(OTHER)), &[1]), (Some(wait(ONE)), &[OTHER]), (None, &[1])]);
+        let within = |scene: &mut Scene, task: usize, at: u64| {
+            scene.stacks[task].frames[0].pc = FUNCTION.start + at;
+        };
+        let scene = || waits().with_module(&[(0x100, ONE)]).but(|scene| within(scene, 0, 0x200));
+        assert_eq!(scene().presumed(), BOTH);
+        assert_eq!(scene().but(|scene| within(scene, 0, 0x80)).presumed(), [(OTHER, 1)], "before the use");
+        assert_eq!(scene().but(|scene| within(scene, 2, 0x80)).presumed(), [], "as in a loop");
+        let cut = |scene: &mut Scene| {
+            scene.put(sp(2), &[FUNCTION.start + 0x300], STACK_BYTES);
+            scene.stacks[2].end = End::Cut(Cut::NoTable);
+        };
+        assert_eq!(scene().but(cut).presumed(), [], "a caller that is not known");
+    }
+
+    #[test]
+    fn if_not_all_uses_of_a_static_lock_are_known_nobody_is_presumed_to_have_it() {
+        let scene = || stuck_and(1).with_module(&[]);
+        assert_eq!(scene().presumed(), BOTH);
+        assert_eq!(scene().but(|scene| scene.target.architecture = Architecture::Aarch64).presumed(), []);
+        let long = |scene: &mut Scene| scene.target.modules[0].code.end += CODE_MAX_BYTES;
+        assert_eq!(scene().but(long).presumed(), []);
+        let longer = |scene: &mut Scene| scene.target.modules[0].code.end += 1;
+        assert_eq!(scene().but(longer).presumed(), [], "code that cannot be read");
+        let stripped = |scene: &mut Scene| scene.symbols.clear();
+        assert_eq!(stuck_and(1).with_module(&[(0x100, ONE)]).but(stripped).presumed(), []);
+        let many: Vec<(usize, u64)> = (0..=USES_MAX).map(|at| (4 * at, ONE)).collect();
+        assert_eq!(stuck_and(1).with_module(&many).presumed(), []);
     }
 
     #[test]
@@ -295,6 +527,35 @@ mod tests {
         assert_eq!(presumed(&[(Some(timed), &[ONE]), stuck[1].clone()]), []);
         let reads = FutexWait { is_exclusive: false, ..wait(OTHER) };
         assert_eq!(presumed(&[(Some(reads), &[ONE]), stuck[1].clone()]), []);
+    }
+
+    #[test]
+    fn uses_are_found_where_pieces_of_code_meet() {
+        let scene = Scene::of(&[(Some(wait(OTHER)), &[1]), (Some(wait(ONE)), &[OTHER])]).with_module(&[]);
+        let (begin, end) = (FUNCTION.start, FUNCTION.start + PIECE_BYTES + 0x100);
+        for after in [begin + 4, end - 0x100, end - 0xff, end - 0xfd, end - 0xfc, end] {
+            let scene = Scene::of(&[]).but(|empty| {
+                (empty.target, empty.waits) = (scene.target.clone(), scene.waits.clone());
+                empty.target.modules[0].code = begin..end;
+                empty.symbols = vec![begin..end, ONE..ONE + 8, OTHER..OTHER + 8];
+                let mut code = vec![0x90; (end - begin) as usize];
+                let at = (after - begin) as usize;
+                code[at - 4..at].copy_from_slice(&(ONE.wrapping_sub(after) as u32).to_le_bytes());
+                empty.memory.0.insert(begin, code);
+            });
+            let symbol = |at| scene.symbols.iter().find(|range| range.contains(&at)).cloned();
+            let found = wanted(&scene.target, &scene.memory, &[ONE, OTHER], symbol);
+            let ends: Vec<Vec<u64>> =
+                found.iter().map(|of| of.uses.iter().map(|of| of.end).collect()).collect();
+            assert_eq!(ends, [vec![after], vec![]], "{after:#x}");
+        }
+    }
+
+    #[test]
+    fn many_threads_that_wait_for_the_locks_of_one_another_take_little() {
+        let stuck = [(Some(wait(OTHER)), &[ONE, OTHER][..]), (Some(wait(ONE)), &[ONE, OTHER])];
+        let threads: Vec<_> = (0..2000).map(|at| stuck[at % 2].clone()).collect();
+        assert_eq!(presumed(&threads), [], "each may have one");
     }
 
     #[test]

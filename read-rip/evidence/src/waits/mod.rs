@@ -43,6 +43,7 @@
 //! | `runners` | who runs an initialisation that threads wait for |
 //! | `trying` | what a thread calls that waits in a loop |
 //! | `stacks_of` | where the stacks of threads are that run |
+//! | `words` | the words of the stacks of threads |
 //! | `refused` | a lock that the kernel has refused |
 
 mod case;
@@ -62,16 +63,17 @@ mod runners;
 mod stacks_of;
 mod trying;
 mod wait;
+mod words;
 
 pub use clue::Clue;
 pub use construct::{Construct, Role};
 pub(crate) use executors::is_in_poll;
 pub use executors::{Worker, executor_of};
-pub(crate) use holders::{holders, is_for_unowned_lock};
+pub(crate) use holders::{holders, unowned_lock};
 pub use managers::LockManager;
 pub(crate) use names::PYTHON_LOCK;
 pub use names::{async_pool_of, pool_of};
-pub(crate) use runners::Runners;
+pub(crate) use runners::{Runner, Runners};
 pub(crate) use stacks_of::stacks_of;
 pub use trying::Trying;
 pub use wait::{

@@ -23,11 +23,10 @@ use super::construct::Role;
 use super::names::{Meaning, meaning};
 use super::patterns::{glob, is_one_of, plain};
 use super::wait::{FutexWait, Owner, Presumption, UnknownOwner, WaitKind};
+use super::words::stack_words;
 use crate::stacks::{Group, Stack};
 use crate::target::{Memory, Target};
 
-/// No more of a stack is searched for the address of an object.
-const STACK_MAX_BYTES: usize = 256 << 10;
 /// So many registers has a function to save that it may change.
 const SAVED_MAX: usize = 6;
 
@@ -207,13 +206,7 @@ impl Runners {
 /// The words of a function of a stack, and the registers that the function which it has called has saved. The return
 /// addresses on the stack say where these words are.
 fn words_of(target: &Target, memory: &dyn Memory, task: usize, stack: &Stack, at: usize) -> Vec<u64> {
-    let Some(sp) = target.tasks[task].registers.map(|registers| registers.sp) else { return Vec::new() };
-    let end = target.mapping_at(sp).map_or(sp, |mapping| mapping.end);
-    let len = usize::try_from(end.saturating_sub(sp)).unwrap_or(0).min(STACK_MAX_BYTES);
-    let mut bytes = vec![0; len];
-    let read = memory.read_some(sp, &mut bytes);
-    let words: Vec<u64> =
-        bytes[..read].as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
+    let (words, _) = stack_words(target, memory, task);
     // Where the function of each frame returns to: the frames from the second one on.
     let (mut from, mut places) = (0, Vec::new());
     for frame in stack.frames.iter().take(at + 2).filter(|frame| frame.is_return_address) {

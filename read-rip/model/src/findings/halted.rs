@@ -29,7 +29,7 @@
 use read_rip_evidence::target::KernelWait;
 use serde::Serialize;
 
-use super::stall::LATELY_NS;
+use super::LATELY_NS;
 use super::words::lasting;
 use super::{About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words};
 use crate::locks::{Halt, HaltCause, ThreadId};

@@ -42,7 +42,8 @@ use super::idle_pool::{IdlePlaces, pools, threads_of_pools};
 use super::nobody_left::is_explained;
 use super::words::lasting;
 use super::{
-    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words, doing,
+    About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, LATELY_NS, Paragraph, View, Words,
+    doing,
 };
 use crate::locations::LocationId;
 use crate::locks::{Doing, Seen, ThreadId};
@@ -51,8 +52,6 @@ use crate::units::agree;
 /// See the file's description.
 pub(super) struct Stalled;
 
-/// A thread that waits for input or for a time, and has done so for less than this, counts as one that moves.
-pub const LATELY_NS: u64 = 1_000_000_000;
 /// At most this many groups of threads are listed.
 const LISTED_MAX: usize = 6;
 

@@ -18,7 +18,7 @@
 use std::num::NonZeroU64;
 
 use foldhash::{HashMap, HashSet};
-use read_rip_evidence::standing::{Activity, Standing, Standings};
+use read_rip_evidence::standing::{Activity, Standings};
 use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Needed, RunState, Task};
 use read_rip_evidence::waits::{
     MutexType, Owner, Preference, Presumption, Protocol, Role, UnknownOwner, WaitKind,
@@ -313,10 +313,8 @@ impl Observer<'_> {
         }
         if let Some(thread) = owner {
             let (ownership, presumption) = (nature.ownership, wait.presumption);
-            // Who has a lock is presumed only where nothing else says it, and after a while.
-            if presumption == Some(Presumption::HasAddress)
-                && !(self.model.locks[lock].is_from_memory && (is_long(standing) || self.seen.is_final))
-            {
+            // Who has a lock is presumed only where nothing else says it.
+            if presumption == Some(Presumption::HasAddress) && !self.model.locks[lock].is_from_memory {
                 return;
             }
             self.own(lock, OwnerInMemory { thread, address, ownership, is_steady, presumption });
@@ -645,9 +643,4 @@ fn of_call(seen: &Standings, at: usize, call: Call) -> Doing {
         CallKind::Memory | CallKind::File | CallKind::Sync | CallKind::Exec => Doing::Kernel,
         _ => Doing::WaitsOutside,
     }
-}
-
-/// Whether a thread has waited for a second.
-fn is_long(standing: &Standing) -> bool {
-    standing.asleep_ns.is_some_and(|asleep_ns| asleep_ns >= 1_000_000_000)
 }
