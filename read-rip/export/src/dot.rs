@@ -24,6 +24,7 @@ pub fn dot(out: &mut dyn Write, names: &LockNames<'_>) -> io::Result<()> {
             EdgeKind::Waits => ("", place),
             EdgeKind::Condition => ("style=dashed, ", format!("waits on a condition variable at {place}")),
             EdgeKind::Held => ("style=bold, ", place),
+            EdgeKind::Presumed => ("style=dashed, ", "is presumably held by".to_owned()),
             EdgeKind::Uses => ("style=dotted, ", "its other side is used by".to_owned()),
             EdgeKind::Joins => ("style=dashed, ", format!("waits for its end at {place}")),
         };

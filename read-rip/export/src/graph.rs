@@ -48,6 +48,8 @@ pub enum EdgeKind {
     /// A thread waits on a condition variable, and has released the lock meanwhile.
     Condition,
     Held,
+    /// A lock is presumably held by a thread.
+    Presumed,
     /// A channel has one end on the other side of a wait, and only this thread has used it.
     Uses,
     /// A thread waits for the end of another one.
@@ -120,8 +122,10 @@ impl WaitGraph {
             graph.edge(from, to, kind, Some(location));
         }
         for &lock in &wanted {
-            for hold in &model.locks[lock].holders {
-                graph.edge(locks[&lock], threads[&hold.thread], EdgeKind::Held, hold.location);
+            let of = &model.locks[lock];
+            let kind = if of.is_holder_presumed() { EdgeKind::Presumed } else { EdgeKind::Held };
+            for hold in &of.holders {
+                graph.edge(locks[&lock], threads[&hold.thread], kind, hold.location);
             }
         }
         let peers: BTreeSet<(LockId, ThreadId)> = present()

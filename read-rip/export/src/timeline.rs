@@ -124,7 +124,7 @@ impl Timeline {
                 _ => {}
             }
         }
-        for hold in &thread.holds {
+        for hold in model.certain_holds(thread) {
             timeline.end_wait(&mut waits, hold.lock, hold.since_ns);
             timeline.add_open(SliceKind::Hold(hold.lock), hold.since_ns, end_ns, hold.location);
         }

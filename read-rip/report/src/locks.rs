@@ -85,6 +85,7 @@ pub fn locks_table<'s>(
         let holders: Vec<ThreadId> = holders.flat_map(|group| group.threads.iter().copied()).collect();
         let holder = match holders[..] {
             [] => String::new(),
+            [holder] if lock.is_holder_presumed() => format!("presumably {}", names.thread(holder)),
             [holder] => names.thread(holder),
             _ => counted(holders.len() as u64, "thread"),
         };

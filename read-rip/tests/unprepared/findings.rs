@@ -327,12 +327,26 @@ fn who_has_a_lock_that_stores_no_owner_is_presumed_if_all_who_have_its_address_w
         assert!(says(&check.stdout, thread, what), "{thread} {what}: {check:#?}");
     }
     contains(&lock.read(&[]).stdout, &["initialisers::CONFIG, presumably owned by second["]);
+    contains(&lock.read(&["locks"]).stdout, &["  presumably second["]);
+    let shown = lock.read(&["locks", "--json"]).json();
+    let state = |name: &str| {
+        let is_it = |line: &&serde_json::Value| line["data"]["name"].as_str().is_some_and(|of| of == name);
+        shown.iter().find(is_it).map(|line| line["data"]["holders"][0]["state"].clone())
+    };
+    assert_eq!(state("initialisers::CONFIG"), Some("presumed".into()), "{shown:#?}");
+    contains(&lock.read(&["export", "--format", "dot"]).stdout, &["label=\"is presumably held by\"]"]);
+    let numbers = lock.read(&["export", "--format", "openmetrics"]).stdout;
+    let of_lock = |line: &&str| line.starts_with("rip_lock_holders") && line.contains("CONFIG");
+    assert!(numbers.lines().find(of_lock).is_some_and(|line| line.ends_with(" 0")), "{numbers}");
     let check = locks.read(&["check"]);
     contains(&check.stdout, &["suspected deadlock: 2 threads wait for one another"]);
     assert!(says(&check.stdout, "first[", "] is presumed to hold lock "), "{check:#?}");
     healthy.until(|tasks| tasks.len() == 1);
     healthy.read(&["check"]).sound();
-    kept.read(&["check"]).sound();
+    // Both threads have waited for a second, and not for the threshold.
+    let check = kept.read(&["check", "--threshold", "1h", "--json"]).sound().json();
+    let waited = check.iter().find_map(|line| line["data"]["balance"]["longest_wait_ns"].as_u64());
+    assert!(waited.is_some_and(|ns| ns >= 1_000_000_000), "{check:#?}");
 }
 
 #[test]

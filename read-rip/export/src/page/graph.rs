@@ -168,6 +168,7 @@ fn sentence(edge: &Edge, labels: &[Label], names: &LockNames<'_>) -> String {
         EdgeKind::Waits => format!("{from}: waiting for {to}{}", at("at")),
         EdgeKind::Condition => format!("{from}: waiting on a condition variable, with {to}{}", at("at")),
         EdgeKind::Held => format!("{from}: held by {to}{}", at("acquired at")),
+        EdgeKind::Presumed => format!("{from}: presumably held by {to}"),
         EdgeKind::Uses => format!("{from}: its other side is used by {to}"),
         EdgeKind::Joins => format!("{from}: waiting for the end of {to}{}", at("at")),
     }
@@ -192,6 +193,7 @@ fn svg(graph: &WaitGraph, labels: &[Label], layout: &Layout, names: &LockNames<'
             EdgeKind::Waits => "waits",
             EdgeKind::Condition => "condition",
             EdgeKind::Held => "held",
+            EdgeKind::Presumed => "presumed",
             EdgeKind::Uses => "uses",
             EdgeKind::Joins => "joins",
         };

@@ -148,7 +148,7 @@ impl Filler<'_, '_> {
             function,
             file,
             line,
-            holds: thread.holds.len(),
+            holds: self.model.certain_holds(thread).count(),
             began,
             exited: thread.exited_ns.and_then(|ns| self.moment(ns)),
             advanced: thread.advanced,
@@ -193,7 +193,7 @@ impl Filler<'_, '_> {
             polls: task.polls,
             wakes: task.wakes,
             wakers: task.wakers,
-            holds: thread.holds.len(),
+            holds: self.model.certain_holds(thread).count(),
             began,
             ended: thread.exited_ns.and_then(|ns| self.moment(ns)),
             advanced: thread.advanced,
@@ -231,7 +231,7 @@ impl Filler<'_, '_> {
     fn undated(&mut self, id: ThreadId) -> io::Result<()> {
         let thread = &self.model.threads[id];
         let since = |location| Stretch { location, began: None, for_ns: None, is_open: true };
-        for hold in thread.holds.iter().filter(|hold| hold.since_ns.is_none()) {
+        for hold in self.model.certain_holds(thread).filter(|hold| hold.since_ns.is_none()) {
             self.hold(id, hold.lock, &since(hold.location))?;
         }
         for awaited in thread.all_awaited().iter().filter(|awaited| awaited.since_ns().is_none()) {
@@ -245,7 +245,7 @@ impl Filler<'_, '_> {
         let Place { function, file, line } = self.place(stretch.location);
         let lock = awaited.lock().map(|lock| &self.model.locks[lock]);
         let hold = match awaited {
-            Object::Lock(_) if stretch.is_open => lock.and_then(|lock| lock.holders.first()),
+            Object::Lock(_) if stretch.is_open => lock.and_then(|lock| lock.certain_holders().first()),
             _ => None,
         };
         let holder = hold.map(|hold| &self.model.threads[hold.thread]);

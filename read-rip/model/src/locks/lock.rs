@@ -118,9 +118,14 @@ impl Lock {
         self.owner.is_some_and(|owner| owner.presumption == Some(Presumption::HasAddress))
     }
 
+    /// The threads and tasks that hold it, and are not only presumed to.
+    pub fn certain_holders(&self) -> &[Hold] {
+        if self.is_holder_presumed() { &[] } else { &self.holders }
+    }
+
     /// How many threads, tasks and futures of no recorded task hold it for certain.
     pub fn holding(&self) -> usize {
-        self.holders.len() + self.holds_of_futures().count()
+        self.certain_holders().len() + self.holds_of_futures().count()
     }
 
     /// How many threads, tasks and futures of no recorded task wait for it.

@@ -11,8 +11,8 @@ use read_rip_ring::IncidentKind;
 
 use super::tokio_tasks::PoolAwaits;
 use super::{
-    AwaitCircle, EndCircle, FormerClients, Halt, Knot, LastCall, Lock, LostLock, OnlyHelper, StoppedPartners,
-    ThreadLocks, Unserved,
+    AwaitCircle, EndCircle, FormerClients, Halt, Hold, Knot, LastCall, Lock, LostLock, OnlyHelper,
+    StoppedPartners, ThreadLocks, Unserved,
 };
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
@@ -104,6 +104,11 @@ impl LockModel {
     /// Whether anything of it was recorded, and not only seen by the kernel and in memory.
     pub fn is_recorded(&self) -> bool {
         self.threads.iter().any(|thread| thread.slot.is_some())
+    }
+
+    /// What a thread or task holds, and is not only presumed to.
+    pub fn certain_holds<'a>(&'a self, thread: &'a ThreadLocks) -> impl Iterator<Item = &'a Hold> {
+        thread.holds.iter().filter(|hold| !self.locks[hold.lock].is_holder_presumed())
     }
 
     /// Whether whoever holds a lock has recorded that: each use of the lock is that of a wrapper, and no thread or table

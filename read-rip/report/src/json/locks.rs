@@ -99,9 +99,13 @@ struct Holder<'a> {
     /// present: it exists, or did when its process ended; abandoned: it disappeared without exiting.
     #[cfg_attr(test, schemars(extend("enum" = thread_states())))]
     thread_state: &'static str,
-    /// acquiring, releasing: may hold the lock; destroyed: held it when it was destroyed; future: a future holds it
-    /// that belongs to no recorded task, and this thread polled that.
-    #[cfg_attr(test, schemars(extend("enum" = ["held", "acquiring", "releasing", "destroyed", "future"])))]
+    /// presumed: presumably holds the lock, and may have released it; acquiring, releasing: may hold the lock;
+    /// destroyed: held it when it was destroyed; future: a future holds it that belongs to no recorded task, and this
+    /// thread polled that.
+    #[cfg_attr(
+        test,
+        schemars(extend("enum" = ["held", "presumed", "acquiring", "releasing", "destroyed", "future"]))
+    )]
     state: &'static str,
     /// In shared mode.
     shared: bool,
@@ -170,11 +174,13 @@ impl<W: Write> Json<W> {
         let lock = &model.locks[summary.lock];
         let location = |id| json_location(locations.get(id), locations, snapshot);
         let tids = |threads: &[usize]| threads.iter().map(|&id| model.threads[id].tid).collect();
+        let is_presumed = lock.is_holder_presumed();
         let holder = |hold: &Hold| Holder {
             name: &model.threads[hold.thread].name,
             tid: model.threads[hold.thread].tid,
             thread_state: thread_state_name(model.threads[hold.thread].state),
             state: match hold.state {
+                HoldState::Held if is_presumed => "presumed",
                 HoldState::Held => "held",
                 HoldState::Acquiring => "acquiring",
                 HoldState::Releasing => "releasing",
