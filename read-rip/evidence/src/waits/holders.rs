@@ -8,8 +8,8 @@
 //!
 //! What is not known takes presumptions away:
 //!
-//! * Who has the address of something before the lock, as of a structure that it is in, may have the lock, and so may
-//!   who is in a function that uses the lock later, as in a loop.
+//! * Who has the address of something before the lock, as of a structure that it is in, or of what it protects, may
+//!   have the lock, and so may who is in a function that uses the lock later, as in a loop.
 //! * A thread that runs has no known stack pointer: all words of its stack count, also those that an earlier call has
 //!   left. So do all words as return addresses, if the frames of a thread are not all known.
 //! * A thread whose stack is not found, or not read to its end, may have any lock.
@@ -37,6 +37,8 @@ const CODE_MAX_BYTES: u64 = 64 << 20;
 const PIECE_BYTES: u64 = 1 << 20;
 /// A lock may be in a structure, so far from the beginning.
 const NEAR_BYTES: u64 = 4096;
+/// What a lock protects begins no farther from it, if the lock has it inside.
+const DATA_MAX_BYTES: u64 = 16;
 /// So many functions of a module may use locks.
 const USES_MAX: usize = 1000;
 /// So many locks are searched for.
@@ -139,8 +141,8 @@ pub(crate) fn holders<'a>(
 /// A lock that is searched for.
 struct Wanted {
     lock: u64,
-    /// Who has an address from here on up to the lock's may have the lock.
-    from: u64,
+    /// Who has one of these addresses may have the lock.
+    near: Range<u64>,
     /// Where functions use it, if it is a static variable.
     uses: Vec<Use>,
 }
@@ -149,8 +151,8 @@ struct Wanted {
 struct Use {
     /// Where calls in the function return to.
     function: Range<u64>,
-    /// The end of the instruction.
-    end: u64,
+    /// Where those return to that come after the use of the lock's own address; empty if another address is used.
+    after: Range<u64>,
 }
 
 /// The threads that may have each lock, but for those that wait for it. `None` if they are too many.
@@ -186,9 +188,9 @@ fn users<'a>(
         }
         let (mut on_stack, is_whole) = match of_running.get(&task.own_tid) {
             _ if task.registers.is_some() => stack_words(target, memory, at),
-            Some(stack) if stack.end - stack.start <= left => {
-                left -= stack.end - stack.start;
-                words(memory, stack.clone(), left + 1)
+            Some(stack) if stack.end.saturating_sub(stack.start) <= left => {
+                left -= stack.end.saturating_sub(stack.start);
+                words(memory, stack.clone(), RUNNING_MAX_BYTES)
             }
             _ => (Vec::new(), false),
         };
@@ -202,19 +204,19 @@ fn users<'a>(
         let knows_calls = stack.is_some_and(|stack| stack.is_complete() && stack.inferred_from.is_none());
         let own = waits[at].as_ref();
         let waits_for_lock = own.is_some_and(|wait| wait.kind != WaitKind::Join);
-        for Wanted { lock, from, uses } in &wanted {
+        for Wanted { lock, near, uses } in &wanted {
             if own.and_then(|wait| wait.object) == Some(*lock) {
                 continue;
             }
             let is_on_stack = is_any_in(&on_stack, *lock..*lock + 1);
-            let has_used = |of: &Use| is_any_in(&calls, of.end..of.function.end);
+            let has_used = |of: &Use| is_any_in(&calls, of.after.clone());
             let is_in = |of: &Use| {
                 is_any_in(&calls, of.function.clone())
                     || !knows_calls && is_any_in(&on_stack, of.function.clone())
             };
             let trace = match is_on_stack || uses.iter().any(has_used) {
                 true => Some(Trace { waits_for_lock, is_on_stack }),
-                false if !is_whole || is_any_in(&on_stack, *from..*lock) || uses.iter().any(is_in) => None,
+                false if !is_whole || is_any_in(&on_stack, near.clone()) || uses.iter().any(is_in) => None,
                 false => continue,
             };
             users.entry(*lock).or_default().push((at, trace));
@@ -244,11 +246,12 @@ fn wanted(
     let mut of_modules: Vec<(&Module, Vec<Wanted>)> = Vec::new();
     for &lock in locks {
         let Some(module) = target.modules.iter().find(|module| module.relative(lock).is_some()) else {
-            wanted.push(Wanted { lock, from: lock.saturating_sub(NEAR_BYTES), uses: Vec::new() });
+            let near = lock.saturating_sub(NEAR_BYTES)..lock.saturating_add(DATA_MAX_BYTES + 1);
+            wanted.push(Wanted { lock, near, uses: Vec::new() });
             continue;
         };
-        let Some(variable) = symbol(lock) else { continue };
-        let own = Wanted { lock, from: variable.start, uses: Vec::new() };
+        let Some(near) = symbol(lock) else { continue };
+        let own = Wanted { lock, near, uses: Vec::new() };
         match of_modules.iter_mut().find(|(known, _)| std::ptr::eq(*known, module)) {
             Some((_, of)) => of.push(own),
             None => of_modules.push((module, vec![own])),
@@ -276,7 +279,8 @@ fn find_uses(
     if begin >= end || end - begin > CODE_MAX_BYTES {
         return None;
     }
-    let all = own.iter().map(|wanted| wanted.from).min()?..=own.last()?.lock;
+    let first = own.iter().map(|wanted| wanted.near.start).min()?;
+    let all = first..own.iter().map(|wanted| wanted.near.end).max()?;
     let (mut bytes, mut count) = (Vec::new(), 0);
     while begin < end {
         bytes.resize(usize::try_from(PIECE_BYTES.min(end - begin)).ok()?, 0);
@@ -289,16 +293,16 @@ fn find_uses(
                 continue;
             }
             // Variables are apart from one another.
-            let first = own.partition_point(|wanted| wanted.lock < used);
-            for wanted in own[first..].iter_mut().take_while(|wanted| wanted.from <= used) {
+            let first = own.partition_point(|wanted| wanted.near.end <= used);
+            for wanted in own[first..].iter_mut().take_while(|wanted| wanted.near.start <= used) {
                 let function = symbol(after - 1)?;
                 count += 1;
                 if count > USES_MAX {
                     return None;
                 }
-                wanted
-                    .uses
-                    .push(Use { function: function.start + 1..function.end.checked_add(1)?, end: after });
+                let last = function.end.checked_add(1)?;
+                let first = if used == wanted.lock { after } else { last };
+                wanted.uses.push(Use { function: function.start + 1..last, after: first..last });
             }
         }
         // The last distance of a piece may be cut: the next one begins with it.
@@ -435,8 +439,8 @@ mod tests {
 
     #[test]
     fn who_has_the_address_of_what_a_lock_may_be_part_of_may_have_the_lock() {
-        assert_eq!(stuck_and(OTHER + 8).presumed(), BOTH);
-        for near in [ONE - 8, OTHER - NEAR_BYTES] {
+        assert_eq!(stuck_and(OTHER + DATA_MAX_BYTES + 8).presumed(), BOTH);
+        for near in [ONE - 8, OTHER - NEAR_BYTES, OTHER + 8] {
             assert_eq!(stuck_and(near).presumed(), [], "{near:#x}");
         }
         let reads = [(Some(wait(OTHER)), &[ONE - 8][..]), (Some(wait(ONE)), &[OTHER]), (None, &[1])];
@@ -485,6 +489,9 @@ mod tests {
         assert_eq!(scene().presumed(), BOTH);
         assert_eq!(scene().but(|scene| within(scene, 0, 0x80)).presumed(), [(OTHER, 1)], "before the use");
         assert_eq!(scene().but(|scene| within(scene, 2, 0x80)).presumed(), [], "as in a loop");
+        let data = || waits().with_module(&[(0x100, ONE + 4)]);
+        assert_eq!(data().but(|scene| within(scene, 0, 0x200)).presumed(), [(OTHER, 1)], "a use of the data");
+        assert_eq!(data().but(|scene| within(scene, 2, 0x200)).presumed(), []);
         let cut = |scene: &mut Scene| {
             scene.put(sp(2), &[FUNCTION.start + 0x300], STACK_BYTES);
             scene.stacks[2].end = End::Cut(Cut::NoTable);
@@ -546,7 +553,7 @@ mod tests {
             let symbol = |at| scene.symbols.iter().find(|range| range.contains(&at)).cloned();
             let found = wanted(&scene.target, &scene.memory, &[ONE, OTHER], symbol);
             let ends: Vec<Vec<u64>> =
-                found.iter().map(|of| of.uses.iter().map(|of| of.end).collect()).collect();
+                found.iter().map(|of| of.uses.iter().map(|of| of.after.start).collect()).collect();
             assert_eq!(ends, [vec![after], vec![]], "{after:#x}");
         }
     }
