@@ -14,7 +14,7 @@ use read_rip_evidence::runtimes::Runtime;
 use read_rip_evidence::stacks::{self, Unwinder};
 use read_rip_evidence::standing::{Activity, Load, Standing, Standings, WINDOW_MIN_NS};
 use read_rip_evidence::target::{CallKind, DescriptorKind, Hidden, KernelWait, Need, RunState, Sleep, Task};
-use read_rip_evidence::waits::{FutexWait, LockManager, Owner, Presumption, WaitKind};
+use read_rip_evidence::waits::{FutexWait, LockManager, Owner, WaitKind};
 use read_rip_files::Module;
 use read_rip_model::findings::{LATELY_NS, Outcome, run_on};
 use read_rip_model::locations::Locations;
@@ -185,9 +185,7 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
     let polls = |at: usize| seen.threads[at].manager.is_some_and(LockManager::polls);
     // Its owner is not about to release the lock: it waits for one itself.
     let waits_for_waiter = |at: usize| match seen.threads[at].wait.as_ref() {
-        Some(FutexWait { owner: Owner::Tid(owner), presumption, .. }) => {
-            *presumption != Some(Presumption::HasAddress) && waiting.contains(owner)
-        }
+        Some(FutexWait { owner: Owner::Tid(owner), .. }) => waiting.contains(owner),
         _ => false,
     };
     let may_end = |at: usize| waits_for_lock(at) && !waits_for_waiter(at);

@@ -91,7 +91,7 @@ fn is_for_initialisation(wait: &FutexWait) -> bool {
 }
 
 /// Whether a thread waits for a lock of a language that stores no owner.
-fn is_for_lock(wait: &FutexWait) -> bool {
+pub(super) fn is_for_lock(wait: &FutexWait) -> bool {
     has_role(wait, Role::Lock) && wait.kind == WaitKind::Opaque
 }
 
