@@ -155,7 +155,7 @@ impl Timeline {
     /// Adds the holds that go on, and began at a time that is not recorded, if the histories show about when.
     pub fn add_earlier_holds(&mut self, id: ThreadId, model: &LockModel, pasts: &Pasts) {
         let thread = &model.threads[id];
-        let undated = thread.holds.iter().filter(|hold| hold.since_ns.is_none());
+        let undated = model.certain_holds(thread).filter(|hold| hold.since_ns.is_none());
         for (hold, since) in undated.filter_map(|hold| Some((hold, pasts.held_since(model, hold)?))) {
             let (since_ns, is_or_earlier) = match since {
                 HeldSince::OrEarlier(since_ns) => (since_ns, true),

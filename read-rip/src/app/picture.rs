@@ -157,7 +157,7 @@ fn thread(
         place: texts.add(place.map_or_else(String::new, |place| names.location(place))),
         is_task: task.is_some(),
         is_blocked,
-        holds: u32::try_from(of.holds.len()).unwrap_or(u32::MAX),
+        holds: u32::try_from(names.model.certain_holds(of).count()).unwrap_or(u32::MAX),
         advanced: of.advanced,
     };
     Some((rank, row))

@@ -335,6 +335,9 @@ fn who_has_a_lock_that_stores_no_owner_is_presumed_if_all_who_have_its_address_w
     };
     assert_eq!(state("initialisers::CONFIG"), Some("presumed".into()), "{shown:#?}");
     contains(&lock.read(&["export", "--format", "dot"]).stdout, &["label=\"is presumably held by\"]"]);
+    let timeline = lock.read(&["export", "--format", "chrome"]).sound().stdout;
+    let holders: Vec<&str> = timeline.lines().filter(|line| line.contains(r#""cat":"holder""#)).collect();
+    assert!(!holders.is_empty() && holders.iter().all(|line| line.contains("first[")), "{timeline}");
     let numbers = lock.read(&["export", "--format", "openmetrics"]).stdout;
     let of_lock = |line: &&str| line.starts_with("rip_lock_holders") && line.contains("CONFIG");
     assert!(numbers.lines().find(of_lock).is_some_and(|line| line.ends_with(" 0")), "{numbers}");
