@@ -147,11 +147,11 @@ fn what_hangs_without_a_ring_is_explained_too_with_its_command_line_and_the_name
     let outcome = run(scratch.path(), &options, script, &[]);
     assert_eq!(outcome.status, 124, "{outcome:#?}");
     assert!(outcome.stderr.contains("/scenario cycle-2\n"), "{outcome:#?}");
-    assert!(outcome.stdout.contains("suspected deadlock: "), "{outcome:#?}");
+    assert!(outcome.stdout.contains("suspected stall: "), "{outcome:#?}");
     assert!(outcome.stdout.contains("philosopher 0["), "{outcome:#?}");
     assert!(outcome.stderr.contains(" without a ring checked, 1 of them with findings.\n"), "{outcome:#?}");
     assert!(!outcome.stderr.contains("no process recorded anything"), "{outcome:#?}");
-    assert!(std::fs::read_to_string(junit).unwrap().contains("suspected deadlock"));
+    assert!(std::fs::read_to_string(junit).unwrap().contains("suspected stall"));
     // A healthy sleeper is no finding: its stack is shown.
     let outcome = run(scratch.path(), &["--check", "--timeout", "1s"], "sleep 1000; echo never", &[]);
     assert_eq!(outcome.status, 124, "{outcome:#?}");
