@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![allow(missing_docs, reason = "a name that says it all has no comment")]
 //!
 //! # Modules
 //!
@@ -13,6 +12,8 @@
 //! | [`runtimes`] | which language's runtime does it have, and who knows more of that? |
 //! | [`standing`] | all of this for each thread, and whether it moved between two readings |
 //! | [`patience`] | what if a process does not answer? |
+
+#![allow(missing_docs, reason = "a name that says it all has no comment")]
 
 pub mod core;
 pub mod patience;

@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![allow(missing_docs, reason = "a name that says it all has no comment")]
 //!
 //! # Modules
 //!
@@ -17,6 +16,8 @@
 //! | `openmetrics` | numbers for Prometheus |
 //! | `tables/` | the record as flat tables, for engines that know SQL |
 //! | `folded` | where threads and tasks are now, and for what they wait, as lines for flame graphs |
+
+#![allow(missing_docs, reason = "a name that says it all has no comment")]
 
 mod chrome;
 mod ctf;

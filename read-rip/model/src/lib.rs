@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![allow(missing_docs, reason = "a name that says it all has no comment")]
 //!
 //! # Modules
 //!
@@ -13,6 +12,8 @@
 //! | [`locks`] | who holds and awaits each lock, and what does each thread and task do? |
 //! | [`log`] | what did threads say with values, in one order? |
 //! | [`findings`] | what is wrong? |
+
+#![allow(missing_docs, reason = "a name that says it all has no comment")]
 
 pub mod findings;
 pub mod locations;

@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![allow(missing_docs, reason = "a name that says it all has no comment")]
 //!
 //! # Files
 //!
@@ -27,6 +26,8 @@
 //! | `stack_lines` | the functions of a stack, those of libraries folded |
 //! | `remarks` | what a result does not show |
 //! | `names` | what things are called |
+
+#![allow(missing_docs, reason = "a name that says it all has no comment")]
 
 use read_rip_model::units;
 

@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![allow(missing_docs, reason = "a name that says it all has no comment")]
 //!
 //! # Files
 //!
@@ -18,6 +17,8 @@
 //! | `value` | decodes the values of events |
 //! | `legacy` | reads rings of the C header that preceded librip |
 //! | `word`, `words`, `site`, `slot`, `region`, `header`, `snapshot`, `error` | the values |
+
+#![allow(missing_docs, reason = "a name that says it all has no comment")]
 
 mod bytes;
 mod call;

@@ -1,5 +1,4 @@
 //! From module-relative addresses to functions, files and lines: finds each module's file, checks that it is the
-#![allow(missing_docs, reason = "a name that says it all has no comment")]
 //! recorded file, and asks its DWARF and its symbol table.
 //!
 //! What it is asked about is an address in a [`Module`]. It knows no ring, and prints nothing. Names and paths come
@@ -27,6 +26,8 @@
 //! | `loaded` | all of these for the files of one module |
 //! | `opened` | which files do several resolvers share? |
 //! | `resolver` | all of these for the modules of a ring |
+
+#![allow(missing_docs, reason = "a name that says it all has no comment")]
 
 mod answers;
 mod c_library;
