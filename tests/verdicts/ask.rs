@@ -4,7 +4,6 @@
 mod schema;
 
 use std::path::Path;
-use std::process::{Command, Output};
 
 use librip_test_kit::reader;
 use librip_test_kit::victim::{Plan, Victim};
@@ -30,13 +29,9 @@ pub(crate) fn start(scenario: &str) -> Victim {
     victim
 }
 
-/// `read-rip ARGUMENTS RING`.
-pub(crate) fn read_rip(arguments: &[&str], ring: &Path) -> Output {
-    Command::new(reader::program()).args(arguments).arg(ring).output().unwrap()
-}
-
+/// What `read-rip ARGUMENTS RING` prints.
 pub(crate) fn printed(arguments: &[&str], ring: &Path) -> String {
-    String::from_utf8(read_rip(arguments, ring).stdout).unwrap()
+    reader::ask(arguments, ring).stdout
 }
 
 /// What `read-rip check` found.
@@ -83,9 +78,8 @@ impl Answer {
 pub(crate) fn check(ring: &Path, more: &[&str]) -> Answer {
     let mut arguments = vec!["check", "--json"];
     arguments.extend(more);
-    let output = read_rip(&arguments, ring);
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let output = reader::ask(&arguments, ring);
+    let lines = output.json();
     lines.iter().for_each(schema::assert_valid);
     let findings = lines
         .iter()
@@ -95,10 +89,5 @@ pub(crate) fn check(ring: &Path, more: &[&str]) -> Answer {
             format!("{} {}", field("confidence"), field("kind"))
         })
         .collect();
-    Answer {
-        findings,
-        lines,
-        status: output.status.code().unwrap_or(-1),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    Answer { findings, lines, status: output.status, stderr: output.stderr }
 }

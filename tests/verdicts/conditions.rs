@@ -5,7 +5,7 @@ use std::time::Instant;
 use librip_test_kit::run::waits_on_condition_for;
 use librip_test_kit::victim::DEADLINE;
 
-use super::ask::{Answer, check, read_rip, start};
+use super::ask::{Answer, check, printed, start};
 use super::verdicts::finds;
 
 /// Asks about a living scenario when a thread has waited on its condition for more than a second.
@@ -14,7 +14,7 @@ fn after_a_second(scenario: &str) -> Answer {
     let ring = victim.ring_path();
     let began = Instant::now();
     loop {
-        let shown = String::from_utf8(read_rip(&["locks", "-v"], &ring).stdout).unwrap();
+        let shown = printed(&["locks", "-v"], &ring);
         if waits_on_condition_for(&shown, 1.0) {
             return check(&ring, &[]);
         }

@@ -1,13 +1,13 @@
 //! What `check` says of programs that wait for the ends of threads of `librip::thread`, and for initialisations.
 
-use super::ask::{read_rip, start};
+use super::ask::{printed, start};
 use super::verdicts::{finds, finds_nothing};
 
 /// Each edge says where it is, in the lines of the program.
 #[track_caller]
 fn says(scenario: &str, parts: &[&str]) {
     let victim = start(scenario);
-    let text = |ring: &std::path::Path| String::from_utf8(read_rip(&["check"], ring).stdout).unwrap();
+    let text = |ring: &std::path::Path| printed(&["check"], ring);
     let live = text(&victim.ring_path());
     for found in [live, text(&victim.killed().ring_path())] {
         for part in parts {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::ask::{Answer, check, read_rip, start};
+use super::ask::{Answer, check, printed, start};
 
 /// The first finding.
 fn finding(answer: &Answer) -> &Value {
@@ -40,7 +40,7 @@ fn proves_a_deadlock_of_a_recorded_lock_and_an_unrecorded_mutex() {
     assert_eq!(live.threads(0), ["auditor", "teller"]);
     assert!(codes(&finding(&live)["premises"]).contains(&"memory-intact"), "{live:#?}");
     assert_eq!(counted(&live), 3);
-    let text = String::from_utf8(read_rip(&["check"], &victim.ring_path()).stdout).unwrap();
+    let text = printed(&["check"], &victim.ring_path());
     for part in ["JOURNAL", "ACCOUNTS", "] holds "] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -85,11 +85,10 @@ fn says_what_the_holder_does_by_the_kernel() {
     assert_eq!((&doing["what"], &doing["still"]), (&"waits_outside".into(), &true.into()), "{doing:#}");
     assert!(doing["descriptor"].is_u64() && doing["call"].is_string(), "{doing:#}");
     assert!(doing["location"]["function"].as_str().unwrap().contains("reads"), "{doing:#}");
-    let text =
-        String::from_utf8(read_rip(&["check", "--threshold", "1ms"], &victim.ring_path()).stdout).unwrap();
+    let text = printed(&["check", "--threshold", "1ms"], &victim.ring_path());
     assert!(text.contains(" has been in "), "{text}");
     assert!(text.contains(" on descriptor ") && text.contains("(unix socket"), "{text}");
-    let locks = String::from_utf8(read_rip(&["locks"], &victim.ring_path()).stdout).unwrap();
+    let locks = printed(&["locks"], &victim.ring_path());
     assert!(locks.contains(" on descriptor "), "{locks}");
 }
 

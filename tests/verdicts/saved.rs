@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use librip_test_kit::reader;
 use librip_test_kit::tool::copy_program;
 use librip_test_kit::victim::{Plan, Victim};
 use regex::Regex;
 use serde_json::Value;
 
-use super::ask::{check, read_rip};
+use super::ask::{check, printed};
 
 /// A scenario whose program is a file in the victim's directory.
 fn start(scenario: &str) -> (Victim, PathBuf) {
@@ -20,13 +21,13 @@ fn start(scenario: &str) -> (Victim, PathBuf) {
 }
 
 fn save(ring: &Path, to: &Path) {
-    let output = read_rip(&["save", "-o", to.to_str().unwrap()], ring);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let output = reader::ask(&["save", "-o", to.to_str().unwrap()], ring);
+    assert_eq!(output.status, 0, "{output:?}");
 }
 
 /// What a command prints, without how long ago the ring was saved, and how long before the reading a wait began.
 fn said(arguments: &[&str], ring: &Path) -> String {
-    let output = String::from_utf8(read_rip(arguments, ring).stdout).unwrap();
+    let output = printed(arguments, ring);
     let (heading, rest) = output.split_once('\n').unwrap_or((&output, ""));
     let heading = heading.split_once(" (saved").map_or(heading, |(heading, _)| heading);
     // `(the longest for at least 3 ms and at most 1 s)`
@@ -101,7 +102,7 @@ fn a_saved_ring_has_what_the_kernel_said_of_each_thread() {
     let there = [&["-t"][..], &["-tv"], &["stacks"]].map(|view| said(view, &saved));
     assert_eq!(there, [here, verbose, stacks]);
     assert!(said(&["locks"], &saved).contains("has been in recvfrom on descriptor "));
-    let json = String::from_utf8(read_rip(&["-t", "--json"], &saved).stdout).unwrap();
+    let json = printed(&["-t", "--json"], &saved);
     let lines = json.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let calls: Vec<_> = lines.map(|mut line| line["data"]["doing"].take()["call"].take()).collect();
     assert_eq!(calls.iter().filter(|call| *call == "recvfrom").count(), 1, "{json}");
@@ -132,20 +133,20 @@ fn saving_fails_with_a_reason_and_leaves_nothing_behind() {
     let (victim, directory) = start("cycle-2");
     let ring = victim.ring_path();
     let nowhere = directory.join("none/saved.gz");
-    let output = read_rip(&["save", "-o", nowhere.to_str().unwrap()], &ring);
-    let why = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && why.contains("No such file or directory"), "{why}");
+    let output = reader::ask(&["save", "-o", nowhere.to_str().unwrap()], &ring);
+    let why = output.stderr;
+    assert!(output.status == 2 && why.contains("No such file or directory"), "{why}");
     let saved = directory.join("saved.gz");
     save(&ring, &saved);
-    let output = read_rip(&["save", "-o", directory.join("again.gz").to_str().unwrap()], &saved);
-    let why = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && why.contains("is a saved ring"), "{why}");
+    let output = reader::ask(&["save", "-o", directory.join("again.gz").to_str().unwrap()], &saved);
+    let why = output.stderr;
+    assert!(output.status == 2 && why.contains("is a saved ring"), "{why}");
     // Damage in what is saved beside the ring.
     let bytes = std::fs::read(&saved).unwrap();
     std::fs::write(&saved, &bytes[..bytes.len() - 100]).unwrap();
-    let output = read_rip(&["check"], &saved);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() != Some(0) && !said.is_empty(), "{said}");
+    let output = reader::ask(&["check"], &saved);
+    let said = output.stderr;
+    assert!(output.status != 0 && !said.is_empty(), "{said}");
     let mut files: Vec<_> =
         std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     files.sort();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::ask::{Answer, check, read_rip, start};
+use super::ask::{Answer, check, printed, start};
 
 /// Asks about a scenario while it lives and after its death, and compares with the whole list of expected findings.
 #[track_caller]
@@ -14,8 +14,7 @@ pub(crate) fn expect(scenario: &str, live: &[&str], dead: &[&str], look: impl Fn
     assert_status(&answer);
     look(&answer);
     // As text: each finding is printed with its confidence.
-    let words = read_rip(&["check", "--threshold", "1h"], &ring);
-    let words = String::from_utf8(words.stdout).unwrap();
+    let words = printed(&["check", "--threshold", "1h"], &ring);
     for finding in live {
         let (confidence, _) = finding.split_once(' ').unwrap();
         assert!(words.contains(confidence), "{scenario}: {words}");
@@ -200,8 +199,7 @@ fn finds_a_pile_up_of_waiters_for_one_holder() {
 #[test]
 fn the_holder_of_a_lock_is_known_a_million_marks_later() {
     let victim = start("holder-long-overwritten");
-    let output = read_rip(&["locks"], &victim.ring_path());
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = printed(&["locks"], &victim.ring_path());
     assert!(text.contains("keeper["), "{text}");
     assert!(text.contains("stuck.rs:"), "{text}");
 }

@@ -4,12 +4,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use librip_test_kit::reader;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use super::ask::{Answer, check, read_rip, start};
-use librip_test_kit::reader;
+use super::ask::{Answer, check, printed, start};
 
 /// Long is what a live reading shows anyway: `check` takes 200 ms.
 const SHORT: &[&str] = &["--threshold", "1s"];
@@ -118,7 +118,7 @@ fn a_recorded_barrier_says_how_many_threads_wait_and_how_many_it_takes() {
     let victim = start("holder-at-a-recorded-barrier");
     let remains = victim.killed();
     let ring = remains.ring_path();
-    let text = |command: &[&str]| String::from_utf8(read_rip(command, &ring).stdout).unwrap();
+    let text = |command: &[&str]| printed(command, &ring);
     for command in ["check", "locks"] {
         let said = text(&[command]);
         assert!(said.contains("1 of the 2 threads that it takes waits there\n"), "{said}");
@@ -209,8 +209,7 @@ fn what_the_kernel_says_of_a_recorded_wait_is_told_where_it_is_no_wait() {
     let ring = victim.ring_path();
     // Until the wait is long enough, there is no finding.
     let text = loop {
-        let output = read_rip(&["check", "--threshold", "1s"], &ring);
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = printed(&["check", "--threshold", "1s"], &ring);
         if text.contains("suspected ") {
             break text;
         }
@@ -220,7 +219,7 @@ fn what_the_kernel_says_of_a_recorded_wait_is_told_where_it_is_no_wait() {
     assert!(line.trim_start().starts_with("sleeper["), "{text}");
     let contradiction = "; the kernel says that it is sleeping for a time (clock_nanosleep)";
     assert!(line.ends_with(contradiction), "{text}");
-    let locks = String::from_utf8(read_rip(&["locks"], &ring).stdout).unwrap();
+    let locks = printed(&["locks"], &ring);
     assert!(locks.contains("the kernel says that sleeper["), "{locks}");
     assert!(locks.contains("] is sleeping for a time (clock_nanosleep)"), "{locks}");
     victim.kill();

@@ -5,10 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use librip_test_kit::oracle::State;
+use librip_test_kit::reader;
 use serde_json::Value;
 
 use super::{plan, started};
-use crate::ask::{check, printed, read_rip};
+use crate::ask::{check, printed};
 
 #[test]
 fn accuses_no_tasks_that_go_on() {
@@ -41,9 +42,9 @@ fn a_kill_at_any_moment_leaves_sound_tasks_and_no_proof_of_trouble() {
         let mut victim = started(plan("healthy").env("RIP_SLOTS", "256"));
         victim.kill_after(u64::from(round * 617 % 5000));
         let ring = victim.wait();
-        let output = read_rip(&["tasks", "--json"], &ring.ring_path());
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = reader::ask(&["tasks", "--json"], ring.ring_path());
+        let text = output.stdout;
+        assert_eq!(output.status, 0, "{}", output.stderr);
         let [idle, workers] =
             ["idle", "worker"].map(|name| text.matches(&format!("\"name\":\"{name}\"")).count());
         assert_eq!((idle, workers), (40, 40));
@@ -60,8 +61,7 @@ fn many_short_tasks_lose_nothing_of_those_that_live() {
     let of = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
     assert_eq!((of("keeper[task"), of("waiter[task")), (1, 2), "{text}");
     assert!(text.contains("    holds kept, acquired at "), "{text}");
-    let info = read_rip(&["info"], &victim.ring_path());
-    let info = String::from_utf8(info.stdout).unwrap();
+    let info = printed(&["info"], &victim.ring_path());
     assert!(!info.contains(" tasks because no slot was free"), "{info}");
 }
 
@@ -142,9 +142,9 @@ fn misused_tasks_harm_neither_the_program_nor_what_is_known_of_others() {
 fn a_task_that_goes_on_in_another_runtime_takes_its_history_along() {
     let victim = started(plan("moved"));
     let judge = |ring: &Path| {
-        let output = read_rip(&["tasks", "--json", "-a"], ring);
-        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-        let text = String::from_utf8(output.stdout).unwrap();
+        let output = reader::ask(&["tasks", "--json", "-a"], ring);
+        assert_eq!(output.status, 0, "{}", output.stderr);
+        let text = output.stdout;
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let tasks: Vec<Value> = lines.filter(|line| line["type"] == "task").collect();
         let states: Vec<_> =
@@ -204,9 +204,9 @@ fn tasks_without_a_slot_are_counted_and_threads_keep_theirs() {
     let text = printed(&["tasks", "--json"], &victim.ring_path());
     let recorded = text.matches("\"name\":\"one of many\"").count();
     assert_eq!(recorded, 32 * 7 / 8);
-    let output = read_rip(&["tasks"], &victim.ring_path());
+    let output = reader::ask(&["tasks"], victim.ring_path());
     let refused = format!("{} tasks were not recorded", 100 - recorded);
-    let remarks = String::from_utf8(output.stderr).unwrap();
+    let remarks = output.stderr;
     assert!(remarks.contains(&refused), "{remarks}");
     let ring = victim.ring_now(&victim.ring_path()).unwrap();
     let main = ring.slots.iter().find(|slot| slot.tid == victim.pid());

@@ -10,7 +10,7 @@ use librip_test_kit::run::{clean, finish};
 use librip_test_kit::victim::{Plan, Victim, tempdir};
 use serde_json::Value;
 
-use crate::ask::{Answer, check, printed, read_rip};
+use crate::ask::{Answer, check, printed};
 
 fn executor(kind: &str) -> Victim {
     let mut victim = Plan::new(env!("CARGO_BIN_EXE_executor"), &[kind]).start();
@@ -54,7 +54,7 @@ fn the_tasks_of_a_strange_program_are_known_by_their_functions() {
     assert_eq!(groups.len(), 2, "{answer:#?}");
     assert_eq!((&groups[0]["count"], &groups[0]["still"]), (&40.into(), &40.into()), "{answer:#?}");
     assert_eq!(groups[1]["awaited_function"], "executor::handle", "{answer:#?}");
-    let tasks = String::from_utf8(read_rip(&["tasks", "--json"], Path::new(&pid)).stdout).unwrap();
+    let tasks = printed(&["tasks", "--json"], Path::new(&pid));
     let woken = tasks.lines().filter(|line| line.contains("\"end_wakes\":")).count();
     assert_eq!(
         (tasks.lines().filter(|line| line.contains("seen_task\"")).count(), woken),
@@ -70,8 +70,8 @@ fn of_a_strange_server_is_said_what_can_be_done_now() {
     victim.until("ready");
     let clients = [(); 2].map(|()| TcpStream::connect(&address).unwrap());
     let pid = victim.pid();
-    let checked = read_rip(&["check"], Path::new(&pid.to_string()));
-    let [text, remarks] = [checked.stdout, checked.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    let checked = reader::ask(&["check"], Path::new(&pid.to_string()));
+    let (text, remarks) = (checked.stdout, checked.stderr);
     let of_clients = format!("0 connections of clients at {address}: 2 more wait until the process accepts");
     let at = |wanted: &str| text.find(wanted).unwrap_or_else(|| panic!("{wanted}: {text}"));
     assert!(at("2 workers of async tasks:") < at(&of_clients), "{text}");

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use librip_test_kit::reader;
+
 use super::{plan, started};
-use crate::ask::{check, printed, read_rip};
+use crate::ask::{check, printed};
 
 /// What of a task or thread cannot be true of a future that any thread may poll.
 const WRONG: [&str; 6] =
@@ -18,8 +20,7 @@ fn guards_that_go_from_worker_to_worker_leave_nothing_behind() {
 
 #[track_caller]
 fn nothing_is_held(ring: &Path) {
-    let output = read_rip(&["locks", "--json"], ring);
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = printed(&["locks", "--json"], ring);
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let unlisted: Vec<_> = lines.iter().filter_map(|line| line["data"]["held_unlisted"].as_u64()).collect();
@@ -52,7 +53,7 @@ fn says_not_judged(ring: &Path) {
     assert!(text.contains(sentence) && text.contains(next) && text.contains("librip_tokio::spawn"), "{text}");
     let count = text.lines().find(|line| line.contains(" of futures which belong to no recorded task"));
     let events: u64 = count.unwrap().split_whitespace().next().unwrap().parse().unwrap();
-    let of_tasks = String::from_utf8(read_rip(&["tasks"], ring).stderr).unwrap();
+    let of_tasks = reader::ask(&["tasks"], ring).stderr;
     assert!(events > 0 && of_tasks.contains(next), "{text}{of_tasks}");
 }
 

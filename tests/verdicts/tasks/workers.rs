@@ -5,10 +5,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use librip_test_kit::reader;
 use librip_test_kit::victim::{DEADLINE, Plan, Victim, tempdir};
 
 use super::{finds, plan, started};
-use crate::ask::{check, printed, read_rip};
+use crate::ask::{check, printed};
 
 #[test]
 fn proves_that_workers_wait_for_a_lock_of_a_task_that_none_of_them_can_poll() {
@@ -120,8 +121,8 @@ fn says_of_an_unprepared_executor_what_its_workers_do_and_that_its_tasks_are_not
     // A worker may not have come to where it waits yet.
     let start = Instant::now();
     let (text, remarks) = loop {
-        let output = read_rip(&[], Path::new(&pid));
-        let [text, remarks] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        let output = reader::ask(&[], Path::new(&pid));
+        let (text, remarks) = (output.stdout, output.stderr);
         if text.matches("tokio worker").count() > 0 && text.contains("std::sync::Mutex") {
             break (text, remarks);
         }
@@ -181,8 +182,8 @@ fn an_unprepared_executor_is_known_by_its_stacks_where_its_threads_have_other_na
         for arguments in [&[][..], &["check"], &["tasks"], &["stacks"]] {
             let start = Instant::now();
             loop {
-                let output = read_rip(arguments, Path::new(&pid));
-                let said = String::from_utf8(output.stderr).unwrap();
+                let output = reader::ask(arguments, Path::new(&pid));
+                let said = output.stderr;
                 if said.contains(&expected) {
                     // That nothing is found means nothing. The others have a task that blocks its thread.
                     let possible: &[i32] = match (arguments, kind) {
@@ -190,7 +191,7 @@ fn an_unprepared_executor_is_known_by_its_stacks_where_its_threads_have_other_na
                         (["check"], _) => &[1, 3],
                         _ => &[0],
                     };
-                    let status = output.status.code().unwrap();
+                    let status = output.status;
                     assert!(possible.contains(&status), "{kind} {arguments:?}, {status}: {said}");
                     break;
                 }
@@ -213,9 +214,9 @@ fn a_stripped_program_of_tokio_whose_threads_have_other_names_is_not_judged() {
     let mut victim = Plan::new(&stripped, &["current-thread"]).start();
     victim.until("ready");
     let pid = victim.pid().to_string();
-    let output = read_rip(&["check"], Path::new(&pid));
-    let [text, remarks] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    assert_eq!(output.status.code(), Some(3), "{text}{remarks}");
+    let output = reader::ask(&["check"], Path::new(&pid));
+    let (text, remarks) = (output.stdout, output.stderr);
+    assert_eq!(output.status, 3, "{text}{remarks}");
     assert!(text.contains("not judged: what the async tasks of tokio wait for is not seen"), "{text}");
     let why = "The program has tokio, and its functions have no names";
     assert!(remarks.contains(why), "{remarks}");
