@@ -76,12 +76,7 @@ pub(super) fn balance(
                     _ => format!("{all}, {locks}"),
                 };
                 writeln!(out, "{sentence}{more} ({of})")?;
-                let is_of_polls = matches!(
-                    balance.outcome,
-                    Outcome::AllWorkersBusy | Outcome::WorkersBusy | Outcome::WaitsWithinPoll
-                );
-                let polls = polls.iter().filter(|_| is_of_polls);
-                polls.into_iter().try_for_each(|poll| writeln!(out, "    {poll}"))?;
+                polls.iter().try_for_each(|poll| writeln!(out, "    {poll}"))?;
             }
         }
     }

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use read_rip_model::findings::{Confidence, Finding, Outcome, Paragraph};
+use read_rip_model::findings::{Confidence, Finding, Outcome, Paragraph, PollFact};
 
 use super::advice::{advice, doubt_text};
 use super::balance::balance;
@@ -76,9 +76,10 @@ fn write_balance(
     names: &LockNames<'_>,
 ) -> io::Result<()> {
     let tasks = &checked.balance.tasks;
-    let polls = match checked.balance.outcome {
+    let polls: &[PollFact] = match checked.balance.outcome {
         Outcome::AllWorkersBusy | Outcome::WorkersBusy => &tasks.saturated,
-        _ => &tasks.waiting_within,
+        Outcome::WaitsWithinPoll => &tasks.waiting_within,
+        _ => &[],
     };
     let polls: Vec<String> = polls.iter().map(|poll| poll.line(names)).collect();
     balance(out, checked, is_without_findings, &polls, names)
