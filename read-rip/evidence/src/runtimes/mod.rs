@@ -23,8 +23,8 @@ mod tokio;
 pub use interior::{InnerDoing, InnerLock, InnerTasks, InnerThread, InnerWait, Interior, SourceFrame};
 pub(crate) use tokio::{APART_MIN_NS as TOKIO_APART_NS, TokioLists};
 pub use tokio::{
-    AwaitChain, AwaitStep, AwaitedLock, HeldLock, PolledFunction, TaskStage, TokioLock, TokioLockKind,
-    TokioTask, TokioTasks,
+    AwaitChain, AwaitStep, AwaitedLock, HeldLock, PolledFunction, PoolWait, TaskStage, TokioLock,
+    TokioLockKind, TokioTask, TokioTasks,
 };
 
 use std::path::Path;

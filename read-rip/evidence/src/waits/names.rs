@@ -5,7 +5,6 @@
 use super::construct::Place::{AtFutex, BeforeFutex, Elsewhere};
 use super::construct::{Construct, Place, Primitive, Role};
 use super::patterns::{glob, is_one_of, plain};
-use crate::runtimes::{AwaitChain, AwaitStep};
 
 /// What a function's name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,53 +47,6 @@ pub fn pool_of(function: &str) -> Option<&'static str> {
     let plain = plain(function);
     let mut pools = PURPOSES.iter().filter(|(_, _, role, _)| *role == Role::Pool);
     pools.find(|(.., patterns)| is_one_of(patterns, &plain)).map(|&(_, name, ..)| name)
-}
-
-/// A pool of async code.
-struct AsyncPool {
-    /// The library.
-    name: &'static str,
-    /// The functions in which a task is that awaits an object.
-    gets: &'static [&'static str],
-    /// How the functions begin that these await until somebody gives an object back.
-    inside: &'static [&'static str],
-    /// How the type of what the last one awaits begins.
-    awaited: &'static [&'static str],
-}
-
-const ASYNC_POOLS: &[AsyncPool] = &[
-    AsyncPool {
-        name: "deadpool",
-        gets: &["deadpool::managed::*get", "deadpool::unmanaged::*get"],
-        inside: &["deadpool::", "deadpool_runtime::", "tokio::"],
-        awaited: &["tokio::sync::batch_semaphore::Acquire"],
-    },
-    AsyncPool {
-        name: "bb8",
-        gets: &["bb8::*get", "bb8::*get_owned"],
-        inside: &["bb8::", "tokio::"],
-        awaited: &["tokio::sync::notify::Notified", "tokio::sync::oneshot::Receiver<"],
-    },
-    // What this function awaits is a closure, beside the semaphore the end of the pool.
-    AsyncPool {
-        name: "sqlx",
-        gets: &["sqlx_core::pool::*acquire_permit"],
-        inside: &["sqlx_core::", "tokio::", "futures_"],
-        awaited: &[""],
-    },
-];
-
-/// The library of a pool of async code, if a task that is suspended here awaits that an object is given back.
-///
-/// The functions of a pool also make objects, and try whether they still work. They await functions of others then.
-pub fn async_pool_of(chain: &AwaitChain) -> Option<&'static str> {
-    let begins = |with: &[&str], name: &str| with.iter().any(|begin| name.starts_with(begin));
-    let awaits_object = |pool: &&AsyncPool| {
-        let mut inside = chain.steps.iter().rev().take_while(|step| begins(pool.inside, &step.function));
-        let is_get = |step: &AwaitStep| is_one_of(pool.gets, &step.function.replace("::{{closure}}", ""));
-        begins(pool.awaited, &chain.awaited) && inside.any(is_get)
-    };
-    ASYNC_POOLS.iter().find(awaits_object).map(|pool| pool.name)
 }
 
 /// Functions between the system call and the function that tells the object.
@@ -845,67 +797,5 @@ mod tests {
         // The mutex is the user's, and not the loader's.
         let clue = Clue::of(&["pthread_mutex_lock", "a_constructor", "call_init", "dlopen"]);
         assert_eq!(clue.construct.unwrap().role, Role::Lock);
-    }
-
-    /// The names are as the debug information of programs has them, without the parts that say how they are compiled.
-    #[test]
-    fn a_task_awaits_an_object_of_a_pool_if_nothing_else_is_awaited_in_it() {
-        let pool = |functions: &[&str], awaited: &str| {
-            let step = |&function: &&str| AwaitStep { function: function.to_owned(), file: None, line: None };
-            let steps = functions.iter().map(step).collect();
-            async_pool_of(&AwaitChain { steps, awaited: awaited.to_owned(), is_open: false })
-        };
-        const ACQUIRE: &str = "tokio::sync::batch_semaphore::Acquire";
-        let deadpool = [
-            "app::handle",
-            "deadpool::managed::pool::get",
-            "deadpool::managed::pool::timeout_get",
-            "deadpool::managed::pool::apply_timeout",
-            "deadpool_runtime::timeout",
-            "deadpool::managed::pool::timeout_get::{{closure}}",
-            "tokio::sync::semaphore::acquire",
-        ];
-        assert_eq!(pool(&deadpool, ACQUIRE), Some("deadpool"));
-        assert_eq!(pool(&["app::handle", "deadpool::managed::get"], ACQUIRE), Some("deadpool"));
-        let unmanaged =
-            ["deadpool::unmanaged::get", "deadpool::unmanaged::timeout_get", "deadpool_runtime::timeout"];
-        assert_eq!(pool(&unmanaged, ACQUIRE), Some("deadpool"));
-        let creates = ["deadpool::managed::pool::timeout_get", "deadpool::managed::pool::try_create"];
-        assert_eq!(
-            pool(&creates, "core::pin::Pin<alloc::boxed::Box<dyn core::future::future::Future>>"),
-            None
-        );
-        let connects = [&creates[..], &["app::connect", "tokio::sync::semaphore::acquire"]].concat();
-        assert_eq!(pool(&connects, ACQUIRE), None, "the driver waits");
-
-        const NOTIFIED: &str = "tokio::sync::notify::Notified";
-        let bb8 = ["app::handle", "bb8::api::get", "bb8::inner::get", "bb8::inner::get::{{closure}}"];
-        assert_eq!(pool(&bb8, NOTIFIED), Some("bb8"));
-        assert_eq!(pool(&["bb8::api::get_owned", "bb8::inner::get"], NOTIFIED), Some("bb8"));
-        assert_eq!(pool(&[&bb8[..], &["bb8_postgres::is_valid"]].concat(), NOTIFIED), None);
-        assert_eq!(pool(&bb8, "tokio::time::sleep::Sleep"), None);
-
-        let sqlx = [
-            "app::handle",
-            "sqlx_core::pool::acquire",
-            "sqlx_core::pool::inner::acquire",
-            "sqlx_core::rt::timeout",
-            "sqlx_core::pool::inner::acquire::{{closure}}",
-        ];
-        let polls = "core::future::poll_fn::PollFn<sqlx_core::pool::{impl#3}::do_until::{async_fn#0}::{closure_env#1}<\
-                     core::pin::Pin<&mut futures_util::future::future::fuse::Fuse<\
-                     sqlx_core::sync::{impl#0}::acquire::{async_fn_env#0}>>>>";
-        let permit = ["sqlx_core::pool::inner::acquire_permit", "sqlx_core::pool::do_until"];
-        assert_eq!(pool(&[&sqlx[..], &permit].concat(), polls), Some("sqlx"));
-        let connects = [&sqlx[..], &["sqlx_core::pool::inner::connect", "sqlx_core::rt::timeout"]].concat();
-        assert_eq!(pool(&connects, "sqlx_core::net::socket::SocketIntoBox"), None, "a slow database");
-        assert_eq!(pool(&[&sqlx[..], &["sqlx_core::pool::inner::check_idle_conn"]].concat(), ACQUIRE), None);
-        assert_eq!(pool(&["app::get", "tokio::sync::semaphore::acquire"], ACQUIRE), None, "no pool");
-    }
-
-    #[test]
-    fn a_pattern_matches_in_order_and_at_both_ends() {
-        assert!(glob("a*b*c", "a1b2c") && glob("a*", "a") && glob("*::x", "a::x") && glob("ab", "ab"));
-        assert!(!glob("a*b*c", "a1c2b") && !glob("ab", "abc") && !glob("a*b", "ab1") && !glob("a*aa", "aa"));
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn plain(name: &str) -> String {
 const PARTS: &[&str] = &["(", ".constprop.", ".part.", ".isra.", ".cold", ".llvm.", ".lto_priv."];
 
 /// Whether a name has the form of one of these patterns: see [`glob`].
-pub(super) fn is_one_of(patterns: &[&str], name: &str) -> bool {
+pub(crate) fn is_one_of(patterns: &[&str], name: &str) -> bool {
     patterns.iter().any(|pattern| glob(pattern, name))
 }
 
@@ -31,4 +31,15 @@ pub(super) fn glob(pattern: &str, name: &str) -> bool {
         (name, rest) = (&name[at + middle.len()..], next);
     }
     name.ends_with(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_matches_in_order_and_at_both_ends() {
+        assert!(glob("a*b*c", "a1b2c") && glob("a*", "a") && glob("*::x", "a::x") && glob("ab", "ab"));
+        assert!(!glob("a*b*c", "a1c2b") && !glob("ab", "abc") && !glob("a*b", "ab1") && !glob("a*aa", "aa"));
+    }
 }

@@ -11,9 +11,10 @@
 //! information of types. Whether a task is polled within another one is not known.
 
 use foldhash::HashMap;
-use read_rip_evidence::runtimes::{AwaitChain, AwaitStep, TaskStage, TokioLockKind, TokioTask, TokioTasks};
+use read_rip_evidence::runtimes::{
+    AwaitChain, AwaitStep, PoolWait, TaskStage, TokioLockKind, TokioTask, TokioTasks,
+};
 use read_rip_evidence::standing::Standings;
-use read_rip_evidence::waits::async_pool_of;
 use read_rip_symbols::Whose;
 
 /// No more functions are told apart.
@@ -105,7 +106,7 @@ pub struct AwaitTask {
 }
 
 /// Tasks that await an object of a pool, and did so in both readings of a living process. No task that runs the same
-/// function does anything else: if these tasks have the objects, none is given back.
+/// function does anything else. If these tasks have the objects, they give none back.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PoolAwaits {
@@ -130,29 +131,20 @@ pub struct PoolAwaits {
 /// The most tasks that run one function and all await objects of a pool.
 pub fn pool_awaits(seen: &Standings) -> Option<PoolAwaits> {
     let tasks = seen.tokio.as_ref()?;
-    let mut at_pool: HashMap<usize, PoolAwaits> = HashMap::default();
-    for task in &tasks.tasks {
-        let chain = tasks.chain(task).filter(|_| task.is_still == Some(true) || seen.is_final);
-        let pool = chain.and_then(|chain| Some((async_pool_of(chain)?, users_await(chain))));
-        let Some((pool, at)) = pool else { continue };
-        let known = at_pool.entry(task.function).or_insert_with(|| PoolAwaits {
-            pool,
-            tasks: 0,
-            function: task_function(tasks, task).map(str::to_owned),
+    let named = |wait: PoolWait| {
+        let first = &tasks.tasks[wait.first];
+        let at = tasks.chain(first).and_then(users_await);
+        PoolAwaits {
+            pool: wait.pool,
+            tasks: wait.tasks,
+            function: task_function(tasks, first).map(str::to_owned),
             file: at.and_then(|at| at.file.clone()),
             line: at.and_then(|at| at.line),
             for_ns: tasks.apart_ns,
-        });
-        known.tasks += 1;
-    }
-    let all = |(function, of): (usize, PoolAwaits)| {
-        let count = tasks.tasks.iter().filter(|task| task.function == function).count();
-        (count == of.tasks).then_some(of)
+        }
     };
-    at_pool
-        .into_iter()
-        .filter_map(all)
-        .max_by(|one, other| one.tasks.cmp(&other.tasks).then_with(|| other.function.cmp(&one.function)))
+    let all = tasks.waits_for_pools(seen.is_final).into_iter().map(named);
+    all.max_by(|one, other| one.tasks.cmp(&other.tasks).then_with(|| other.function.cmp(&one.function)))
 }
 
 /// The await of the program's own code that is furthest in, or the outermost one.

@@ -17,6 +17,7 @@
 //! | `budget` | how long a step may take |
 //! | `names` | the function that a task runs |
 //! | `places` | the values: where tasks are suspended, and which locks they hold and await |
+//! | `pools` | whether a task awaits an object of a pool |
 //! | `futures` | the future of a task in memory: where it is suspended, by the types of its debug information |
 
 mod budget;
@@ -26,6 +27,7 @@ mod futures;
 mod list;
 mod names;
 mod places;
+mod pools;
 mod values;
 
 use std::sync::Arc;
@@ -39,6 +41,7 @@ use self::cell::{Member, Program};
 use self::futures::{Found, Layouts, Walk};
 use self::list::List;
 pub use places::{AwaitChain, AwaitStep, AwaitedLock, HeldLock, TokioLock, TokioLockKind};
+pub use pools::PoolWait;
 pub use values::{PolledFunction, TaskStage, TokioTask, TokioTasks};
 
 use super::pages::Pages;
