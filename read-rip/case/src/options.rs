@@ -22,9 +22,9 @@ pub struct Options {
     pub stops_threads: bool,
     /// The time between the two readings of a living process.
     pub window: Duration,
-    /// Whether a process is read a third time, if its threads have waited for locks for less than a second and it has no
-    /// ring, or if its tasks have awaited an object of a pool for less: they may be about to go on. That takes up to a
-    /// second more.
+    /// Whether a process without a ring is read a third time if its threads have waited for locks for less than a
+    /// second, and any process if its tasks have awaited an object of a pool for less: they may be about to go on. It
+    /// takes up to a second more.
     pub settles: bool,
     /// Files of modules, kept open for subjects that have the same.
     pub opened: OpenedFiles,

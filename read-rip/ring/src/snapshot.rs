@@ -39,11 +39,11 @@ pub struct Snapshot {
     pub defects: Vec<Defect>,
     /// The bits of a sequence that were recorded: all, or 8 in the legacy format.
     pub sequence_mask: u64,
-    /// Of a recording: words that were replaced before they could be copied.
+    /// Words of a recording that were replaced before they could be copied.
     pub unseen_words: u64,
-    /// Of a recording: words that were not read, because there are too many.
+    /// Words of a recording that were not read, because there are too many.
     pub left_out_words: u64,
-    /// Of a recording: the period whose words were read; `None`: those of all of it.
+    /// The period of a recording whose words were read; `None`: those of all of it.
     pub period: Option<Period>,
 }
 

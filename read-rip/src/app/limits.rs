@@ -1,5 +1,5 @@
-//! The time that `--since`, `--until` and `--last` mean. It cuts nothing: the commands do. Of a recording, only the
-//! part with that time is read.
+//! The time that `--since`, `--until` and `--last` mean. It cuts nothing: the commands do. If the subject is a
+//! recording, only the part with that time is read.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -41,7 +41,7 @@ pub(super) fn limits(args: &TimeArgs, reading: &Reading) -> Result<Limits, AppEr
     })
 }
 
-/// Reads a subject, and the limits that the user wants. Of a recording, only the part with that time is read, and if
+/// Reads a subject, and the limits that the user wants. Reads only the part of a recording with that time, and if
 /// `wants_end` is set, what follows it. If `since_ns` is given, the part begins there or earlier.
 pub(super) fn within<T>(
     subject: &Subject,

@@ -356,7 +356,9 @@ fn without_evidence_captures_say_how_to_get_it() {
     let both = Used { ready: -1, switches: [1, 1], ..USED_LITTLE };
     let (out, _) = run(&measured(&[both]), &["captures"]);
     assert!(
-        out.contains("1 slow cycle of work: in `read`, in a blocking call, or ready and without a processor, up to 5.0 ms"),
+        out.contains(
+            "1 slow cycle of work: in `read`, in a blocking call, or ready and without a processor, up to 5.0 ms"
+        ),
         "{out}"
     );
     let how = "\n  up to 1 voluntary and 1 involuntary switches: RIP_USAGE=delays tells which took long\n";
@@ -376,8 +378,9 @@ fn a_cycle_whose_first_words_were_replaced_is_not_said_to_have_waited_for_no_loc
     let usual = Cycle { begin_us: 50_000, used: Some(USED_LITTLE), ..NORMAL };
     let ring = ring(&[usual, Cycle { begin_us: 100_000, ..lost }]);
     let (out, _) = run(&ring, &["captures"]);
-    let said = "1 slow cycle of work: at its beginning, whose words were overwritten, asleep for a lock or in a blocking \
-                call, up to 5.1 ms, usually 0 ns\n  it slept; what it recorded then was overwritten\n1 cycle recorded up to ";
+    let said = "1 slow cycle of work: at its beginning, whose words were overwritten, asleep for a lock or in a \
+                blocking call, up to 5.1 ms, usually 0 ns\n  it slept; what it recorded then was overwritten\n1 cycle \
+                recorded up to ";
     assert!(out.contains(said), "{out}");
     assert!(out.contains(" words, and the last 64 are left. RIP_WORDS=128 keeps them all.\n"), "{out}");
     assert!(out.contains(" words before were overwritten\n"), "{out}");

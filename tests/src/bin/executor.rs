@@ -9,8 +9,8 @@
 //! So does `in-place`, whose task says that it blocks: another thread takes over its worker. None of the others blocks
 //! a thread: `crowd` has tasks that wait for a notification, and one that waits for the end of one of them; `local` has
 //! them in a `LocalSet`. The tasks of `circle` wait for the ends of one another. Those of `watchers` do too, and for a
-//! time: they go on. `deaf` listens as `unserved` does. `leaves` does too, accepts four connections, and then listens no
-//! more.
+//! time: they go on. `deaf` listens as `unserved` does. `leaves` does too, accepts four connections, and then stops
+//! listening.
 
 use std::io::Write;
 use std::net::TcpListener;

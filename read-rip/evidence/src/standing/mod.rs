@@ -52,8 +52,8 @@ const OUTERMOST_MAX: usize = 64;
 
 /// The stacks of no more threads are read in the second reading.
 const CAUGHT_UP_MAX: usize = 64;
-/// A thread that waits for input or for a time, and has done so for less than this, counts as one that moves. Who has a
-/// lock is presumed no sooner.
+/// A thread that waits for input or for a time, and has done so for less than this, counts as one that moves. No thread
+/// is presumed to have a lock before another one has waited for it for so long.
 pub const LATELY_NS: u64 = 1_000_000_000;
 
 /// What is known of all threads of a target.

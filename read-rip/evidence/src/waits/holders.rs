@@ -8,8 +8,8 @@
 //!
 //! What is not known takes presumptions away:
 //!
-//! * Who has the address of something before the lock, as of a structure that it is in, or of what it protects, may
-//!   have the lock, and so may who is in a function that uses the lock later, as in a loop.
+//! * A thread may have the lock if it has the address of something before the lock, as of a structure that it is in, or
+//!   of what it protects. So may a thread in a function that uses the lock later, as in a loop.
 //! * A thread that runs has no known stack pointer: all words of its stack count, also those that an earlier call has
 //!   left. So do all words as return addresses, if the frames of a thread are not all known.
 //! * A thread whose stack is not found, or not read to its end, may have any lock.

@@ -57,7 +57,7 @@ named! {
         WaitsWithinPoll = "waits-within-poll",
         /// Threads of a living process wait for objects of a pool, and have done so for a second or more, or all tasks
         /// that run one function await some. Or most threads that use a pool waited for its objects when the process
-        /// died. Who has the objects is not recorded.
+        /// died. The record does not say who has the objects.
         EmptyPool = "empty-pool",
         /// Threads of a living process wait for locks that a database keeps in structures of its own, and have done so
         /// for a second or more; or they wait for a server of whose threads that is so.
@@ -583,8 +583,8 @@ mod tests {
         assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
     }
 
-    /// The tasks were recorded, and what they wait for was not: this was called sound, and was not judged if nothing was
-    /// recorded.
+    /// The tasks were recorded, and what they wait for was not. This was called sound, and without a record it was not
+    /// judged.
     #[test]
     fn a_process_with_recorded_tasks_all_of_which_await_an_object_of_a_pool_is_not_called_sound() {
         let mut scene = Scene::new();

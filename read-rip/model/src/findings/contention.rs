@@ -14,8 +14,8 @@
 //!
 //! # Blind spots
 //!
-//! A semaphore that nobody holds looks like a mutex of futures whose guards may be sent to another task. So such a mutex
-//! is not reported either. Only histories that are still in the ring count, and only acquisitions with times have
+//! A semaphore that nobody holds looks like a mutex of futures whose guards may be sent to another task. So such a
+//! mutex is not reported either. Only histories that are still in the ring count, and only acquisitions with times have
 //! lengths. Much contention is no fault by itself, so the finding is only suspected.
 //!
 //! # Example output

@@ -14,10 +14,10 @@ worded! {
         MaybeRecursive = "maybe-recursive":
             "the lock is marked by hand: it may be recursive, or a release may have no mark",
         OwnerPresumed = "owner-presumed":
-            "who has it is not stored: one thread alone is in the function that initialises the static variable, or \
+            "its owner is not stored: one thread alone is in the function that initialises the static variable, or \
              that writes to the stream, and it may be there before it comes to that",
         HolderPresumed = "holder-presumed":
-            "who has it is not stored: this thread has its address, on its stack or in the code of its functions, and \
+            "its owner is not stored: this thread has its address, on its stack or in the code of its functions, and \
              may have released it",
         Copied = "copied": "this file is a copy: its process may have run on while it was made",
         Foreign = "foreign": "the file belongs to another user than the process, and may be forged",

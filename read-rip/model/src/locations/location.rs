@@ -32,8 +32,8 @@ pub struct Location {
     pub function: Arc<str>,
     /// The function with its type arguments.
     pub full_function: Arc<str>,
-    /// If the function has no name of its own, or the one into which it was inlined has none: where the code begins that
-    /// was compiled, relative to the module. All closures of a function may have one name.
+    /// Where the compiled code begins, relative to the module, if the function has no name of its own, or the one into
+    /// which it was inlined has none. All closures of a function may have one name.
     pub code_begin: Option<u64>,
     /// Source file and line.
     pub source: Option<(Arc<str>, u32)>,

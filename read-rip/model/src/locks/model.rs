@@ -111,7 +111,7 @@ impl LockModel {
         thread.holds.iter().filter(|hold| !self.locks[hold.lock].is_holder_presumed())
     }
 
-    /// Whether whoever holds a lock has recorded that: each use of the lock is that of a wrapper, and no thread or table
+    /// Whether the record has all holders of a lock: each use of the lock is that of a wrapper, and no thread or table
     /// is known to have lacked room.
     pub fn has_all_holds_of(&self, lock: LockId) -> bool {
         let of = &self.locks[lock];

@@ -313,7 +313,7 @@ impl Observer<'_> {
         }
         if let Some(thread) = owner {
             let (ownership, presumption) = (nature.ownership, wait.presumption);
-            // Who has a lock is presumed only where nothing else says it.
+            // A holder is presumed only where nothing else names it.
             if presumption == Some(Presumption::HasAddress) && !self.model.locks[lock].is_from_memory {
                 return;
             }

@@ -16,10 +16,10 @@
 //! | [`IMAGE`] | what `read-rip save` writes for one image: see [`Saved`](super::Saved). The last one counts |
 //! | [`WORDS`] | for each thread that has recorded something since the last block: who, and which words |
 //!
-//! The two times of a block, ns since boot, say between which moments its words were recorded. Those of an image are the
-//! moment at which it was complete. The later one never decreases in a file, and the earlier one not among the blocks of
-//! words. So the first block of a range of time is found by bisection: from any offset on, the next block
-//! is found by its magic. No table has to be written, and a killed writer cannot leave a wrong one.
+//! The two times of a block, ns since boot, say between which moments its words were recorded. Both times of an image
+//! are the moment at which it was complete. The later time never decreases in a file. The earlier one never decreases
+//! among the blocks of words. So a reader finds the first block of a range of time by bisection: from any offset on, it
+//! finds the next block by its magic. No table has to be written, and a killed writer cannot leave a wrong one.
 //!
 //! Most of an image is zeros. So the body has its length, and for each part with data the part's offset, length and
 //! bytes.
