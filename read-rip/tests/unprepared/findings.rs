@@ -319,7 +319,7 @@ fn who_has_a_lock_that_stores_no_owner_is_presumed_if_all_who_have_its_address_w
     let check = lock.read(&["check"]);
     contains(
         &check.stdout,
-        &["suspected deadlock: 2 threads wait for one another", "doubt: who has it is not"],
+        &["suspected deadlock: 2 threads wait for one another", "doubt: its owner is not stored"],
     );
     for (thread, what) in
         [("first[", "] runs initialisers::TABLE"), ("second[", "] is presumed to hold initialisers::CONFIG")]
@@ -375,7 +375,7 @@ fn locks_of_rust_are_named_and_their_holders_are_presumed() {
     let keeps = &format!(", which deadlock-rust[{}] keeps, for ", stuck.0.pid());
     contains(
         &check,
-        &["suspected deadlock", "is presumed to hold deadlock::SAVINGS", keeps, "doubt: who has it is"],
+        &["suspected deadlock", "is presumed to hold deadlock::SAVINGS", keeps, "doubt: its owner is"],
     );
     speaks_of_no_record(&stuck);
     assert!(found.iter().all(|finding| finding["confidence"] == "suspected"), "{found:#?}");
