@@ -12,7 +12,7 @@ use crate::{GCC, build, directory, fixture, main_slot, package, run, tool};
 /// rustc with librip, and with `rip`, the functions that librip.h declares. Both are built on the first call.
 pub(crate) fn rustc() -> Command {
     static BUILT: OnceLock<Built> = OnceLock::new();
-    BUILT.get_or_init(|| c_library(directory())).rustc(&["librip", "rip"])
+    BUILT.get_or_init(|| c_library(Path::new(env!("CARGO_TARGET_TMPDIR")))).rustc(&["librip", "rip"])
 }
 
 /// A Rust program with a part in C: two fixtures of one name.
