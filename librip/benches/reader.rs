@@ -37,6 +37,8 @@ static LOCKS: [u64; BATCH / THREADS_A_LOCK] = [0; BATCH / THREADS_A_LOCK];
 const RUNS: usize = 11;
 /// In a child process, this variable says how many killed threads to leave in the ring.
 const FILL: &str = "RIP_BENCH_FILL";
+/// With [`FILL`], how many marks each thread makes before its locks. `scripts/prove` sets it.
+const MARKS: &str = "RIP_BENCH_MARKS";
 
 fn main() {
     if let Ok(threads) = std::env::var(FILL) {
@@ -115,22 +117,24 @@ fn timed(command: &mut Command) -> (f64, i64) {
 
 fn fill(threads: usize) {
     Builder::new().create().expect("a ring");
+    let marks = std::env::var(MARKS).map_or(0, |marks| marks.parse().expect("a number of marks"));
     for _ in 0..threads / BATCH {
         // SAFETY: this process has no other thread, so the child may call any function.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            die_with_threads();
+            die_with_threads(marks);
         }
         // SAFETY: waits for our own child.
         unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
     }
 }
 
-fn die_with_threads() -> ! {
+fn die_with_threads(marks: usize) -> ! {
     let barrier = Arc::new(Barrier::new(BATCH + 1));
     for number in 0..BATCH {
         let barrier = barrier.clone();
         let thread = move || {
+            (0..marks).for_each(step);
             for round in 0..4 {
                 rip_snap!();
                 step(number);

@@ -97,20 +97,22 @@ fn rounds_until(is_enough: impl Fn() -> bool) -> impl Iterator<Item = u32> {
 #[test]
 fn all_known_marks_and_nothing_else_are_in_the_ring_at_any_instant_of_death() {
     let mut random = Random(0x5eed_0001);
-    let threads = Cell::new(0);
+    let (threads, mut kills) = (Cell::new(0), 0);
     for _ in rounds_until(|| threads.get() > 100) {
         // With enough slots none is reused, so the test can check every thread.
         let plan = plan(&["torture"]).env("RIP_SLOTS", "16384");
         let (ring, cells) = kill_after(plan, random.below(20_000));
         assert_eq!(ring.slots_reused, 0);
         threads.set(threads.get() + cells);
+        kills += 1;
     }
+    eprintln!("{kills} kills of {} threads", threads.get());
 }
 
 #[test]
 fn reused_slots_hold_their_last_owners_marks_at_any_instant_of_death() {
     let mut random = Random(0x5eed_0002);
-    let reused = Cell::new(0);
+    let (reused, mut kills) = (Cell::new(0), 0);
     for round in rounds_until(|| reused.get() > 100) {
         let slots = THREADS + 2;
         let mut plan = plan(&["torture"]).env("RIP_SLOTS", slots.to_string());
@@ -119,7 +121,9 @@ fn reused_slots_hold_their_last_owners_marks_at_any_instant_of_death() {
         }
         let (ring, _) = kill_after(plan, random.below(20_000));
         reused.set(reused.get() + ring.slots_reused);
+        kills += 1;
     }
+    eprintln!("{kills} kills, {} slots were used again", reused.get());
 }
 
 #[test]
@@ -158,6 +162,6 @@ fn a_process_that_is_killed_while_it_makes_its_ring_leaves_a_complete_ring_or_no
             }
         }
     }
-    eprintln!("no file {none}, unfinished {unfinished}, whole {whole}");
+    eprintln!("{} kills: no file {none}, unfinished {unfinished}, whole {whole}", none + unfinished + whole);
     assert!(none > 0 && whole > 0, "no file {none}, unfinished {unfinished}, whole {whole}");
 }
