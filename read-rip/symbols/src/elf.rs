@@ -167,14 +167,19 @@ impl Image {
             .unwrap_or_default()
     }
 
-    /// Offset, length and alignment of the segments that hold notes.
-    fn note_segments(&self, header: &FileHeader) -> Vec<(u64, u64, u64)> {
+    /// The table of segments; empty if there is none.
+    fn segment_table(&self, header: &FileHeader) -> Vec<u8> {
         let endian = self.endian;
         if usize::from(header.e_phentsize.get(endian)) != size_of::<SegmentHeader>() {
             return Vec::new();
         }
         let len_bytes = u64::from(header.e_phnum.get(endian)) * size_of::<SegmentHeader>() as u64;
-        let table = self.read(header.e_phoff.get(endian), len_bytes).unwrap_or_default();
+        self.read(header.e_phoff.get(endian), len_bytes).unwrap_or_default()
+    }
+
+    /// Offset, length and alignment of the segments that hold notes.
+    fn note_segments(&self, header: &FileHeader) -> Vec<(u64, u64, u64)> {
+        let (endian, table) = (self.endian, self.segment_table(header));
         let segments: &[SegmentHeader] = entries(&table);
         let notes = segments.iter().filter(|segment| segment.p_type.get(endian) == elf::PT_NOTE);
         let notes = notes.map(|segment| {
@@ -214,6 +219,21 @@ impl Image {
             is_loaded && is_in_file && rest.is_some_and(|rest| len_bytes <= rest)
         })?;
         let offset = section.sh_offset.get(endian).checked_add(address - section.sh_addr.get(endian))?;
+        self.read(offset, len_bytes).ok()
+    }
+
+    /// What the loader maps of the file at a range of module-relative addresses; `None` unless all of it is in one
+    /// segment, and in the file. The file must be the program or library itself.
+    pub(super) fn mapped(&self, address: u64, len_bytes: u64) -> Option<Vec<u8>> {
+        let endian = self.endian;
+        let table = self.segment_table(&self.read_one(0).ok()?);
+        let segments: &[SegmentHeader] = entries(&table);
+        let offset = segments.iter().find_map(|segment| {
+            let at = address.checked_sub(segment.p_vaddr.get(endian))?;
+            let rest = segment.p_filesz.get(endian).checked_sub(at)?;
+            let is_there = segment.p_type.get(endian) == elf::PT_LOAD && len_bytes <= rest;
+            segment.p_offset.get(endian).checked_add(at).filter(|_| is_there)
+        })?;
         self.read(offset, len_bytes).ok()
     }
 

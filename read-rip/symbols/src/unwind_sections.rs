@@ -93,6 +93,7 @@ impl UnwindSections {
 
     /// What the module's file has at a range of module-relative addresses.
     pub fn loaded(&self, address: u64, len_bytes: u64) -> Option<Vec<u8>> {
-        self.image.as_ref()?.loaded(address, len_bytes)
+        let image = self.image.as_ref()?;
+        image.loaded(address, len_bytes).or_else(|| image.mapped(address, len_bytes))
     }
 }

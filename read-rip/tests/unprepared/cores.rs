@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use librip_test_kit::core;
-use librip_test_kit::tool::is_installed;
+use librip_test_kit::tool::{is_installed, tool};
 use librip_test_kit::victim::{Plan, tempdir};
 use nix::sys::resource::Resource;
 use tempfile::TempDir;
@@ -378,6 +378,25 @@ fn the_core_that_gcore_makes_of_a_deadlock_proves_it() {
         &read_rip([core.as_os_str()]).sound().stdout,
         &["a debugger made the core of the living process"],
     );
+}
+
+/// A debugger leaves out the code, and no section has all of it. So no use of a static lock was known.
+#[test]
+fn the_holders_of_static_locks_are_presumed_in_the_core_that_gcore_makes() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/deadlock.rs");
+    let directory = tempdir();
+    let program = directory.path().join("deadlock-rust-core");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    tool(Command::new(rustc).args(["--edition", "2024", "-g", "-O", source, "-o"]).arg(&program));
+    let stuck = Stuck::start(&program, &[], 4);
+    let test = "the_holders_of_static_locks_are_presumed_in_the_core_that_gcore_makes";
+    let Some(core) = gcore(&stuck, directory.path(), test) else { return };
+    let answer = show(&["check"], &core);
+    contains(
+        &answer.stdout,
+        &["suspected deadlock: 2 threads wait for one another", "is presumed to hold deadlock::SAVINGS"],
+    );
+    assert_eq!(answer.status, 1, "{answer:#?}");
 }
 
 #[test]
