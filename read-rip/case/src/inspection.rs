@@ -158,6 +158,7 @@ impl Inspection {
         }
         describe(&live, &mut seen, &memory);
         seen.presume_holders(&memory, &mut names);
+        seen.find_jobs(&memory, &mut names);
         read_last_calls(&mut seen, &memory, &of_files, &mut names);
         Inspection { live, of_files, memory, seen, taken, settles }
     }

@@ -3,7 +3,7 @@
 //! The first reading takes the threads alone. Stacks, names and memory are read with the second one, and only if a
 //! thread slept in a futex in both, or was kept from running, and was given no processor in between. The stack of such
 //! a thread is what it was in the first reading. The stack of a thread that moved is that of the second one, and read
-//! only if the process is recorded: it may hold a lock.
+//! only if the process is recorded, since the thread may hold a lock, or if the thread sleeps for a time.
 //!
 //! No descriptor stays open between the readings: a machine may have more processes than this program may open files.
 
@@ -124,7 +124,8 @@ impl Triage {
             let is_there_again = same.is_some_and(|now| sleeps_at_same_place(task, now));
             stacks_at.push(match is_still || is_there_again {
                 true => task.registers,
-                false => same.and_then(|now| now.registers).filter(|_| is_recorded),
+                // One that sleeps for a time may be of a pool.
+                false => same.filter(|now| is_recorded || now.is_at_timer()).and_then(|now| now.registers),
             });
             if !is_still && !is_there_again {
                 (task.registers, task.sleep) = (None, None);
@@ -144,6 +145,7 @@ impl Triage {
         if !is_recorded {
             seen.read_tasks_late(&memory, &mut names);
         }
+        seen.find_jobs(&memory, &mut names);
         // How long threads have slept takes some time to find out.
         let may_count = is_recorded
             || is_any_halted
@@ -190,26 +192,29 @@ fn may_be_stuck(seen: &Standings) -> bool {
                 Doing::WaitsForObject | Doing::WaitsForCalls | Doing::WaitsForManagedLock
             )
     };
-    if (0..seen.threads.len()).any(waits_for_pool) {
+    if (0..seen.threads.len()).any(waits_for_pool) || seen.threads.iter().any(|of| of.job.is_some()) {
         return true;
     }
     let living = (0..seen.threads.len())
         .filter(|&at| !matches!(seen.target.tasks[at].state, RunState::Zombie | RunState::Dead));
-    let mut waits_for_lock = false;
-    let mut is_all_inside = true;
+    let (mut waits_for_lock, mut is_any_inside, mut is_all_inside) = (false, false, true);
     for at in living {
+        // Whoever sleeps for a time moves, and is not known to wake the others.
+        if seen.threads[at].is_at_timer {
+            continue;
+        }
         if seen.threads[at].is_still != Some(true) {
             return false;
         }
         match doing(seen, at) {
             Doing::WaitsForLock => waits_for_lock = true,
-            Doing::WaitsForThread | Doing::WaitsInside => {}
+            Doing::WaitsForThread | Doing::WaitsInside => is_any_inside = true,
             Doing::Stopped | Doing::Unknown => return false,
             _ => is_all_inside = false,
         }
     }
     // If all wait for one another, or for what nobody is known to bring, that is not called sound.
-    waits_for_lock || is_all_inside
+    waits_for_lock || is_all_inside && is_any_inside
 }
 
 fn runs(task: &&Task) -> bool {

@@ -2,8 +2,8 @@
 
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
-    Balance, EmptyPool, Finding, Framework, HeldAtEnd, HelperFact, ManagedLock, Outcome, RunningOn,
-    SilentRequests, UnrecordedFutures, Unseen, executors, pool_at,
+    Balance, BesideTimers, EmptyPool, Finding, Framework, HeldAtEnd, HelperFact, ManagedLock, Outcome,
+    RunningOn, SilentRequests, UnrecordedFutures, Unseen, WaitingJobs, doing, executors, pool_at,
 };
 use read_rip_model::locations::LocationId;
 use read_rip_model::locks::{FormerClients, PoolAwaits, Seen};
@@ -82,6 +82,8 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             None => server_lock(balance.helpers.iter().find(|helper| helper.server.is_some())?)?,
         },
         Outcome::RunningOn => running_on(balance.running_on?, names),
+        Outcome::WaitingJobs => waiting_jobs(balance.waiting_jobs?, names),
+        Outcome::BesideTimers => beside_timers(balance.beside_timers?, names),
         Outcome::ShuttingDown => former_clients(balance.former_clients.as_ref()?),
         Outcome::SilentRequests => silent_requests(balance.tasks.silent?, names),
         Outcome::OneMoment => {
@@ -346,6 +348,49 @@ fn running_on(of: RunningOn, names: &LockNames<'_>) -> Reason {
             ": {} or {} in a loop is not known; {place}",
             agree(threads, "whether it computes", "whether they compute"),
             agree(threads, "waits", "wait")
+        ),
+    }
+}
+
+/// Which threads of a pool wait within jobs.
+fn waiting_jobs(of: WaitingJobs, names: &LockNames<'_>) -> Reason {
+    let WaitingJobs { threads, pool, first, location, doing: does, for_ns } = of;
+    let (pool, at) = (names.location(pool), place(location, names));
+    let sentence = match threads {
+        1 => format!("the only thread that runs jobs at {pool} waits within its job"),
+        2 => format!("both threads that run jobs at {pool} wait within their jobs"),
+        threads => format!("all {threads} threads that run jobs at {pool} wait within their jobs"),
+    };
+    Reason {
+        sentence: format!("not judged: {sentence}{}", lasted(for_ns)),
+        more: format!(
+            "; {} {}{at}: if it needs a job that has not begun, no thread is left to run that",
+            names.thread(first),
+            doing(does, 1)
+        ),
+    }
+}
+
+/// Who waits in a process whose other threads sleep for a time, again and again.
+fn beside_timers(of: BesideTimers, names: &LockNames<'_>) -> Reason {
+    let BesideTimers { threads, first, location, doing: does, for_ns, timers, timer } = of;
+    let waiting = match threads {
+        1 => format!("1 thread {}", doing(does, 1)),
+        threads => format!("{threads} threads wait for one another, or for what nobody is known to bring"),
+    };
+    let lasted = lasted_at_least(Some(for_ns));
+    let (first, timer, at) = (names.thread(first), names.thread(timer), place(location, names));
+    let (only, it) = match timers {
+        1 => (format!("{timer}, which sleeps for a time"), "it wakes"),
+        timers => (format!("{timers} threads, which sleep for a time"), "they wake"),
+    };
+    let goes_on = agree(timers, "goes on", "go on");
+    Reason {
+        sentence: format!("not judged: {waiting}, {lasted}, and only {only} again and again, {goes_on}"),
+        more: format!(
+            ": whether {it} the others is not known; {first} {}{at}; next: read-rip stacks {}",
+            doing(does, 1),
+            names.model.pid
         ),
     }
 }

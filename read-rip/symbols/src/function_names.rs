@@ -3,10 +3,12 @@
 //! It is for those who need names and no lines: debug information, which takes long to read, is not read.
 
 use std::cell::LazyCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use read_rip_files::Module;
 
+use super::imports::Imports;
 use super::locate::{Options, Search};
 use super::packages;
 use super::symbol_table::SymbolTable;
@@ -19,6 +21,8 @@ pub struct FunctionNames {
     modules: Vec<(Module, Option<SymbolTable>)>,
     /// The modules by their first address, as the process has them.
     by_address: Vec<(u64, usize)>,
+    /// The functions of other modules that modules use, by the indices of these.
+    imports: BTreeMap<usize, Imports>,
 }
 
 impl FunctionNames {
@@ -32,7 +36,19 @@ impl FunctionNames {
             options,
             modules: modules.iter().map(|module| (module.clone(), None)).collect(),
             by_address,
+            imports: BTreeMap::new(),
         }
+    }
+
+    /// The demangled name of the function of another module whose address the loader fills in, or will, at an actual
+    /// address.
+    pub fn imported_at(&mut self, word: u64) -> Option<String> {
+        let (index, relative) = self.module(word)?;
+        let imports = self.imports.entry(index).or_insert_with(|| {
+            let files = Search { module: &self.modules[index].0, options: &self.options }.files();
+            files.own.as_ref().map(Imports::read).unwrap_or_default()
+        });
+        imports.at(relative).map(str::to_owned)
     }
 
     /// The demangled name of the function at an actual address; `None` if no symbol covers it.
@@ -74,12 +90,17 @@ impl FunctionNames {
         Types::new(self.modules.iter().map(|(module, _)| module.clone()).collect(), self.options.clone())
     }
 
-    /// The symbols of the module that has an address, and the address in it.
-    fn table(&mut self, address: u64) -> Option<(&SymbolTable, u64)> {
+    /// The index of the module that has an address, and the address in it.
+    fn module(&self, address: u64) -> Option<(usize, u64)> {
         let before = self.by_address.partition_point(|&(begin, _)| begin <= address);
         let &(_, index) = self.by_address.get(before.checked_sub(1)?)?;
+        Some((index, self.modules[index].0.relative(address)?))
+    }
+
+    /// The symbols of the module that has an address, and the address in it.
+    fn table(&mut self, address: u64) -> Option<(&SymbolTable, u64)> {
+        let (index, relative) = self.module(address)?;
         let (module, table) = &mut self.modules[index];
-        let relative = module.relative(address)?;
         let search = Search { module, options: &self.options };
         Some((table.get_or_insert_with(|| SymbolTable::of(&search.files())), relative))
     }

@@ -61,6 +61,11 @@ impl Imports {
         }
         let word = direct_call::slot(image, return_address)
             .or_else(|| word_of_stub_at(image, direct_call::target(image, return_address)?))?;
+        self.at(word)
+    }
+
+    /// The demangled name of the function of another module whose address the loader fills in at a module-relative one.
+    pub(super) fn at(&self, word: u64) -> Option<&str> {
         let position = self.0.binary_search_by_key(&word, |&(address, _)| address).ok()?;
         Some(&self.0[position].1)
     }

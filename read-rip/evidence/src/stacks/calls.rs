@@ -3,6 +3,8 @@
 //! It decodes the instruction before an address. On x86-64 instructions have no fixed length, so bytes that look like
 //! a call may be a part of something else: that an address can be a return address does not mean that it is one.
 
+use std::ops::Range;
+
 use foldhash::HashMap;
 use read_rip_symbols::{target_aarch64, target_x86_64};
 
@@ -13,6 +15,8 @@ const CALL_MAX_BYTES: u64 = 7;
 
 /// The shortest one, bytes.
 const CALL_MIN_BYTES: u64 = 2;
+/// No more of the code of a function is searched.
+const FUNCTION_MAX_BYTES: u64 = 64 << 10;
 /// In a loop that only tries something again, the jump back is at most so many bytes after the call.
 const LOOP_MAX_BYTES: usize = 48;
 
@@ -103,15 +107,23 @@ impl<'m> Code<'m> {
 
     /// Where a stub of the linker jumps to; `None` if this is no stub.
     fn behind_stub(&self, address: u64) -> Option<u64> {
+        self.memory.u64(self.word_of_stub(address)?).ok()
+    }
+
+    /// The word with the address to which a stub of the linker jumps; `None` if this is no stub.
+    fn word_of_stub(&self, address: u64) -> Option<u64> {
         match self.architecture {
-            Architecture::X86_64 => {
-                let code: [u8; 11] = self.memory.bytes(address).ok()?;
-                self.memory.u64(stub_x86_64(&code, address)?).ok()
-            }
-            Architecture::Aarch64 => {
-                let code: [u8; 8] = self.memory.bytes(address).ok()?;
-                self.memory.u64(stub_aarch64(&code, address)?).ok()
-            }
+            Architecture::X86_64 => stub_x86_64(&self.memory.bytes::<11>(address).ok()?, address),
+            Architecture::Aarch64 => stub_aarch64(&self.memory.bytes::<8>(address).ok()?, address),
+        }
+    }
+
+    /// The word that says what a call calls, if one does.
+    pub(super) fn word_of(&self, call: Call) -> Option<u64> {
+        match call {
+            Call::Direct(target) => self.word_of_stub(target),
+            Call::Pointer(word) => Some(word),
+            Call::Register => None,
         }
     }
 
@@ -143,6 +155,61 @@ impl<'m> Code<'m> {
         jumps_x86_64(&code, return_address).any(|target| (function..=call_end).contains(&target))
     }
 
+    /// The calls in a piece of code that name what they call, each with the address after it, ascending. On x86-64, so
+    /// does what loads a word that may have the address of a function, which is called next. Other bytes may look so:
+    /// whoever asks has to check what is called.
+    pub(super) fn calls_in(&self, code: &Range<u64>) -> Vec<(u64, Call)> {
+        let bytes = self.piece(code);
+        let call = |at: usize| {
+            let of = bytes.get(at..)?;
+            let end = |len: usize| code.start + (at + len) as u64;
+            Some(match (self.architecture, of) {
+                (Architecture::X86_64, [0xe8, ..]) => {
+                    let target =
+                        target_x86_64(of.get(..5)?, end(5)).filter(|&target| self.contains(target))?;
+                    (end(5), Call::Direct(target))
+                }
+                // CALL [RIP+disp32]; MOV r64, [RIP+disp32].
+                (Architecture::X86_64, [0xff, 0x15, distance @ ..]) => {
+                    (end(6), Call::Pointer(relative(end(6), distance)?))
+                }
+                (Architecture::X86_64, [0x48 | 0x4c, 0x8b, operands, distance @ ..])
+                    if operands & 0xc7 == 5 =>
+                {
+                    (end(7), Call::Pointer(relative(end(7), distance)?))
+                }
+                (Architecture::X86_64, _) => return None,
+                (Architecture::Aarch64, _) => {
+                    let word = u32::from_le_bytes(*of.first_chunk()?);
+                    (end(4), Call::Direct(target_aarch64(word, end(4))?))
+                }
+            })
+        };
+        let step = if self.architecture == Architecture::Aarch64 { 4 } else { 1 };
+        (0..bytes.len()).step_by(step).filter_map(call).collect()
+    }
+
+    /// Whether a jump behind the call that returns to an address leads back to before that call, in the same piece of
+    /// code. On x86-64 other bytes may look like a jump.
+    pub(super) fn is_in_loop(&self, return_address: u64, code: &Range<u64>) -> bool {
+        let bytes = self.piece(&(return_address..code.end));
+        let call_end = return_address.saturating_sub(CALL_MIN_BYTES);
+        let leads_back = |target: u64| (code.start..=call_end).contains(&target);
+        match self.architecture {
+            Architecture::X86_64 => jumps_x86_64(&bytes, return_address).any(leads_back),
+            Architecture::Aarch64 => jumps_aarch64(&bytes, return_address).any(leads_back),
+        }
+    }
+
+    /// Code, as far as it can be read, and no more of it than a function has.
+    fn piece(&self, code: &Range<u64>) -> Vec<u8> {
+        let len = code.end.saturating_sub(code.start).min(FUNCTION_MAX_BYTES);
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+        let read = self.memory.read_some(code.start, &mut bytes);
+        bytes.truncate(read);
+        bytes
+    }
+
     /// Whether the instructions at an address end a signal handler: they call `rt_sigreturn`.
     pub(super) fn is_signal_return(&self, address: u64) -> bool {
         if !self.contains(address) {
@@ -162,6 +229,11 @@ impl<'m> Code<'m> {
             }
         }
     }
+}
+
+/// The address at this distance, in the first four of these bytes, from the end of an instruction.
+fn relative(end: u64, distance: &[u8]) -> Option<u64> {
+    Some(end.wrapping_add_signed(i32::from_le_bytes(*distance.first_chunk()?).into()))
 }
 
 /// The call whose last byte is the last of these.
@@ -213,6 +285,22 @@ fn jumps_x86_64(code: &[u8], address: u64) -> impl Iterator<Item = u64> + '_ {
     })
 }
 
+/// Where the jumps of these instructions at this address lead: B, B.cond, CBZ, CBNZ, TBZ and TBNZ.
+fn jumps_aarch64(code: &[u8], address: u64) -> impl Iterator<Item = u64> + '_ {
+    let words = code.as_chunks::<4>().0.iter().enumerate();
+    words.filter_map(move |(at, word)| {
+        let word = u32::from_le_bytes(*word);
+        let signed = |first: u32, bits: u32| i64::from((word << (32 - first - bits)) as i32 >> (32 - bits));
+        let distance = match word >> 24 {
+            0x14..=0x17 => signed(0, 26),
+            0x54 | 0x34 | 0x35 | 0xb4 | 0xb5 => signed(5, 19),
+            0x36 | 0x37 | 0xb6 | 0xb7 => signed(5, 14),
+            _ => return None,
+        };
+        Some(address.wrapping_add(4 * at as u64).wrapping_add_signed(4 * distance))
+    })
+}
+
 /// BL or BLR, also with a signed pointer.
 fn call_aarch64(code: &[u8; CALL_MAX_BYTES as usize], return_address: u64) -> Option<Call> {
     let code = u32::from_le_bytes(code[3..].try_into().ok()?);
@@ -250,6 +338,7 @@ fn stub_aarch64(code: &[u8; 8], address: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::waits::testing::Pieces;
 
     fn call(code: &[u8]) -> Option<Call> {
         let mut bytes = [0x90; CALL_MAX_BYTES as usize];
@@ -307,6 +396,49 @@ mod tests {
         assert_eq!(jumps(&[0x0f, 0x84, 0x0a, 0, 0, 0]), [0x1010]);
         assert_eq!(jumps(&[0xe9, 0xfb, 0xfe, 0xff, 0xff]), [0xf00]);
         assert_eq!(jumps(&[0x31, 0xc0, 0x5b, 0xc3]), [0_u64; 0]);
+    }
+
+    #[test]
+    fn the_calls_and_the_loops_of_a_function_are_known() {
+        // nop; call .+0x105; mov 0x200(%rip), %rax; call *%rax; call *0x300(%rip); jmp to the first call; call out of
+        // the code.
+        let mut code = vec![0x90, 0xe8, 0, 1, 0, 0, 0x48, 0x8b, 0x05, 0, 2, 0, 0, 0xff, 0xd0];
+        code.extend([0xff, 0x15, 0, 3, 0, 0, 0xeb, 0xea, 0xe8, 0, 0, 0, 0x40]);
+        let mut memory = Pieces::default();
+        memory.0.insert(0x1000, code);
+        let of = |architecture| Code {
+            memory: &memory,
+            architecture,
+            ranges: vec![(0x1000, 0x2000)],
+            calls: HashMap::default(),
+            destinations: HashMap::default(),
+        };
+        let own = of(Architecture::X86_64);
+        let expected = [
+            (0x1006, Call::Direct(0x1106)),
+            (0x100d, Call::Pointer(0x120d)),
+            (0x1015, Call::Pointer(0x1315)),
+        ];
+        assert_eq!(own.calls_in(&(0x1000..0x101c)), expected);
+        assert!(own.is_in_loop(0x1006, &(0x1000..0x101c)) && own.is_in_loop(0x100f, &(0x1000..0x101c)));
+        assert!(!own.is_in_loop(0x1017, &(0x1000..0x101c)), "behind the loop");
+        // bl .+8; b .-4
+        let mut memory = Pieces::default();
+        memory.put(0x1000, &[0x9400_0002, 0x17ff_ffff]);
+        let own = Code { memory: &memory, ..of(Architecture::Aarch64) };
+        assert_eq!(own.calls_in(&(0x1000..0x1008)), [(0x1004, Call::Direct(0x1008))]);
+        assert!(own.is_in_loop(0x1004, &(0x1000..0x1008)));
+    }
+
+    #[test]
+    fn jumps_of_aarch64_are_known() {
+        let jumps = |code: u32| jumps_aarch64(&code.to_le_bytes(), 0x1000).collect::<Vec<u64>>();
+        // b .-4; b.ne .-8; cbz w0, .+16; tbnz w1, #3, .-16; ret
+        assert_eq!(jumps(0x17ff_ffff), [0xffc]);
+        assert_eq!(jumps(0x54ff_ffc1), [0xff8]);
+        assert_eq!(jumps(0x3400_0080), [0x1010]);
+        assert_eq!(jumps(0x371f_ff81), [0xff0]);
+        assert_eq!(jumps(0xd65f_03c0), [0_u64; 0]);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! | `window` | what is on a thread's stack? |
 //! | `calls` | can a call return to this address, and what does it call? |
 //! | `called` | which function was called, if it ended with a jump to another one? |
+//! | `flow` | what does the code of a function call, and where does it go round? |
 //! | `rule` | where is the caller, by one row of an unwind table? |
 //! | `tables` | which row holds at this address? |
 //! | `signal_frame` | what did a signal interrupt, where no table says it? |
@@ -24,6 +25,7 @@
 mod all;
 mod called;
 mod calls;
+mod flow;
 mod gap;
 mod group;
 mod last_calls;
@@ -39,6 +41,7 @@ mod window;
 
 pub use all::all;
 pub use called::Called;
+pub use flow::{Callee, Flow};
 pub use group::{Group, group};
 pub use last_calls::LastCall;
 pub use stack::{Cut, End, Frame, Stack};

@@ -67,6 +67,12 @@ impl Stack {
         Stack { frames: Vec::new(), inferred_from: None, end: End::Cut(Cut::NoRegisters) }
     }
 
+    /// A place in a function that has called something: the address to which the call returns.
+    pub fn at_call(return_address: u64) -> Stack {
+        let frames = vec![Frame { pc: return_address, is_return_address: true }];
+        Stack { frames, inferred_from: None, end: End::Cut(Cut::NoRegisters) }
+    }
+
     /// Whether a frame is where a signal handler returns to: the next one is what the signal has interrupted.
     pub fn is_signal_return(&self, at: usize) -> bool {
         let is_entered = |at: usize| self.frames.get(at).is_some_and(|frame| !frame.is_return_address);

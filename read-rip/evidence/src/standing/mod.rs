@@ -11,11 +11,13 @@
 //! |---|---|
 //! | `activity` | what a thread does, in one value |
 //! | `inward` | what threads do within a runtime that native evidence cannot judge |
+//! | `jobs` | which threads wait within jobs that they run for a pool |
 //! | `last_calls` | what threads called last that run without pause |
 //! | `scheduled` | how much of a processor a thread got, and whether that was too little |
 
 mod activity;
 mod inward;
+mod jobs;
 mod last_calls;
 mod scheduled;
 
@@ -151,6 +153,10 @@ pub struct Standing {
     /// it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ns: Option<u64>,
+    /// Whether it sleeps for a time and waits for no descriptor. Of two readings: also if it did so in the first one, and
+    /// runs in the second one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_at_timer: bool,
     /// Whether it stood still between two readings; `None` if there was one. In a core file: whether it slept. A thread
     /// that woke only to look whether a lock of its runtime is free, which its owner kept throughout, stood still.
     pub is_still: Option<bool>,
@@ -161,6 +167,9 @@ pub struct Standing {
     /// For how long it has not run, ns, at least; `None` if it did not stand still, or if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asleep_ns: Option<u64>,
+    /// Where the job returns to in which it waits, if it is a worker of a pool all of whose workers wait within jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<u64>,
     /// What it called last, if it runs without pause and that was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_calls: Option<LastCalls>,
@@ -223,10 +232,12 @@ impl Standings {
             is_in_poll: in_poll[stack],
             wait: None,
             limit_ns: None,
+            is_at_timer: false,
             is_still: None,
             is_steady: false,
             scheduled: None,
             asleep_ns: None,
+            job: None,
             last_calls: None,
         };
         let threads = stack_of.into_iter().map(standing).collect();
@@ -387,6 +398,8 @@ impl Standings {
             (thread.is_still, thread.asleep_ns) = (Some(stood_still(task, &now)), None);
             sleeps_as_before[at] = sleeps_at_same_place(task, &now);
             thread.scheduled = Scheduled::between(task, &now, window_ns);
+            let runs = now.state == RunState::Running;
+            thread.is_at_timer = now.is_at_timer() || runs && task.is_at_timer();
             *task = now;
         }
         self.window_ns = Some(window_ns);

@@ -240,6 +240,17 @@ impl Call {
         })
     }
 
+    /// Whether it sleeps for a time, and waits for no descriptor.
+    pub fn is_at_timer(&self) -> bool {
+        let has_no_descriptor = match self.kind {
+            CallKind::Sleep | CallKind::Futex => true,
+            CallKind::Poll => self.arguments[1] == 0,
+            CallKind::Select => self.arguments[0] as i32 == 0,
+            _ => false,
+        };
+        has_no_descriptor && self.is_timed() == Some(true)
+    }
+
     /// For how long it sleeps at most, ns, counted from its begin; `None` if it has no such limit, or if that is not
     /// known. Limits that are moments are not read.
     pub fn limit_ns(&self, memory: &dyn Memory) -> Option<u64> {
@@ -427,6 +438,19 @@ mod tests {
         fn read_some(&self, _: u64, _: &mut [u8]) -> usize {
             0
         }
+    }
+
+    #[test]
+    fn a_call_with_a_time_limit_and_no_descriptor_is_a_timer() {
+        let is_at_timer = |name, arguments| call(name, arguments).is_at_timer();
+        assert!(is_at_timer("nanosleep", [0x1000; 6]));
+        assert!(is_at_timer("poll", [0, 0, 250, 0, 0, 0]));
+        assert!(is_at_timer("pselect6", [0, 0, 0, 0, 0x1000, 0]));
+        assert!(is_at_timer("futex", [0x1000, 0, 0, 0x2000, 0, 0]));
+        assert!(!is_at_timer("futex", [0x1000, 0, 0, 0, 0, 0]), "without a limit");
+        assert!(!is_at_timer("poll", [0x1000, 1, 250, 0, 0, 0]), "a descriptor");
+        assert!(!is_at_timer("select", [4, 0x1000, 0, 0, 0x1000, 0]), "descriptors");
+        assert!(!is_at_timer("epoll_wait", [3, 0x1000, 8, 250, 0, 0]));
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl Task {
         matches!(self.sleep, Some(Sleep::Call(call)) if call.kind == kind)
     }
 
+    /// Whether it sleeps for a time, and waits for no descriptor. Another thread may wake it all the same.
+    pub fn is_at_timer(&self) -> bool {
+        matches!(self.sleep, Some(Sleep::Call(call)) if call.is_at_timer())
+    }
+
     /// For how long it sleeps at most, ns, counted from the begin of its call. See [`Call::limit_ns`].
     pub fn limit_ns(&self, memory: &dyn Memory) -> Option<u64> {
         match self.sleep? {

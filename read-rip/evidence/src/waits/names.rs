@@ -49,6 +49,67 @@ pub fn pool_of(function: &str) -> Option<&'static str> {
     pools.find(|(.., patterns)| is_one_of(patterns, &plain)).map(|&(_, name, ..)| name)
 }
 
+/// Whether a function of this name is one in which threads wait until others bring something, and not for a lock.
+pub(crate) fn waits_for_work(function: &str) -> bool {
+    let plain = plain(function);
+    let is_it = |pattern: &&str| glob(pattern, if pattern.starts_with("__") { function } else { &plain });
+    let is_purpose = |(_, _, role, patterns): &Purpose| match role {
+        // The libraries of channels also send and drop.
+        Role::Channel => {
+            ["recv", "select"].iter().any(|part| plain.contains(part)) && patterns.iter().any(is_it)
+        }
+        role => brings(*role) && patterns.iter().any(is_it),
+    };
+    // The C++ library's functions around those of the C library.
+    glob("std::*condition_variable*::wait*", &plain)
+        || OBJECTS.iter().any(|(pattern, _, _, role)| brings(*role) && is_it(pattern))
+        || PURPOSES.iter().any(is_purpose)
+}
+
+/// Whether another thread has to bring something to whoever waits for an object with this role.
+fn brings(role: Role) -> bool {
+    matches!(role, Role::Condition | Role::Semaphore | Role::Park | Role::Idle)
+}
+
+/// Whether a function of this name is of a library that waits for others, and so runs no job of the program.
+pub(crate) fn is_of_library(function: &str) -> bool {
+    let plain = plain(function);
+    let is_of = |library: &&str| plain.strip_prefix(library).is_some_and(|rest| rest.starts_with("::"));
+    waits_for_work(function) || LIBRARIES.iter().any(is_of)
+}
+
+/// Whether a function of this name calls a closure or a virtual function, for its language. What it calls may be inlined.
+pub(crate) fn calls_closure(function: &str) -> bool {
+    const PARTS: &[&str] = &[
+        "core::ops::function::",
+        "FnOnce",
+        "FnMut",
+        "std::function<",
+        "std::_Function_handler<",
+        "std::__invoke",
+        "panic",
+        "__rust_begin_short_backtrace",
+    ];
+    PARTS.iter().any(|part| function.contains(part))
+}
+
+/// Libraries of languages, of locks and of channels, by the beginnings of their functions' names.
+const LIBRARIES: &[&str] = &[
+    "std",
+    "core",
+    "alloc",
+    "parking_lot",
+    "parking_lot_core",
+    "lock_api",
+    "crossbeam_channel",
+    "crossbeam_utils",
+    "flume",
+    "kanal",
+    "boost",
+    "absl",
+    "folly",
+];
+
 /// Functions between the system call and the function that tells the object.
 const GLUE: &[&str] = &[
     // glibc; `_L_lock_1` and so on are parts of functions before 2.20.
@@ -786,6 +847,28 @@ mod tests {
             assert_eq!(clue.construct, Some(Construct { name, role }), "{frames:?}");
             assert!(clue.primitive.is_some(), "{frames:?}");
         }
+    }
+
+    #[test]
+    fn what_waits_for_others_and_is_no_lock_is_known_by_its_name() {
+        for name in [
+            "pthread_cond_wait@@GLIBC_2.3.2",
+            "std::condition_variable::wait(std::unique_lock<std::mutex>&)",
+            "std::sync::mpsc::Receiver<T>::recv",
+            "crossbeam_channel::channel::Receiver<T>::recv",
+            "rayon_core::sleep::Sleep::no_work_found",
+            "std::thread::park",
+        ] {
+            assert!(waits_for_work(name), "{name}");
+        }
+        for name in ["pthread_mutex_lock", "std::sync::mpsc::Sender<T>::send", "take", "sleep", "malloc"] {
+            assert!(!waits_for_work(name), "{name}");
+        }
+        assert!(is_of_library("<std::sys::sync::mutex::futex::Mutex>::lock_contended"));
+        assert!(
+            !is_of_library("rayon_core::registry::WorkerThread::wait_until_cold") && !is_of_library("works")
+        );
+        assert!(calls_closure("core::ops::function::FnOnce::call_once{{vtable.shim}}"));
     }
 
     #[test]

@@ -6,11 +6,11 @@ use crate::target::*;
 
 /// Memory that has these pieces.
 #[derive(Debug, Default)]
-pub(super) struct Pieces(pub BTreeMap<u64, Vec<u8>>);
+pub(crate) struct Pieces(pub BTreeMap<u64, Vec<u8>>);
 
 impl Pieces {
     /// Puts words at an address.
-    pub(super) fn put(&mut self, address: u64, words: &[u32]) {
+    pub(crate) fn put(&mut self, address: u64, words: &[u32]) {
         self.0.insert(address, words.iter().flat_map(|word| word.to_le_bytes()).collect());
     }
 }

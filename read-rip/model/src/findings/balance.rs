@@ -10,9 +10,11 @@ use read_rip_evidence::target::{Helper, HelperState};
 use read_rip_evidence::waits::pool_of;
 use serde::Serialize;
 
+use super::beside_timers::BesideTimers;
 use super::between::may_wait_for_others;
 use super::going_on;
 use super::idle_pool::{self, IdlePool};
+use super::jobs::WaitingJobs;
 use super::left_waiting::LeftWaiting;
 use super::managed_lock::ManagedLock;
 use super::named::named;
@@ -65,6 +67,12 @@ named! {
         /// Threads of a living process run without pause and do nothing that the kernel counts, and all others wait for
         /// one another, or there are none: whether the threads compute or wait in a loop is not known.
         RunningOn = "running-on",
+        /// All threads of a pool wait within jobs, for what only other threads can bring: whether that is the work of
+        /// jobs of the same pool is not known.
+        WaitingJobs = "waiting-jobs",
+        /// Threads of a living process wait for one another, and all others sleep for a time, again and again: whether
+        /// these wake the others is not known.
+        BesideTimers = "beside-timers",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
         Hidden = "hidden",
         /// No finding is there, and the program has locks that this reader does not see.
@@ -302,6 +310,12 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::RunningOn`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running_on: Option<RunningOn>,
+    /// Why the outcome is [`Outcome::WaitingJobs`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_jobs: Option<WaitingJobs>,
+    /// Why the outcome is [`Outcome::BesideTimers`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside_timers: Option<BesideTimers>,
     /// What is not judged in any case: the locks and waits of futures that belong to no recorded task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_futures: Option<UnrecordedFutures>,
@@ -383,6 +397,8 @@ impl Balance {
         let managed_lock = ManagedLock::of(view).filter(|_| found.is_empty());
         let waits_for_server = model.only_helpers.iter().any(|only| only.server.is_some());
         let running_on = RunningOn::of(view).filter(|_| found.is_empty());
+        let waiting_jobs = WaitingJobs::of(view).filter(|_| found.is_empty());
+        let beside_timers = BesideTimers::of(view).filter(|_| found.is_empty() && pools.is_empty());
         let unrecorded_futures = UnrecordedFutures::of(model);
         let former_clients = model.former_clients.clone().filter(|_| found.is_empty());
         let outcome = match () {
@@ -391,6 +407,7 @@ impl Balance {
                 Outcome::NothingRecorded
             }
             () if former_clients.is_some() && tasks.silent.is_none() => Outcome::ShuttingDown,
+            () if waiting_jobs.is_some() => Outcome::WaitingJobs,
             () if all_wait || may_wait_for_others(view) => Outcome::AllWait,
             () if held_at_end.is_some() => Outcome::HeldAtEnd,
             () if empty_pool.is_some() || pool_awaits.is_some() => Outcome::EmptyPool,
@@ -406,6 +423,7 @@ impl Balance {
             }
             () if !model.has_tasks() && executors(model).next().is_some() => Outcome::UnseenTasks,
             () if running_on.is_some() => Outcome::RunningOn,
+            () if beside_timers.is_some() => Outcome::BesideTimers,
             () => Outcome::NothingFound,
         };
         let is_by_record = matches!(outcome, Outcome::AllWait | Outcome::NothingRecorded);
@@ -434,6 +452,8 @@ impl Balance {
             pool_awaits,
             managed_lock,
             running_on,
+            waiting_jobs,
+            beside_timers,
             unrecorded_futures,
             former_clients,
             waiting_in_core,

@@ -21,6 +21,8 @@
 //! | `going_on` | which waits may end in a moment |
 //! | `left_waiting` | who waited in a dead process that is not judged |
 //! | `managed_lock` | which threads wait for locks that a database keeps |
+//! | `jobs` | pools of threads all of whose threads wait within jobs |
+//! | `beside_timers` | threads that wait for one another, while all others sleep for a time again and again |
 //! | `running_on` | threads that run without pause while all others wait for one another |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
@@ -30,6 +32,7 @@ mod abandoned_channel;
 mod about;
 mod await_circle;
 mod balance;
+mod beside_timers;
 mod between;
 mod branches;
 mod busy_wait;
@@ -48,6 +51,7 @@ mod halted;
 mod history;
 mod idle_pool;
 mod inner_circle;
+mod jobs;
 mod kin;
 mod left_waiting;
 mod lines;
@@ -103,6 +107,7 @@ pub use abandoned_channel::FullChannel;
 pub use about::{Mentions, Role};
 pub use await_circle::TasksAwaitLocks;
 pub use balance::{Balance, EmptyPool, HeldAtEnd, HelperFact, Outcome, pool_at};
+pub use beside_timers::BesideTimers;
 pub use between::{ProcessCycle, ProcessWait, WaitsFor, tells};
 pub use busy_wait::{BusyWait, BusyWaits};
 pub use contention::Contended;
@@ -116,6 +121,7 @@ pub use finding::{Analysis, Confidence, Finding, Limit};
 pub use halted::NotRunning;
 pub use idle_pool::IdlePool;
 pub use inner_circle::{GoroutineWait, GoroutinesAtMutexes};
+pub use jobs::WaitingJobs;
 pub use left_waiting::LeftWaiting;
 pub use lines::{ApparentHolder, CrowdedLine};
 pub use livelock::{BusyLoop, BusyLoops, FailedTries, MutualFailure};

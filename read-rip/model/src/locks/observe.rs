@@ -18,7 +18,8 @@
 use std::num::NonZeroU64;
 
 use foldhash::{HashMap, HashSet};
-use read_rip_evidence::standing::{Activity, Standings};
+use read_rip_evidence::stacks::Stack;
+use read_rip_evidence::standing::{Activity, Standing, Standings};
 use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Needed, RunState, Task};
 use read_rip_evidence::waits::{
     MutexType, Owner, Preference, Presumption, Protocol, Role, UnknownOwner, WaitKind,
@@ -109,6 +110,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             let last_call = LastCall { location: locations.place(pid, &last.stack), trying: last.trying };
             observer.model.last_calls.insert(id, last_call);
         }
+        let job = standing.job.and_then(|pc| locations.place(pid, &Stack::at_call(pc)));
         let own = &mut observer.model.threads[id];
         own.seen = Some(Seen {
             process: process as u32,
@@ -119,6 +121,9 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             asleep_ns: standing.asleep_ns.and_then(NonZeroU64::new),
             is_timed: is_timed(seen, at),
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
+            is_at_timer: standing.is_at_timer,
+            is_idle: is_idle(standing),
+            job,
             worker: standing.worker,
             manager: standing.manager,
             is_in_poll: standing.is_in_poll,
@@ -535,6 +540,12 @@ fn is_initialisation(wait: &read_rip_evidence::waits::FutexWait) -> bool {
 /// Whether the stack says that a thread wants a lock.
 fn is_lock(wait: &read_rip_evidence::waits::FutexWait) -> bool {
     wait.construct.is_some_and(|construct| construct.role == Role::Lock)
+}
+
+/// Whether a thread has nothing to do, by the function of the library in which it waits.
+fn is_idle(standing: &Standing) -> bool {
+    let construct = standing.wait.as_ref().and_then(|wait| wait.construct);
+    construct.is_some_and(|construct| construct.role == Role::Idle)
 }
 
 /// Whether the sleep of a thread ends by itself after a time, as far as its call says so.

@@ -30,6 +30,12 @@ pub struct Seen {
     pub is_timed: bool,
     /// For how long it sleeps at most, ns, if its call has a time limit that is known.
     pub limit_ns: Option<NonZeroU64>,
+    /// Whether it sleeps for a time and waits for no descriptor, or did so a moment before.
+    pub is_at_timer: bool,
+    /// Whether it has nothing to do, by the function of the library in which it waits.
+    pub is_idle: bool,
+    /// Where the job returns to in which it waits, if it is a worker of a pool all of whose workers wait within jobs.
+    pub job: Option<LocationId>,
     /// What it is for an executor of async tasks, as far as its stack says so.
     pub worker: Option<Worker>,
     /// What keeps the lock for which it waits, if that is a database.

@@ -170,6 +170,8 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
         empty_pool,
         managed_lock,
         running_on,
+        waiting_jobs,
+        beside_timers,
         unrecorded_futures,
         ..
     } = &checked.balance;
@@ -181,12 +183,16 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
     locations.extend(empty_pool.iter().filter_map(|of| of.location));
     locations.extend(managed_lock.iter().filter_map(|of| of.location));
     locations.extend(running_on.iter().flat_map(|of| [of.location, of.last_call]).flatten());
+    locations.extend(waiting_jobs.iter().flat_map(|of| [Some(of.pool), of.location]).flatten());
+    locations.extend(beside_timers.iter().filter_map(|of| of.location));
     let mut threads: BTreeSet<ThreadId> = pools.iter().map(|pool| pool.holder).collect();
     threads.extend(polls().flat_map(|poll| [Some(poll.task), poll.thread]).flatten());
     threads.extend(held.iter().map(|held| held.hold.thread));
     threads.extend(empty_pool.iter().map(|of| of.first));
     threads.extend(managed_lock.iter().map(|of| of.first));
     threads.extend(running_on.iter().map(|of| of.first));
+    threads.extend(waiting_jobs.iter().map(|of| of.first));
+    threads.extend(beside_timers.iter().flat_map(|of| [of.first, of.timer]));
     threads.extend(tasks.silent.iter().map(|of| of.first));
     let mut locks: BTreeSet<LockId> = pools.iter().map(|pool| pool.lock).collect();
     locks.extend(held.iter().map(|held| held.lock));

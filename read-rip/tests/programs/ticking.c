@@ -1,0 +1,101 @@
+/*
+ * Threads that wait for one another beside one that sleeps for a time again and again: ticking CASE [server].
+ *
+ * With `server`, the first thread waits for connections, so that something may come from outside.
+ */
+#include <netinet/in.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MUST(call)              \
+    do {                        \
+        if ((call) != 0) {      \
+            perror(#call);      \
+            _exit(2);           \
+        }                       \
+    } while (0)
+
+static sem_t left_fork, right_fork, units;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static atomic_int holders;
+
+/* Semaphores as locks, in opposite orders. */
+static void eats(sem_t *first, sem_t *second) {
+    MUST(sem_wait(first));
+    holders++;
+    while (holders < 2) usleep(1000);
+    MUST(sem_wait(second));
+    MUST(sem_post(second));
+    MUST(sem_post(first));
+}
+
+static void *eats_left(void *unused) {
+    eats(&left_fork, &right_fork);
+    return unused;
+}
+
+static void *eats_right(void *unused) {
+    eats(&right_fork, &left_fork);
+    return unused;
+}
+
+/* The only signal came before. */
+static void *misses_signal(void *unused) {
+    MUST(pthread_cond_signal(&changed));
+    MUST(pthread_mutex_lock(&lock));
+    MUST(pthread_cond_wait(&changed, &lock));
+    MUST(pthread_mutex_unlock(&lock));
+    return unused;
+}
+
+static void *takes_units(void *unused) {
+    while (sem_wait(&units) == 0) continue;
+    return unused;
+}
+
+static void *ticks(void *unused) {
+    for (;;) usleep(20 * 1000);
+    return unused;
+}
+
+static pthread_t start(void *(*body)(void *)) {
+    pthread_t thread;
+    MUST(pthread_create(&thread, NULL, body, NULL));
+    return thread;
+}
+
+static void serves(void) {
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    MUST(bind(listener, (struct sockaddr *)&any, sizeof any));
+    MUST(listen(listener, 1));
+    for (;;) accept(listener, NULL, NULL);
+}
+
+int main(int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : "";
+    pthread_t last = 0;
+    MUST(sem_init(&left_fork, 0, 1));
+    MUST(sem_init(&right_fork, 0, 1));
+    MUST(sem_init(&units, 0, 0));
+    start(ticks);
+    if (!strcmp(name, "semaphores")) {
+        start(eats_left);
+        last = start(eats_right);
+    } else if (!strcmp(name, "signal")) {
+        last = start(misses_signal);
+    } else if (!strcmp(name, "idle")) {
+        start(takes_units);
+        last = start(takes_units);
+    }
+    if (argc > 2) serves();
+    MUST(pthread_join(last, NULL));
+    return 2;
+}

@@ -1,0 +1,82 @@
+//! Pools of threads: one all of whose jobs wait for jobs of the same pool was called sound, because another thread of
+//! the process moved.
+//!
+//! `programs/jobs.c` and `jobs.rs` have the threads.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use librip_test_kit::tool::tool;
+use librip_test_kit::victim::DEADLINE;
+
+use crate::support::run::{Outcome, read_rip};
+use crate::support::unprepared::{Stuck, compile, contains, directory};
+
+fn c(flags: &str) -> PathBuf {
+    compile("jobs.c", &format!("jobs-c{flags}"), "cc", &["-g", flags, "-pthread"]).expect("a C compiler")
+}
+
+fn rust(flags: &[&str]) -> PathBuf {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/jobs.rs");
+    let program = directory().join(format!("jobs-rust{}", flags.concat()));
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    tool(Command::new(rustc).args(["--edition", "2024", "-g", source, "-o"]).arg(&program).args(flags));
+    program
+}
+
+/// Asks until the threads have waited for long.
+#[track_caller]
+fn unjudged(stuck: &Stuck) -> Outcome {
+    let began = Instant::now();
+    loop {
+        let outcome = stuck.read(&["check"]);
+        if outcome.status == 3 {
+            return outcome;
+        }
+        assert!(outcome.status == 0 && began.elapsed() < DEADLINE, "{outcome:#?}");
+    }
+}
+
+fn start(program: &Path, case: &str) -> Stuck {
+    Stuck::start_untimed(program, &[case], 2)
+}
+
+#[test]
+fn a_pool_all_of_whose_jobs_wait_is_not_called_sound() {
+    let programs = [c("-O2"), rust(&["-O"])];
+    let stuck: Vec<Stuck> = programs.iter().map(|program| start(program, "stuck")).collect();
+    let healthy: Vec<Stuck> =
+        programs.iter().flat_map(|program| ["idle", "one"].map(|case| start(program, case))).collect();
+    for one in &stuck {
+        let check = unjudged(one).stdout;
+        contains(
+            &check,
+            &[
+                "not judged: both threads that run jobs at ",
+                "works jobs.",
+                " wait within their jobs, for at least ",
+                "needs_another jobs.",
+                ": if it needs a job that has not begun, no thread is left to run that",
+            ],
+        );
+    }
+    // On a busy machine, the thread that ticks may run in a reading.
+    let began = Instant::now();
+    let is_told = |all: &str, one: &Stuck| {
+        let of_one = format!("[{}]", one.0.pid());
+        let line = all.lines().find(|line| line.contains(&of_one));
+        line.is_some_and(|line| line.contains("not judged: both threads that run jobs"))
+    };
+    loop {
+        let all = read_rip(["check", "--all", "--json"]).stdout;
+        if stuck.iter().all(|one| is_told(&all, one)) {
+            break;
+        }
+        assert!(began.elapsed() < DEADLINE, "{all}");
+    }
+    for one in &healthy {
+        let check = one.read(&["check"]);
+        assert_eq!(check.status, 0, "a thread of the pool is free: {check:#?}");
+    }
+}

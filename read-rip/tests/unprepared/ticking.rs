@@ -1,0 +1,64 @@
+//! Threads that wait for one another beside one that sleeps for a time again and again: such a process was called
+//! sound, although nobody is known to wake them.
+//!
+//! `programs/ticking.c` has the threads.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use librip_test_kit::victim::DEADLINE;
+
+use crate::support::run::{Outcome, read_rip};
+use crate::support::unprepared::{Stuck, compile, contains};
+
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        compile("ticking.c", "ticking", "cc", &["-g", "-O1", "-pthread"]).expect("a C compiler")
+    })
+}
+
+/// Asks until the threads have waited for long.
+#[track_caller]
+fn unjudged(stuck: &Stuck) -> Outcome {
+    let began = Instant::now();
+    loop {
+        let outcome = stuck.read(&["check"]);
+        if outcome.status == 3 {
+            return outcome;
+        }
+        assert!(outcome.status == 0 && began.elapsed() < DEADLINE, "{outcome:#?}");
+    }
+}
+
+#[test]
+fn threads_that_wait_for_one_another_beside_a_timer_are_not_called_sound() {
+    let semaphores = Stuck::start_untimed(program(), &["semaphores"], 3);
+    let signal = Stuck::start_untimed(program(), &["signal"], 2);
+    let server = Stuck::start_untimed(program(), &["idle", "server"], 2);
+    let check = unjudged(&semaphores).stdout;
+    contains(
+        &check,
+        &[
+            "not judged: 3 threads wait for one another, or for what nobody is known to bring, for at least ",
+            ", and only ticking[",
+            "], which sleeps for a time again and again, goes on: whether it wakes the others is not known; ",
+            " waits for a signal or a message of another thread at eats ticking.c:",
+            &format!("; next: read-rip stacks {} (4 threads, 0 locks)", semaphores.0.pid()),
+        ],
+    );
+    let check = unjudged(&signal).stdout;
+    contains(&check, &["not judged: 2 threads wait", " at misses_signal ticking.c:"]);
+    contains(&signal.read(&[]).stdout, &["check: not judged: 2 threads wait for one another"]);
+    let all = read_rip(["check", "--all"]).stdout;
+    let of_signal = format!("ticking[{}]", signal.0.pid());
+    assert!(
+        all.lines().any(|line| line.contains("not judged: 2 threads wait") && line.contains(&of_signal)),
+        "{all}"
+    );
+    for _ in 0..5 {
+        let check = server.read(&["check"]);
+        assert_eq!(check.status, 0, "something may come from outside: {check:#?}");
+    }
+}
