@@ -11,7 +11,7 @@
 //!
 //! The outermost such function is that of the pool. The workers of the pool are the threads that have this function on
 //! their stacks. If one of them is in no job, or its stack is not known, nothing is said of the pool. The first thread
-//! of the process is no worker: it mostly waits for the end.
+//! of the process is no worker: it mostly waits for the end. Nor is one that runs async tasks, or calls for them.
 //!
 //! # Blind spots
 //!
@@ -26,7 +26,7 @@ use read_rip_symbols::FunctionNames;
 use super::{Standing, Standings};
 use crate::stacks::{Callee, Flow, Stack};
 use crate::target::{Memory, RunState};
-use crate::waits::{calls_closure, is_of_library, waits_for_work};
+use crate::waits::{FutexWait, Role, calls_closure, is_of_library, waits_for_work};
 
 /// The stacks of no more groups of threads are looked at.
 const GROUPS_MAX: usize = 256;
@@ -40,8 +40,13 @@ const WRAPPERS_MAX: usize = 4;
 impl Standings {
     /// Finds the threads that wait within jobs, of pools no thread of which is free.
     pub fn find_jobs(&mut self, memory: &dyn Memory, names: &mut FunctionNames) {
+        // A worker of tasks may be a job of the pool for calls, and have nothing to do.
+        let is_idle = |wait: &FutexWait| wait.construct.is_some_and(|of| of.role == Role::Idle);
         let waits = |thread: &Standing| {
-            thread.is_still == Some(true) && thread.wait.as_ref().is_some_and(|wait| !wait.is_timed)
+            let is_open = |wait: &FutexWait| !wait.is_timed && !is_idle(wait);
+            thread.is_still == Some(true)
+                && thread.worker.is_none()
+                && thread.wait.as_ref().is_some_and(is_open)
         };
         if self.stacks.len() > GROUPS_MAX || !self.threads.iter().any(waits) {
             return;
