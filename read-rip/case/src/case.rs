@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use read_rip_evidence::runtimes::pools_among;
 use read_rip_evidence::stacks::Stack;
 use read_rip_evidence::standing::Standings;
 use read_rip_model::findings::{self, Balance, Finding, Limit, Memo, Suppression, UnrecordedFutures, View};
@@ -95,10 +96,16 @@ impl<'a> Case<'a> {
     /// Finds what is wrong. A wait is long from `threshold` on. The threads that findings name get the names that they
     /// have now.
     pub fn judge(&mut self, threshold: Duration) -> Judgement {
+        // The constants of a program are many.
+        let may_await = self.model.has_tasks() && self.model.is_end_unknown;
+        let pools = if may_await { pools_among(&self.locations.packages()) } else { Vec::new() };
         let mut judgement = self.with_view(threshold, |view| {
             let (mut findings, limits) = findings::run_bounded(view);
             self.reading.doubt(&mut findings);
             let mut balance = Balance::of(view, &findings);
+            if findings.is_empty() && !pools.is_empty() {
+                balance = balance.with_pools(view, &pools);
+            }
             balance.outcome = self.reading.outcome(balance.outcome, self.model.runtime);
             Judgement { findings, balance, limits }
         });

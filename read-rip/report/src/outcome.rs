@@ -3,7 +3,8 @@
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
     Balance, BesideTimers, EmptyPool, Finding, Framework, HeldAtEnd, HelperFact, ManagedLock, Outcome,
-    RunningOn, SilentRequests, UnrecordedFutures, Unseen, WaitingJobs, doing, executors, pool_at,
+    RunningOn, SilentRequests, SuspendedTasks, UnrecordedFutures, Unseen, WaitingJobs, doing, executors,
+    pool_at,
 };
 use read_rip_model::locations::LocationId;
 use read_rip_model::locks::{FormerClients, PoolAwaits, Seen};
@@ -73,9 +74,10 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             ", such as a main future; `librip::task::traced` makes a task of it",
         ),
         Outcome::HeldAtEnd => held_at_end(balance.held_at_end?, names),
-        Outcome::EmptyPool => match balance.empty_pool {
-            Some(of) => empty_pool(of, names),
-            None => pool_awaits(balance.pool_awaits.as_ref()?, names),
+        Outcome::EmptyPool => match (balance.empty_pool, &balance.suspended_tasks) {
+            (Some(of), _) => empty_pool(of, names),
+            (None, Some(of)) => suspended_tasks(of, names),
+            (None, None) => pool_awaits(balance.pool_awaits.as_ref()?, names),
         },
         Outcome::ManagedLock => match balance.managed_lock {
             Some(own) => managed_lock(own, names),
@@ -247,6 +249,25 @@ fn pool_awaits(of: &PoolAwaits, names: &LockNames<'_>) -> Reason {
         more: format!(
             "; each task that runs {function} does{at}: the record does not say who has the objects; if these tasks \
              have them, they get one only when a time limit ends"
+        ),
+    }
+}
+
+/// Which tasks may have awaited an object of a pool.
+fn suspended_tasks(of: &SuspendedTasks, names: &LockNames<'_>) -> Reason {
+    let &SuspendedTasks { tasks, made_at, for_ns, ref pools, .. } = of;
+    let (counted, was) = (counted(tasks as u64, "task"), agree(tasks, "was", "were"));
+    Reason {
+        sentence: format!(
+            "not judged: {counted}, made at {}, {was} suspended when the process died{}, and the record does not say \
+             for what",
+            names.location(made_at),
+            lasted(for_ns)
+        ),
+        more: format!(
+            "; the program has a pool ({}): if these tasks have its objects and await more, they get one only when a \
+             time limit ends; librip::task::at names such an await, so that `read-rip tasks` shows it",
+            pools.join(", ")
         ),
     }
 }

@@ -24,7 +24,7 @@ pub use interior::{InnerDoing, InnerLock, InnerTasks, InnerThread, InnerWait, In
 pub(crate) use tokio::{APART_MIN_NS as TOKIO_APART_NS, TokioLists};
 pub use tokio::{
     AwaitChain, AwaitStep, AwaitedLock, HeldLock, PolledFunction, PoolWait, TaskStage, TokioLock,
-    TokioLockKind, TokioTask, TokioTasks,
+    TokioLockKind, TokioTask, TokioTasks, pools_among,
 };
 
 use std::path::Path;

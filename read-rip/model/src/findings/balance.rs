@@ -21,6 +21,7 @@ use super::named::named;
 use super::nobody_left::asleep;
 use super::running_on::RunningOn;
 use super::runtimes::executors;
+use super::suspended_tasks::SuspendedTasks;
 use super::task_balance::TaskBalance;
 use super::unrecorded_futures::UnrecordedFutures;
 use super::{Asleep, Finding, HoldFact, Kind, LATELY_NS, View};
@@ -304,6 +305,9 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::EmptyPool`], if tasks await objects of a pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool_awaits: Option<PoolAwaits>,
+    /// Why the outcome is [`Outcome::EmptyPool`], if tasks may have awaited objects of a pool when the process died.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended_tasks: Option<SuspendedTasks>,
     /// Why the outcome is [`Outcome::ManagedLock`], if threads of this process wait so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed_lock: Option<ManagedLock>,
@@ -407,7 +411,6 @@ impl Balance {
                 Outcome::NothingRecorded
             }
             () if former_clients.is_some() && tasks.silent.is_none() => Outcome::ShuttingDown,
-            () if waiting_jobs.is_some() => Outcome::WaitingJobs,
             () if all_wait || may_wait_for_others(view) => Outcome::AllWait,
             () if held_at_end.is_some() => Outcome::HeldAtEnd,
             () if empty_pool.is_some() || pool_awaits.is_some() => Outcome::EmptyPool,
@@ -422,6 +425,7 @@ impl Balance {
                 Outcome::UnrecordedFutures
             }
             () if !model.has_tasks() && executors(model).next().is_some() => Outcome::UnseenTasks,
+            () if waiting_jobs.is_some() => Outcome::WaitingJobs,
             () if running_on.is_some() => Outcome::RunningOn,
             () if beside_timers.is_some() => Outcome::BesideTimers,
             () => Outcome::NothingFound,
@@ -450,6 +454,7 @@ impl Balance {
             held_at_end,
             empty_pool,
             pool_awaits,
+            suspended_tasks: None,
             managed_lock,
             running_on,
             waiting_jobs,
@@ -459,6 +464,21 @@ impl Balance {
             waiting_in_core,
             left_waiting,
             tasks,
+        }
+    }
+}
+
+impl Balance {
+    /// The same of a program that has these pools of async code: if nothing else is wrong, tasks may have awaited objects
+    /// of them when the process died.
+    #[must_use]
+    pub fn with_pools(self, view: &View<'_>, pools: &[&'static str]) -> Balance {
+        if self.outcome != Outcome::NothingFound {
+            return self;
+        }
+        match SuspendedTasks::of(view, pools) {
+            None => self,
+            suspended_tasks => Balance { outcome: Outcome::EmptyPool, suspended_tasks, ..self },
         }
     }
 }

@@ -22,6 +22,7 @@
 //! | `left_waiting` | who waited in a dead process that is not judged |
 //! | `managed_lock` | which threads wait for locks that a database keeps |
 //! | `jobs` | pools of threads all of whose threads wait within jobs |
+//! | `suspended_tasks` | tasks of a dead process that may await objects of a pool |
 //! | `beside_timers` | threads that wait for one another, while all others sleep for a time again and again |
 //! | `running_on` | threads that run without pause while all others wait for one another |
 //! | `balance` | what the threads do, and what the record cannot show |
@@ -85,6 +86,7 @@ mod starvation;
 mod starved_runtime;
 mod stopped_partner;
 mod suppress;
+mod suspended_tasks;
 mod task_balance;
 #[cfg(test)]
 mod task_tests;
@@ -148,6 +150,7 @@ pub use starvation::{Overtaken, OvertakenWait};
 pub use starved_runtime::{BusyRuntime, PollFact, ReadyTask, ReadyTasks};
 pub use stopped_partner::StoppedHelpers;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
+pub use suspended_tasks::SuspendedTasks;
 pub use task_balance::{SilentRequests, TaskBalance};
 pub use undriven::{KeptWorker, Undriven};
 pub use unended_calls::EndOfRuntime;

@@ -168,6 +168,7 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
         tasks,
         held_at_end: held,
         empty_pool,
+        suspended_tasks,
         managed_lock,
         running_on,
         waiting_jobs,
@@ -183,6 +184,7 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
     locations.extend(empty_pool.iter().filter_map(|of| of.location));
     locations.extend(managed_lock.iter().filter_map(|of| of.location));
     locations.extend(running_on.iter().flat_map(|of| [of.location, of.last_call]).flatten());
+    locations.extend(suspended_tasks.iter().map(|of| of.made_at));
     locations.extend(waiting_jobs.iter().flat_map(|of| [Some(of.pool), of.location]).flatten());
     locations.extend(beside_timers.iter().filter_map(|of| of.location));
     let mut threads: BTreeSet<ThreadId> = pools.iter().map(|pool| pool.holder).collect();
@@ -191,6 +193,7 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
     threads.extend(empty_pool.iter().map(|of| of.first));
     threads.extend(managed_lock.iter().map(|of| of.first));
     threads.extend(running_on.iter().map(|of| of.first));
+    threads.extend(suspended_tasks.iter().map(|of| of.first));
     threads.extend(waiting_jobs.iter().map(|of| of.first));
     threads.extend(beside_timers.iter().flat_map(|of| [of.first, of.timer]));
     threads.extend(tasks.silent.iter().map(|of| of.first));

@@ -41,7 +41,7 @@ use self::cell::{Member, Program};
 use self::futures::{Found, Layouts, Walk};
 use self::list::List;
 pub use places::{AwaitChain, AwaitStep, AwaitedLock, HeldLock, TokioLock, TokioLockKind};
-pub use pools::PoolWait;
+pub use pools::{PoolWait, pools_among};
 pub use values::{PolledFunction, TaskStage, TokioTask, TokioTasks};
 
 use super::pages::Pages;

@@ -21,6 +21,8 @@ pub struct PoolWait {
 struct Pool {
     /// The library.
     name: &'static str,
+    /// Its crate.
+    of_crate: &'static str,
     /// The functions in which a task is that awaits an object.
     gets: &'static [&'static str],
     /// How the functions begin that these await until somebody gives an object back.
@@ -32,12 +34,14 @@ struct Pool {
 const POOLS: &[Pool] = &[
     Pool {
         name: "deadpool",
+        of_crate: "deadpool",
         gets: &["deadpool::managed::*get", "deadpool::unmanaged::*get"],
         inside: &["deadpool::", "deadpool_runtime::", "tokio::"],
         awaited: &["tokio::sync::batch_semaphore::Acquire"],
     },
     Pool {
         name: "bb8",
+        of_crate: "bb8",
         gets: &["bb8::*get", "bb8::*get_owned"],
         inside: &["bb8::", "tokio::"],
         awaited: &["tokio::sync::notify::Notified", "tokio::sync::oneshot::Receiver<"],
@@ -45,11 +49,18 @@ const POOLS: &[Pool] = &[
     // What this function awaits is a closure, beside the semaphore the end of the pool.
     Pool {
         name: "sqlx",
+        of_crate: "sqlx_core",
         gets: &["sqlx_core::pool::*acquire_permit"],
         inside: &["sqlx_core::", "tokio::", "futures_"],
         awaited: &[""],
     },
 ];
+
+/// The libraries of pools of async code that are among the crates of a program.
+pub fn pools_among(crates: &[String]) -> Vec<&'static str> {
+    let is_there = |pool: &&Pool| crates.iter().any(|of| of == pool.of_crate);
+    POOLS.iter().filter(is_there).map(|pool| pool.name).collect()
+}
 
 impl AwaitChain {
     /// The library of a pool of async code, if a task that is suspended here waits until somebody gives an object back.
@@ -90,6 +101,13 @@ impl TokioTasks {
 mod tests {
     use super::super::values::{TaskStage, TokioTask};
     use super::*;
+
+    #[test]
+    fn pools_are_found_among_the_crates_of_a_program() {
+        let of = |crates: &[&str]| pools_among(&crates.iter().map(|of| (*of).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["bb8", "sqlx_core", "tokio"]), ["bb8", "sqlx"]);
+        assert!(of(&["bb8_postgres", "tokio"]).is_empty());
+    }
 
     #[test]
     fn tasks_of_a_function_wait_for_a_pool_if_each_of_them_does() {
