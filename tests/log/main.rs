@@ -11,6 +11,7 @@ mod polls;
 mod recordings;
 mod recordings_of_many;
 mod rotation;
+mod scheduler;
 mod spans;
 mod storm;
 mod tasks;

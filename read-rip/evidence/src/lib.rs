@@ -11,6 +11,7 @@
 //! | [`waits`] | for which object does it wait, and who has that? |
 //! | [`runtimes`] | which language's runtime does it have, and who knows more of that? |
 //! | [`standing`] | all of this for each thread, and whether it moved between two readings |
+//! | [`scheduler`] | which thread has which processor, and who wakes whom? |
 //! | [`patience`] | what if a process does not answer? |
 
 #![allow(missing_docs, reason = "a name that says it all has no comment")]
@@ -20,6 +21,7 @@ pub mod patience;
 pub mod process;
 pub mod runtimes;
 mod saved_text;
+pub mod scheduler;
 mod shares;
 pub mod stacks;
 pub mod standing;

@@ -2,6 +2,7 @@
 
 use read_rip_model::locks::ThreadId;
 use read_rip_report::{LockNames, StackFrames};
+use read_rip_ring::Schedule;
 
 use super::timeline::{Logged, Timeline};
 use super::uses::Contention;
@@ -18,6 +19,8 @@ pub struct Scene<'a> {
     pub logged: &'a [Logged],
     /// The waits of all threads, also of those that are left out.
     pub contention: &'a Contention,
+    /// What the recording has of the kernel's scheduler.
+    pub schedule: &'a Schedule,
     /// The functions of stacks, if the kernel was asked.
     pub frames: &'a StackFrames,
     /// When the host was started, ns since 1970; `None` if the ring does not say it.

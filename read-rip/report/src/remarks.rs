@@ -3,16 +3,18 @@
 //! Each remark is a sentence. This file decides only whether a remark is needed.
 
 use std::collections::BTreeSet;
+use std::io::{Error, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
 use read_rip_evidence::process::{Child, Liveness};
+use read_rip_evidence::scheduler::Refusal;
 use read_rip_model::findings::{self, Balance, Outcome};
 use read_rip_model::locations::{FileNames, Location, Locations};
 use read_rip_model::locks::{LockModel, Overview, Summary};
 use read_rip_model::threads::{Losses, Thread, ThreadState};
 use read_rip_ring::events::Leftover;
-use read_rip_ring::{ClockLevel, HELD_LOCKS_MAX, SiteKind, Snapshot, is_task};
+use read_rip_ring::{ClockLevel, HELD_LOCKS_MAX, Schedule, SiteKind, Snapshot, is_task};
 use read_rip_symbols::ModuleProblem;
 use serde::Serialize;
 
@@ -324,6 +326,70 @@ pub fn of_leftover(leftover: &Leftover) -> Vec<String> {
         remarks.push(format!("{operands} not shown: the event was not written or not read."));
     }
     remarks
+}
+
+/// Why the kernel's scheduler is not recorded, or not all of it.
+pub fn of_scheduler(refusal: &Refusal) -> Warning {
+    let is_denied =
+        |error: &Error| matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
+    match refusal {
+        Refusal::Events(error) if is_denied(error) => (
+            format!("no turns of threads on processors are recorded: the kernel refuses perf events: {error}"),
+            "run read-rip as root or with CAP_PERFMON (a container: --cap-add PERFMON), or set \
+             kernel.perf_event_paranoid to 0",
+        ),
+        Refusal::Events(error) => {
+            (format!("no turns of threads on processors are recorded: no perf events: {error}"), "")
+        }
+        Refusal::Buffers(error) => (
+            format!("no turns of threads on processors are recorded: no buffer for perf events: {error}"),
+            "raise kernel.perf_event_mlock_kb or ulimit -l, or run read-rip as root",
+        ),
+        Refusal::Clock => (
+            "no turns of threads on processors are recorded: this machine's clocks cannot be compared with the \
+             ring's"
+                .to_owned(),
+            "",
+        ),
+        Refusal::Tracepoints(error) if error.kind() == ErrorKind::NotFound => (
+            "no wake-ups are recorded: tracefs is not mounted".to_owned(),
+            "mount -t tracefs nodev /sys/kernel/tracing",
+        ),
+        Refusal::Tracepoints(error) => (
+            format!("no wake-ups are recorded: tracefs cannot be read: {error}"),
+            "run read-rip as root, or mount -o remount,mode=755 /sys/kernel/tracing",
+        ),
+        Refusal::WakeUps(error) => (
+            format!("no wake-ups are recorded: the kernel refuses their tracepoint: {error}"),
+            "run read-rip as root or with CAP_PERFMON, or set kernel.perf_event_paranoid to -1",
+        ),
+        Refusal::PidNamespace => (
+            "no wake-ups are recorded: the kernel numbers their threads as the first PID namespace does".to_owned(),
+            "run read-rip on the host, outside of the container",
+        ),
+    }
+}
+
+/// Where the kernel's record of the scheduler has gaps; `None` if it has none.
+pub fn of_gaps(records: u64) -> Option<String> {
+    (records > 0).then(|| {
+        let lost = counted(records, "record");
+        let verb = if records == 1 { "was" } else { "were" };
+        format!("{lost} of the kernel's scheduler {verb} lost: its buffers were full, and a shorter --interval helps.")
+    })
+}
+
+/// What a recording does not have of the kernel's scheduler, and what was not read of it.
+pub fn of_schedule(schedule: &Schedule) -> Vec<String> {
+    let lost = of_gaps(schedule.gaps.iter().fold(0, |sum, gap| sum.saturating_add(gap.records)));
+    let left_out = (schedule.left_out > 0).then(|| {
+        let count = schedule.left_out;
+        format!(
+            "{count} turns and wake-ups are not shown, because they take too much memory: --unpack-limit SIZE"
+        )
+    });
+    let damaged = schedule.defects.iter().map(|defect| format!("Warning: {defect}"));
+    lost.into_iter().chain(left_out).chain(damaged).collect()
 }
 
 /// Words that were overwritten before a reader saw them.

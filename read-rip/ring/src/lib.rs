@@ -74,7 +74,9 @@ pub use image::{ImageOutput, write_image};
 pub use incident::{Incident, IncidentKind};
 pub use polls::{Counted, Lengths, LongPoll, PollsOfPlace};
 pub use progress::{Progress, progress};
-pub use recording::{IntoParts, Parts, Period, RecordingWriter};
+pub use recording::{
+    Gap, IntoParts, Parts, Period, RecordingWriter, Schedule, Scheduled, Turn, TurnEnd, WakeUp,
+};
 pub use region::{Region, RegionKind};
 pub use sampled::SampledTime;
 pub use saved::Saved;

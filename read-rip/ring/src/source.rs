@@ -14,7 +14,7 @@ use lzma_rust2::XzReader;
 use nix::unistd::{Whence, geteuid, lseek};
 use read_rip_files::{Links, OpenError, Opened};
 
-use super::recording::{MAGIC, Period, RecordedWords, Recording};
+use super::recording::{MAGIC, Period, RecordedWords, Recording, Schedule};
 use super::unpacked::{TooLong, UnpackLimit, Unpacked};
 use super::{Cut, Defect, Error, OpenedFile};
 
@@ -203,6 +203,20 @@ impl Source {
     pub(super) fn recorded_words(&self) -> Result<Option<RecordedWords>, Error> {
         let words = self.recording.as_ref().map(|recording| recording.words(self.period)).transpose();
         words.map_err(|source| Error::Decompress { path: self.path.clone(), format: "recorded", source })
+    }
+
+    /// What a recording has of the kernel's scheduler, or the part of it that is read; nothing if it is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Decompress`].
+    pub fn schedule(&self) -> Result<Schedule, Error> {
+        let Some(recording) = &self.recording else { return Ok(Schedule::default()) };
+        Schedule::of(recording, self.period).map_err(|source| Error::Decompress {
+            path: self.path.clone(),
+            format: "recorded",
+            source,
+        })
     }
 
     /// If it is a recording: between which moments its last words were recorded, ns since boot.

@@ -6,8 +6,9 @@ use std::io::Write;
 
 use read_rip_case::{Case, Readings, Subject};
 use read_rip_export::{self as export, Contention, LoggedKind, Scene};
-use read_rip_model::locations::Locations;
+use read_rip_model::locations::{Limits, Locations};
 use read_rip_report as report;
+use read_rip_ring::{Period, Schedule, Source};
 
 use super::error::AppError;
 use super::judged::{self, Judged};
@@ -66,6 +67,10 @@ pub(super) fn export(args: &ExportArgs, common: &Common) -> Result<u8, AppError>
     // What follows joins the words of this time to those of the image.
     let (mut readings, limits) = within(&subject, &args.time, (true, None), read, |of| &of.reading)?;
     let logged = if is_timeline { logged(&readings.reading, limits, &options) } else { Vec::new() };
+    let schedule = match &subject {
+        Subject::Recording(source) if drawn == Drawn::Perfetto => schedule(source, limits)?,
+        _ => Schedule::default(),
+    };
     let mut case = Case::of(&mut readings, &options);
     if drawn.has_stacks() {
         case.find_all_frames();
@@ -84,6 +89,7 @@ pub(super) fn export(args: &ExportArgs, common: &Common) -> Result<u8, AppError>
         threads: &threads,
         logged: &logged,
         contention: &contention,
+        schedule: &schedule,
         frames: &case.frames,
         boot_ns: report::realtime_ns(&reading.snapshot, 0),
     };
@@ -117,10 +123,21 @@ pub(super) fn export(args: &ExportArgs, common: &Common) -> Result<u8, AppError>
     if undated > 0 {
         remarks.push(report::remarks::of_undated(undated));
     }
+    remarks.extend(report::remarks::of_schedule(&schedule));
     if let Some(target) = written::target(&args.output) {
         written::remark_of(target);
     }
     remarks::write(reading, common, &case.locations, &remarks)
+}
+
+/// What a recording has of the kernel's scheduler in that time.
+fn schedule(source: &Source, limits: Limits) -> Result<Schedule, AppError> {
+    let (since_ns, until_ns) = (limits.since_ns.unwrap_or(0), limits.until_ns.unwrap_or(u64::MAX));
+    let mut schedule = source.within(Period { since_ns, until_ns }).schedule()?;
+    schedule.turns.retain(|turn| limits.overlap(Some(turn.begin_ns), Some(turn.end_ns)));
+    schedule.wake_ups.retain(|of| limits.overlap(Some(of.at_ns), Some(of.at_ns)));
+    schedule.gaps.retain(|gap| limits.overlap(Some(gap.begin_ns), Some(gap.end_ns)));
+    Ok(schedule)
 }
 
 /// Writes the folder of a trace.

@@ -24,6 +24,11 @@ pub struct RecordArgs {
     /// takes longer is followed by a pause of its length, so the recorder takes at most half a processor
     #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = duration)]
     pub interval: Duration,
+    /// Also records which thread has which processor from when to when, why it leaves it, and who wakes whom, as the
+    /// kernel says. It needs root, CAP_PERFMON or kernel.perf_event_paranoid=0, and for who wakes whom tracefs. Without
+    /// these it says what is missing and goes on
+    #[arg(long)]
+    pub sched: bool,
     /// Ends after this time. It ends anyway when it is interrupted, and without --all when the process has ended
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub r#for: Option<Duration>,

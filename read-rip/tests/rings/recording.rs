@@ -4,8 +4,8 @@ use std::path::Path;
 
 use librip_test_kit::Random;
 use read_rip_ring::{
-    self as ring, Follower, Header, IntoParts, NewWords, Parts, Period, RecordingWriter, Snapshot, Source,
-    Word,
+    self as ring, Follower, Header, IntoParts, NewWords, Parts, Period, RecordingWriter, Scheduled, Snapshot,
+    Source, Turn, TurnEnd, Word,
 };
 
 use crate::support::exports::crew;
@@ -398,4 +398,46 @@ fn log_of_a_part_of_a_recording_shows_what_that_of_all_of_it_shows_of_this_time(
         assert!(shown.len().abs_diff(count) <= 1, "{last}: {}", shown.len());
         assert!(all.ends_with(&shown), "{last}");
     }
+}
+
+#[test]
+fn turns_of_a_period_are_read_without_the_rest_and_blocks_of_words_are_found_beside_them() {
+    const TURNS: u64 = 1000;
+    let (fixture, image, owner) = former_owner();
+    let path = fixture.path.with_extension("recording");
+    let turn = |number: u64| {
+        let begin_ns = BEGUN_NS + BLOCK_NS / TURNS * number;
+        let tid = number as u32 * 0x9E37 % 5000;
+        let turn = Turn { cpu: 3, pid: 9, tid, begin_ns, end_ns: begin_ns + 9000, end: TurnEnd::Blocked };
+        Scheduled::Turn(turn)
+    };
+    let mut bytes = Vec::new();
+    let mut begins = Vec::new();
+    let mut writer = RecordingWriter::new(&mut bytes).unwrap();
+    for block in 0..BLOCKS {
+        begins.push(writer.written_bytes() as usize);
+        let at_ns = BEGUN_NS + BLOCK_NS * block;
+        let turns: Vec<Scheduled> = (TURNS * block..TURNS * (block + 1)).map(turn).collect();
+        writer.schedule(&turns, at_ns..at_ns + BLOCK_NS).unwrap();
+        let words = (100 * block..100 * (block + 1)).map(word).collect();
+        let new = NewWords { owner: owner.clone(), from: 100 * block, words, unseen: 0 };
+        writer.words(&[new], at_ns..at_ns + BLOCK_NS).unwrap();
+    }
+    writer.image(&image, BEGUN_NS + BLOCK_NS * BLOCKS).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(bytes.len() > 1 << 18, "{}", bytes.len());
+    let source = Source::open(&path).unwrap();
+    let whole = source.schedule().unwrap();
+    assert_eq!((whole.turns.len() as u64, whole.left_out, &*whole.defects), (TURNS * BLOCKS, 0, &[][..]));
+    assert_eq!(read(&path, &bytes).unwrap().1, 100 * BLOCKS, "the words are all there");
+    // A damaged block that is far from the period is not read.
+    bytes[begins[2] + 100] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let source = Source::open(&path).unwrap();
+    let (since_ns, until_ns) = (BEGUN_NS + BLOCK_NS * 50 + 1, u64::MAX);
+    let part = source.within(Period { since_ns, until_ns }).schedule().unwrap();
+    assert_eq!((part.turns.len() as u64, &*part.defects), (TURNS * (BLOCKS - 50), &[][..]));
+    assert_eq!(part.turns, whole.turns[TURNS as usize * 50..]);
+    let all = source.schedule().unwrap();
+    assert_eq!((all.turns.len() as u64, all.defects.len()), (TURNS * (BLOCKS - 1), 1));
 }

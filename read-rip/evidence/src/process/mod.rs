@@ -44,6 +44,8 @@ pub use liveness::{
 pub use load::ready_threads;
 pub use mapped::MappedFiles;
 pub use observer::own_machine;
+pub(crate) use observer::{is_in_first_pid_namespace, monotonic_offset_ns, sees_ids_of};
 pub use remove::{Removal, remove};
+pub(crate) use thread_name::innermost_id;
 pub use thread_name::thread_name;
 pub use unfinished::{Unfinished, unfinished_in};

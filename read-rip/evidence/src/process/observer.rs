@@ -48,7 +48,7 @@ impl Observer {
             has_own_proc,
             sees_all: has_own_proc && sees_init && pid_namespace == FIRST_PID_NAMESPACE,
             time_namespace,
-            boottime_offset_ns: own_boottime_offset_ns(time_namespace),
+            boottime_offset_ns: own_offset_ns(time_namespace, "boottime "),
         }
     }
 
@@ -83,7 +83,23 @@ fn own_boot_id() -> Option<[u8; 16]> {
     Some(u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()?.to_be_bytes())
 }
 
-fn own_boottime_offset_ns(time_namespace: u64) -> Option<i64> {
+/// Whether this reader numbers processes as the kernel itself does.
+pub(crate) fn is_in_first_pid_namespace() -> bool {
+    observer().pid_namespace == FIRST_PID_NAMESPACE
+}
+
+/// Whether this reader numbers threads as the process of a ring does.
+pub(crate) fn sees_ids_of(header: &Header) -> bool {
+    header.pid_namespace == observer().pid_namespace
+}
+
+/// What must be added to the kernel's `CLOCK_MONOTONIC` to get this reader's, ns; `None` if that is not known.
+pub(crate) fn monotonic_offset_ns() -> Option<i64> {
+    own_offset_ns(observer().time_namespace, "monotonic ")
+}
+
+/// What must be added to a clock of the kernel to get this reader's, ns.
+fn own_offset_ns(time_namespace: u64, clock: &str) -> Option<i64> {
     match time_namespace {
         FIRST_TIME_NAMESPACE => Some(0),
         // The kernel has no time namespaces.
@@ -94,7 +110,7 @@ fn own_boottime_offset_ns(time_namespace: u64) -> Option<i64> {
                 return None;
             }
             let text = std::fs::read_to_string("/proc/self/timens_offsets").ok()?;
-            let mut words = text.lines().find_map(|line| line.strip_prefix("boottime "))?.split_whitespace();
+            let mut words = text.lines().find_map(|line| line.strip_prefix(clock))?.split_whitespace();
             let seconds: i64 = words.next()?.parse().ok()?;
             let nanoseconds: i64 = words.next()?.parse().ok()?;
             seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)

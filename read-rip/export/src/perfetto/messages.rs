@@ -32,12 +32,14 @@ pub(super) struct TracePacket {
     pub(super) trace_packet_defaults: Option<TracePacketDefaults>,
     #[prost(bool, tag = "87")]
     pub(super) first_packet_on_sequence: bool,
-    #[prost(oneof = "Data", tags = "6, 11, 60")]
+    #[prost(oneof = "Data", tags = "1, 6, 11, 60")]
     pub(super) data: Option<Data>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum Data {
+    #[prost(message, tag = "1")]
+    FtraceEvents(FtraceEventBundle),
     #[prost(message, tag = "6")]
     ClockSnapshot(ClockSnapshot),
     #[prost(message, tag = "11")]
@@ -231,4 +233,62 @@ pub(super) struct SourceLocation {
     pub(super) function_name: String,
     #[prost(uint32, tag = "4")]
     pub(super) line_number: u32,
+}
+
+/// What the kernel said of one processor. Perfetto needs the numbers that are 0 too.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct FtraceEventBundle {
+    #[prost(uint32, optional, tag = "1")]
+    pub(super) cpu: Option<u32>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) event: Vec<FtraceEvent>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct FtraceEvent {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) timestamp: Option<u64>,
+    /// The thread that had the processor.
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) pid: Option<u32>,
+    #[prost(oneof = "Event", tags = "4, 20")]
+    pub(super) event: Option<Event>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+pub(super) enum Event {
+    #[prost(message, tag = "4")]
+    SchedSwitch(SchedSwitch),
+    #[prost(message, tag = "20")]
+    SchedWaking(SchedWaking),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SchedSwitch {
+    #[prost(string, tag = "1")]
+    pub(super) prev_comm: String,
+    #[prost(int32, tag = "2")]
+    pub(super) prev_pid: i32,
+    #[prost(int32, tag = "3")]
+    pub(super) prev_prio: i32,
+    #[prost(int64, tag = "4")]
+    pub(super) prev_state: i64,
+    #[prost(string, tag = "5")]
+    pub(super) next_comm: String,
+    #[prost(int32, tag = "6")]
+    pub(super) next_pid: i32,
+    #[prost(int32, tag = "7")]
+    pub(super) next_prio: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SchedWaking {
+    #[prost(string, tag = "1")]
+    pub(super) comm: String,
+    #[prost(int32, tag = "2")]
+    pub(super) pid: i32,
+    #[prost(int32, tag = "3")]
+    pub(super) prio: i32,
+    #[prost(int32, tag = "4")]
+    pub(super) success: i32,
 }

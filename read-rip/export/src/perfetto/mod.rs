@@ -6,13 +6,16 @@
 //! * Each lock is a track below "locks of PROGRAM", with slices of its holders, and a counter of its waiters.
 //!   Those for which threads waited longest come first.
 //! * An arrow leads from a hold to the one that its release made possible.
+//! * Each processor is a track, if the recording has the kernel's scheduler. Then each thread has a track that says
+//!   when it runs, could run and sleeps, and who woke it.
 //!
 //! Times are ns since boot. The first packet says which moment of that clock is which date.
 
 mod messages;
 mod packets;
+mod schedule;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
 use read_rip_model::locks::{LockId, ThreadId};
@@ -65,7 +68,7 @@ struct Writer<'w, 'n> {
 ///
 /// Those of `out`.
 pub fn perfetto(out: &mut dyn Write, scene: &Scene<'_>) -> io::Result<()> {
-    let &Scene { program, names, threads, logged, contention, .. } = scene;
+    let &Scene { program, names, threads, logged, contention, schedule, .. } = scene;
     let locks = lock_uses(threads);
     // The trace processor knows no date before the moment of which it knows both times.
     let first_ns = bounds(threads, logged, names.model.now_ns).map_or(0, |bounds| *bounds.start());
@@ -120,7 +123,9 @@ pub fn perfetto(out: &mut dyn Write, scene: &Scene<'_>) -> io::Result<()> {
             }
         }
     }
-    writer.locks(program, &locks, contention)
+    writer.locks(program, &locks, contention)?;
+    let drawn: HashSet<u32> = owners.keys().map(|(_, tid)| *tid).collect();
+    writer.schedule(schedule, |tid| drawn.contains(&tid))
 }
 
 /// The arrows of all locks, by the slices in which they begin and end.

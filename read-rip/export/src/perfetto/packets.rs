@@ -147,6 +147,11 @@ impl<'w> Packets<'w> {
         self.packet(&TracePacket { data: Some(Data::TrackDescriptor(track)), ..empty() })
     }
 
+    /// What the kernel said of a processor. Its events have times of their own, ns since boot.
+    pub(super) fn ftrace(&mut self, bundle: FtraceEventBundle) -> io::Result<()> {
+        self.packet(&TracePacket { data: Some(Data::FtraceEvents(bundle)), ..empty() })
+    }
+
     fn event(&mut self, at_ns: u64, event: TrackEvent) -> io::Result<()> {
         let introduces = std::mem::take(&mut self.introduces);
         self.packet(&TracePacket {

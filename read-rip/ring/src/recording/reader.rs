@@ -131,12 +131,12 @@ impl Recording {
         Period { since_ns: self.last.from_ns, until_ns: self.last.until_ns }
     }
 
-    /// The words of the file, or those of a period. Some words beside it are read too.
+    /// The blocks of a kind: all, or those with what was recorded in a period, and some beside them.
     ///
     /// # Errors
     ///
     /// Those of reading.
-    pub(crate) fn words(&self, period: Option<Period>) -> io::Result<RecordedWords> {
+    pub(super) fn blocks(&self, kind: u32, period: Option<Period>) -> io::Result<Found> {
         let (since_ns, until_ns) = period.map_or((0, u64::MAX), |of| (of.since_ns, of.until_ns));
         let begin = START_LEN as u64;
         let begin = match period {
@@ -146,8 +146,28 @@ impl Recording {
         let late_ns = until_ns.saturating_add(LATE_NS);
         // The words that follow an image may have been recorded before it was complete.
         let is_wanted = |block: &Block| block.kind == IMAGE || block.from_ns <= late_ns;
-        let Found { mut blocks, damaged } = blocks::find(&self.file, begin, self.end, is_wanted)?;
-        blocks.retain(|block| block.kind == WORDS && block.until_ns >= since_ns);
+        let mut found = blocks::find(&self.file, begin, self.end, is_wanted)?;
+        found.blocks.retain(|block| block.kind == kind && block.until_ns >= since_ns);
+        Ok(found)
+    }
+
+    /// The body of a block, unpacked.
+    pub(super) fn body<'s>(&'s self, block: &Block) -> impl Read + use<'s> {
+        block.body(&self.file)
+    }
+
+    /// How many words are read at most.
+    pub(super) fn words_max(&self) -> u64 {
+        self.words_max
+    }
+
+    /// The words of the file, or those of a period. Some words beside it are read too.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading.
+    pub(crate) fn words(&self, period: Option<Period>) -> io::Result<RecordedWords> {
+        let Found { mut blocks, damaged } = self.blocks(WORDS, period)?;
         let counts: Vec<u32> = blocks.iter().map(|block| block.words).collect();
         let newest = blocks.split_off(first_read(&counts, self.words_max));
         let mut read = RecordedWords {
@@ -158,7 +178,7 @@ impl Recording {
             ..RecordedWords::default()
         };
         for block in newest {
-            if read.entries(block.body(&self.file)).is_err() {
+            if read.entries(self.body(&block)).is_err() {
                 read.damaged += 1;
             }
         }
@@ -296,7 +316,7 @@ fn of_run(owner: &Slot, first: u64, from: u64, words: &[Word]) -> Slot {
 }
 
 /// The first of the blocks that are read, by how many words each has: the newest ones, as many as there is room for.
-fn first_read(counts: &[u32], mut room: u64) -> usize {
+pub(super) fn first_read(counts: &[u32], mut room: u64) -> usize {
     let fits = |&&count: &&u32| {
         let left = room.checked_sub(u64::from(count));
         room = left.unwrap_or(0);
@@ -306,7 +326,7 @@ fn first_read(counts: &[u32], mut room: u64) -> usize {
 }
 
 /// Fills a buffer. Returns `false` at the end of the stream.
-fn fill(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+pub(super) fn fill(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     let (first, rest) = buffer.split_at_mut(1);
     if stream.read(first)? == 0 {
         return Ok(false);

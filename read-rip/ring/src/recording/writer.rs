@@ -4,8 +4,10 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use super::blocks::sum_of;
+use super::schedule::SCHEDULED_LEN;
 use super::{
-    BLOCK_LEN, BLOCK_MAGIC, ENTRY_LEN, IMAGE, MAGIC, START_LEN, SUMMED_LEN, VERSION, WORDS, WORDS_MAX_BYTES,
+    BLOCK_LEN, BLOCK_MAGIC, ENTRY_LEN, IMAGE, MAGIC, SCHEDULE, START_LEN, SUMMED_LEN, Scheduled, VERSION,
+    WORDS, WORDS_MAX_BYTES,
 };
 use crate::{ImageOutput, NewWords};
 
@@ -79,6 +81,20 @@ impl<W: Write> RecordingWriter<W> {
             rest = later;
         }
         Ok(())
+    }
+
+    /// Writes what the kernel said of turns between two moments, ns since boot. The earlier one is not after that of
+    /// the next call of [`RecordingWriter::words`], and the later one is never before that of an earlier call.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output. Then some of it does not count.
+    pub fn schedule(&mut self, all: &[Scheduled], times_ns: Range<u64>) -> io::Result<()> {
+        all.chunks(WORDS_MAX_BYTES as usize / SCHEDULED_LEN).try_for_each(|part| {
+            self.block((SCHEDULE, part.len() as u32), times_ns.clone(), |body| {
+                part.iter().try_for_each(|scheduled| body.write_all(&scheduled.encoded()))
+            })
+        })
     }
 
     /// Writes a block as a whole, so that a killed writer leaves at most one that is incomplete.

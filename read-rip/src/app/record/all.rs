@@ -59,7 +59,8 @@ pub(super) fn record(args: &RecordArgs, common: &Common) -> Result<u8, AppError>
                 }
             }
         }
-        recorders.retain_mut(|recorder| match recorder.round(is_last, &options) {
+        let watched = rounds.watched();
+        recorders.retain_mut(|recorder| match recorder.round(is_last, watched.as_ref(), &options) {
             Ok(false) => true,
             Ok(true) => {
                 remark(recorder.summary());
@@ -91,7 +92,7 @@ fn begin(ring: &Path, args: &RecordArgs, options: &Options) -> Result<Recorder, 
     loop {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
         let target = args.output.join(format!("{name}{suffix}.{EXTENSION}"));
-        match Recorder::begin(&subject, &target, args.rotation) {
+        match Recorder::begin(&subject, &target, args) {
             Err(AppError::Record { source, .. }) if source.kind() == ErrorKind::AlreadyExists => number += 1,
             other => return other,
         }

@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use read_rip_case::{Context, Options, Reading, Subject, answers, present_ns};
-use read_rip_evidence::process::liveness;
+use read_rip_evidence::process::{Liveness, liveness};
+use read_rip_evidence::scheduler::{Refusal, Turns, Watched};
 use read_rip_report::{self as report, printable};
-use read_rip_ring::{self as ring, Follower, Header, IntoParts, NewWords, Parts, Saved, Source};
+use read_rip_ring::{
+    self as ring, Follower, Header, IntoParts, NewWords, Parts, Saved, Scheduled, Source, TurnEnd,
+};
 
 use super::target::Target;
 use crate::app::error::AppError;
 use crate::app::output::remark;
-use crate::cli::RotationArgs;
+use crate::cli::RecordArgs;
 
 /// How often an image of the ring is written.
 const IMAGE_INTERVAL: Duration = Duration::from_secs(10);
@@ -34,15 +37,16 @@ pub(super) struct Recorder {
     until_ns: u64,
     /// When the process was last seen alive, ns since boot.
     alive_ns: Option<u64>,
+    /// What its process does on the processors, if that is recorded.
+    turns: Option<Turns>,
+    turns_count: u64,
+    /// Records of the kernel that had no room.
+    lost_records: u64,
 }
 
 impl Recorder {
     /// Opens the ring, begins the file, and says so.
-    pub(super) fn begin(
-        subject: &Subject,
-        target: &Path,
-        rotation: RotationArgs,
-    ) -> Result<Recorder, AppError> {
+    pub(super) fn begin(subject: &Subject, target: &Path, args: &RecordArgs) -> Result<Recorder, AppError> {
         let ring = &*subject.path();
         let source = match subject {
             Subject::Ring { path, .. } => Source::open(path)?,
@@ -52,9 +56,10 @@ impl Recorder {
                 return Err(AppError::AlreadySaved { path: ring.to_owned() });
             }
         };
-        let target = Target::create(&source, target, rotation)
+        let target = Target::create(&source, target, args.rotation)
             .map_err(|source| cannot_record(target.to_owned(), source))?;
         remark(format_args!("Recording {} into {}.", shown(ring), shown(target.path())));
+        let turns = if args.sched { turns(&source)? } else { None };
         let begun = Instant::now();
         Ok(Recorder {
             source,
@@ -67,11 +72,19 @@ impl Recorder {
             copied_ns: 0,
             until_ns: 0,
             alive_ns: None,
+            turns,
+            turns_count: 0,
+            lost_records: 0,
         })
     }
 
     /// Writes what is new. Returns whether this was the last time: the process has ended, or `is_stopped`.
-    pub(super) fn round(&mut self, is_stopped: bool, options: &Options) -> Result<bool, AppError> {
+    pub(super) fn round(
+        &mut self,
+        is_stopped: bool,
+        watched: Option<&Watched>,
+        options: &Options,
+    ) -> Result<bool, AppError> {
         // Asked before the words are copied: if the process is dead, these are its last ones.
         let header = ring::present_header(&self.source)?;
         let before_ns = present_ns(&header);
@@ -80,12 +93,16 @@ impl Recorder {
             self.alive_ns = before_ns;
         }
         let is_last = is_dead || is_stopped;
+        // Before the words: so no block of words begins before an earlier block of turns.
+        self.new_turns(watched, is_last).map_err(|source| self.failed(source))?;
         self.new_words().map_err(|source| self.failed(source))?;
         let is_full = !is_last && self.target.is_full();
         if is_last || is_full || Instant::now() >= self.image_due {
             self.image(is_last || is_full, options)?;
         }
         if is_full {
+            let parts = self.turns.as_mut().map(Turns::cut).unwrap_or_default();
+            self.write_turns(&parts).map_err(|source| self.failed(source))?;
             self.target.rotate(&self.source).map_err(|source| self.failed(source))?;
             self.image(false, options)?;
         }
@@ -108,6 +125,39 @@ impl Recorder {
         }
         let since_ns = std::mem::replace(&mut self.copied_ns, begun_ns.unwrap_or(0));
         self.target.words(&new, since_ns..self.until_ns)
+    }
+
+    /// Writes what the processors did for the process since the last round; `is_last`: the turns that go on too.
+    fn new_turns(&mut self, watched: Option<&Watched>, is_last: bool) -> io::Result<()> {
+        let Some((turns, watched)) = self.turns.as_mut().zip(watched) else { return Ok(()) };
+        let mut all = turns.take(watched);
+        if is_last {
+            all.extend(turns.cut());
+        }
+        self.write_turns(&all)
+    }
+
+    fn write_turns(&mut self, all: &[Scheduled]) -> io::Result<()> {
+        let mut from_ns = self.copied_ns;
+        for one in all {
+            let begin_ns = match one {
+                Scheduled::Turn(turn) => {
+                    self.turns_count += u64::from(turn.end != TurnEnd::GoesOn);
+                    turn.begin_ns
+                }
+                Scheduled::WakeUp(of) => of.at_ns,
+                Scheduled::Gap(gap) => {
+                    self.lost_records += gap.records;
+                    gap.begin_ns
+                }
+                Scheduled::Name { .. } => continue,
+            };
+            from_ns = from_ns.min(begin_ns);
+        }
+        if let Some(turns) = &self.turns {
+            self.until_ns = self.until_ns.max(turns.until_ns());
+        }
+        self.target.schedule(all, from_ns..self.until_ns)
     }
 
     /// Writes an image. The last one of a file has what the program's files say about the addresses, too.
@@ -137,16 +187,36 @@ impl Recorder {
     pub(super) fn summary(&self) -> String {
         let kib = self.target.written_bytes() / 1024;
         let took_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let lost = report::remarks::of_unseen(self.unseen).unwrap_or_default();
+        let lost: Vec<String> =
+            [report::remarks::of_unseen(self.unseen), report::remarks::of_gaps(self.lost_records)]
+                .into_iter()
+                .flatten()
+                .collect();
+        let lost = lost.join(" ");
+        let turns = match self.turns {
+            Some(_) => format!(" and {}", report::counted(self.turns_count, "turn")),
+            None => String::new(),
+        };
         format!(
-            "Recorded {} words in {}: {}, {kib} KiB. {lost}",
-            self.words,
+            "Recorded {}{turns} in {}: {}, {kib} KiB. {lost}",
+            report::counted(self.words, "word"),
             report::duration(took_ns),
             shown(self.target.path())
         )
         .trim_end()
         .to_owned()
     }
+}
+
+/// What the process of a ring will do on the processors, if it lives. Says why not, if that cannot be known.
+fn turns(source: &Source) -> Result<Option<Turns>, AppError> {
+    let header = ring::present_header(source)?;
+    let Liveness::Alive { pid, .. } = liveness(&header) else { return Ok(None) };
+    let turns = Turns::of(&header, pid);
+    if turns.is_none() {
+        super::say(&Refusal::Clock);
+    }
+    Ok(turns)
 }
 
 fn cannot_record(path: PathBuf, source: io::Error) -> AppError {

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use read_rip_ring::{NewWords, Parts, RecordingWriter, Source};
+use read_rip_ring::{NewWords, Parts, RecordingWriter, Scheduled, Source};
 
 use crate::app::output::is_terminal;
 use crate::app::written::{FILE_MODE, is_standard_output, rename_without_replacing};
@@ -23,7 +23,7 @@ pub(super) struct Target {
     begun: Instant,
     /// What an image takes in the file, bytes: the last one.
     image_bytes: u64,
-    /// What words take in the file, bytes.
+    /// What words and turns take in the file, bytes.
     words_bytes: u64,
     /// The number of the next file that is full.
     number: u64,
@@ -66,6 +66,14 @@ impl Target {
     pub(super) fn words(&mut self, new: &[NewWords], times_ns: Range<u64>) -> io::Result<()> {
         let before = self.writer.written_bytes();
         self.writer.words(new, times_ns)?;
+        self.words_bytes += self.writer.written_bytes() - before;
+        Ok(())
+    }
+
+    /// Writes what the kernel said of turns between two moments, ns since boot.
+    pub(super) fn schedule(&mut self, all: &[Scheduled], times_ns: Range<u64>) -> io::Result<()> {
+        let before = self.writer.written_bytes();
+        self.writer.schedule(all, times_ns)?;
         self.words_bytes += self.writer.written_bytes() - before;
         Ok(())
     }
