@@ -12,6 +12,7 @@ use read_rip_model::threads::{Thread, ThreadState};
 use read_rip_ring::LockType;
 
 use super::names::{LockNames, ObjectName};
+use super::picture::ProcessorUse;
 use super::units::{counted, duration};
 use crate::printable;
 
@@ -136,6 +137,14 @@ impl<'a> ActivityWords<'a> {
         }
     }
 
+    /// The same for a view that shows the share of a processor elsewhere.
+    pub fn without_share(&self, thread: usize) -> String {
+        match self.seen.activity(thread) {
+            Activity::Runs => "running".to_owned(),
+            _ => self.of(thread),
+        }
+    }
+
     fn running(&self, thread: usize) -> String {
         match self.share(thread) {
             Some(share) => format!("running, {share}"),
@@ -143,12 +152,24 @@ impl<'a> ActivityWords<'a> {
         }
     }
 
-    /// `with 12 % of a processor in 200 ms`.
-    fn share(&self, thread: usize) -> Option<String> {
+    /// What a thread had of the processors between two readings; `None` if that is not known.
+    pub fn processor(&self, thread: usize) -> Option<ProcessorUse> {
+        let (percent, _) = self.percent(thread)?;
+        let last = self.seen.target.tasks[thread].processor.and_then(|number| u16::try_from(number).ok());
+        Some(ProcessorUse { percent: percent.round() as u16, last })
+    }
+
+    /// Its share of one processor, percent, and the time in which it had that, ns.
+    fn percent(&self, thread: usize) -> Option<(f64, u64)> {
         let window_ns = self.seen.window_ns.filter(|&window_ns| window_ns >= SHARE_WINDOW_MIN_NS)?;
         // The kernel's account may be ahead of the reader's clock.
         let ran_ns = self.seen.threads[thread].scheduled?.ran_ns.min(window_ns);
-        let percent = 100.0 * ran_ns as f64 / window_ns as f64;
+        Some((100.0 * ran_ns as f64 / window_ns as f64, window_ns))
+    }
+
+    /// `with 12 % of a processor in 200 ms`.
+    fn share(&self, thread: usize) -> Option<String> {
+        let (percent, window_ns) = self.percent(thread)?;
         let percent = match percent {
             0.0 => "0".to_owned(),
             ..0.1 => "less than 0.1".to_owned(),

@@ -83,7 +83,7 @@ pub use names::{
 };
 pub use outcome::{not_judged, of_futures, unseen, verdict};
 pub use picture::{
-    LockKey, LockRow, Picture, ProcessRow, ProcessTable, Severity, Texts, ThreadKey, ThreadRow,
+    LockKey, LockRow, Picture, ProcessRow, ProcessTable, ProcessorUse, Severity, Texts, ThreadKey, ThreadRow,
 };
 pub use polls::{poll_place, poll_task, polls, slow_polls};
 pub use printable::{plain_lines, printable};

@@ -4,7 +4,7 @@
 
 use foldhash::HashMap;
 use read_rip_model::findings::Confidence;
-use read_rip_model::locks::Rate;
+use read_rip_model::locks::{Quantiles, Rate};
 
 /// How bad the worst finding is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,12 +87,25 @@ pub struct LockRow {
     pub contended: u64,
     /// How often it was acquired between the last two readings; `None` if there were no two of its process.
     pub rate: Option<Rate>,
+    /// The lengths of waits for it, as far as recorded.
+    pub waits: Option<Quantiles>,
+    /// The lengths of holds, as far as recorded.
+    pub holds: Option<Quantiles>,
     /// The thread or task that holds the lock, and where it acquired it.
     pub held: String,
     /// The first holder.
     pub holder: Option<ThreadKey>,
     /// Everything that `read-rip locks` says of it, a line each.
     pub lines: Vec<String>,
+}
+
+/// What a thread had of the processors between the two looks of a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessorUse {
+    /// Its time on processors, percent of one.
+    pub percent: u16,
+    /// The processor on which it ran last; `None` if that is not known.
+    pub last: Option<u16>,
 }
 
 /// A thread or a task.
@@ -114,6 +127,8 @@ pub struct ThreadRow {
     pub holds: u32,
     /// How many words it has recorded between two readings; `None` if that is not known.
     pub advanced: Option<u64>,
+    /// What it had of the processors; `None` if that is not known.
+    pub processor: Option<ProcessorUse>,
 }
 
 /// A process at one moment.
@@ -145,6 +160,8 @@ pub struct Picture {
     pub texts: Vec<Box<str>>,
     /// How many words all threads have recorded in a second; `None` if that is not known.
     pub words_per_second: Option<u64>,
+    /// Whether later words have replaced some, so that lengths are known of a part of the waits and holds.
+    pub is_partial: bool,
 }
 
 impl Picture {

@@ -1,5 +1,6 @@
 //! Makes a picture of a process of what was read. It reads nothing.
 
+use std::cmp::Reverse;
 use std::io;
 
 use foldhash::HashMap;
@@ -40,7 +41,7 @@ pub(super) fn make(
     let polled = polled(model);
     let row_of = |id: ThreadId| thread(id, names, polled.get(&id).copied(), &mut texts);
     let mut threads: Vec<(u8, ThreadRow)> = (0..model.threads.len()).filter_map(row_of).collect();
-    threads.sort_by_key(|&(rank, _)| rank);
+    threads.sort_by_key(|(rank, row)| (*rank, Reverse(row.processor.map(|of| of.percent))));
     let advanced: Option<u64> =
         model.threads.iter().filter_map(|thread| thread.advanced).reduce(|a, b| a + b);
     let words_per_second = advanced.zip(period_ns).map(|(words, period_ns)| per_second(words, period_ns));
@@ -61,6 +62,7 @@ pub(super) fn make(
         threads: threads.into_iter().map(|(_, row)| row).collect(),
         texts: texts.into_all(),
         words_per_second,
+        is_partial: reading.losses.overwritten > 0,
     })
 }
 
@@ -88,6 +90,8 @@ fn row(summary: &Summary, names: &LockNames<'_>, period_ns: Option<u64>) -> io::
         longest_ns: summary.waiters.iter().filter_map(|group| group.longest_ns).max(),
         acquisitions: lock.record.acquisitions,
         contended: lock.record.contended,
+        waits: summary.waits,
+        holds: summary.holds,
         held,
         rate,
         holder: holder.map(|&thread| key(&names.model.threads[thread])),
@@ -126,7 +130,7 @@ fn thread(
     let doing = match (task, of.awaited(), words) {
         (Some(_), ..) => report::task_doing_since(id, names),
         (None, Some(awaited), _) => format!("waiting {}", report::awaited_words(awaited.object(), names)),
-        (None, None, Some((words, seen))) => words.of_process(&seen).of(seen.index),
+        (None, None, Some((words, seen))) => words.of_process(&seen).without_share(seen.index),
         (None, None, None) => String::new(),
     };
     let polling = polled.map(|task| format!("polling {}", names.thread(task)));
@@ -159,6 +163,7 @@ fn thread(
         is_blocked,
         holds: u32::try_from(names.model.certain_holds(of).count()).unwrap_or(u32::MAX),
         advanced: of.advanced,
+        processor: words.and_then(|(words, seen)| words.of_process(&seen).processor(seen.index)),
     };
     Some((rank, row))
 }

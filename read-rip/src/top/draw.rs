@@ -4,10 +4,11 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
-use read_rip_model::locks::Rate;
-use read_rip_report::{LockRow, Picture, ProcessRow, Severity, ThreadRow};
+use read_rip_model::locks::{Quantiles, Rate};
+use read_rip_report::{LockKey, LockRow, Picture, ProcessRow, Severity, ThreadKey, ThreadRow};
 use read_rip_report::{amount, duration};
 
+use super::spark::sparkline;
 use super::state::{Detail, Order, State, Tab};
 use super::table::{Column, headings, row};
 
@@ -30,8 +31,14 @@ const OLD_NS: u64 = 1_000_000_000;
 
 /// A narrower screen has no column with how often a lock is acquired.
 const RATE_WIDTH: u16 = 70;
-/// A narrower screen has no column with how often that takes a wait.
+/// A narrower screen has no column with how often that takes a wait, no lengths of waits and holds, and no history.
 const RATES_WIDTH: u16 = 100;
+/// A narrower screen has the longer one of two percentiles only, and short histories.
+const WIDE_WIDTH: u16 = 150;
+/// What other columns leave to the names, on such a screen.
+const SHORT_NAME: u16 = 24;
+/// A list below another one has at least this many lines, with its heading.
+const SECOND_LIST_LINES: u16 = 4;
 
 const HELP: &[&str] = &[
     "1 2 3, Tab     locks, threads and tasks, findings",
@@ -43,6 +50,10 @@ const HELP: &[&str] = &[
     "ACQ/S CONT/S   how often a lock was acquired between the last two readings, and how often after a wait, \
      in a second;",
     "               ~ where words were replaced before they were read: estimated from those that are left",
+    "WAIT HELD      lengths of waits and of holds: half are no longer than P50, and 99 of 100 than P99; ~ where words",
+    "               were replaced, so that they are those of a part",
+    "CPU ON         the share of a processor between the two looks of a reading, and the processor it ran on last",
+    "LAST READINGS  ACQ/S of a lock, or CPU of a thread, in the readings before this one: the latest at the right",
     "Space          freeze the screen, and let it go on; reading goes on",
     "Left Right     the reading before or after this one, of the last minutes",
     "r              read the history and the stack of this thread or task again",
@@ -84,10 +95,20 @@ pub fn draw(frame: &mut Frame<'_>, state: &mut State, colours: Colours) {
         (None, Tab::Locks | Tab::Threads | Tab::Findings) if state.picture().is_none() => {}
         (None, Tab::Findings) => screen.lines(&picture.findings, state),
         (None, Tab::Processes) => screen.processes(state),
-        (None, Tab::Locks) => screen.locks(state),
-        (None, Tab::Threads) => screen.threads(state, &picture),
+        (None, Tab::Locks) => {
+            screen.locks(state);
+            if screen.left.height > SECOND_LIST_LINES && !picture.threads.is_empty() {
+                screen.line();
+                screen.threads(state, &picture, false);
+            }
+            screen.chosen_lock(state);
+        }
+        (None, Tab::Threads) => screen.threads(state, &picture, true),
     }
 }
+
+/// What a column says of a lock. A sign stands before what is known of a part.
+type LockCell = fn(&LockRow, &str) -> String;
 
 struct Screen<'s, 'f> {
     frame: &'s mut Frame<'f>,
@@ -237,7 +258,7 @@ impl Screen<'_, '_> {
         }
     }
 
-    /// The rows of a list, of which only those on the screen are made.
+    /// The rows of the list that keys move in. Only those on the screen are made.
     fn list<T>(
         &mut self,
         state: &mut State,
@@ -246,22 +267,30 @@ impl Screen<'_, '_> {
         make: impl Fn(&State, usize, usize) -> Vec<T>,
         cells: impl Fn(&T) -> Vec<String>,
     ) {
-        if let Some(line) = self.line() {
-            let style = Style::new().add_modifier(Modifier::UNDERLINED);
-            headings(self.frame.buffer_mut(), line, columns, style);
-        }
+        self.column_headings(columns);
         state.rows = (usize::from(self.left.height), self.left.y);
         state.at = state.at.min(count.saturating_sub(1));
         let first = state.first_row();
         let rows = make(state, first, state.rows.0);
-        for (at, of) in rows.iter().enumerate() {
-            let Some(line) = self.line() else { return };
-            let is_chosen = first + at == state.at;
-            let style = if is_chosen { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
-            row(self.frame.buffer_mut(), line, columns, &cells(of), style);
-        }
+        self.rows(columns, rows.iter().map(&cells), Some(state.at - first));
         if count == 0 {
             self.write("nothing to list", Style::new());
+        }
+    }
+
+    fn column_headings(&mut self, columns: &[Column]) {
+        if let Some(line) = self.line() {
+            let style = Style::new().add_modifier(Modifier::UNDERLINED);
+            headings(self.frame.buffer_mut(), line, columns, style);
+        }
+    }
+
+    fn rows(&mut self, columns: &[Column], rows: impl Iterator<Item = Vec<String>>, chosen: Option<usize>) {
+        for (at, cells) in rows.enumerate() {
+            let Some(line) = self.line() else { return };
+            let is_chosen = chosen == Some(at);
+            let style = if is_chosen { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
+            row(self.frame.buffer_mut(), line, columns, &cells, style);
         }
     }
 
@@ -279,63 +308,135 @@ impl Screen<'_, '_> {
         self.list(state, &columns, count, take, |row| vec![row.program.clone(), row.text.clone()]);
     }
 
+    /// How many readings a history shows; 0: there is no room for one.
+    fn history_width(&self) -> u16 {
+        match self.left.width {
+            ..RATES_WIDTH => 0,
+            RATES_WIDTH..WIDE_WIDTH => 13,
+            WIDE_WIDTH.. => 24,
+        }
+    }
+
     fn locks(&mut self, state: &mut State) {
         let number = |heading, width| Column { heading, width, is_number: true };
-        let width = self.left.width;
-        let has_rates = state.picture().is_some_and(|it| it.locks.iter().any(|lock| lock.rate.is_some()));
-        let rates = [(RATE_WIDTH, "ACQ/S"), (RATES_WIDTH, "CONT/S")];
-        let rates = rates.into_iter().filter(|&(least, _)| has_rates && width >= least);
+        let (width, history) = (self.left.width, self.history_width());
+        let picture = state.picture().cloned().unwrap_or_default();
+        let has = |known: fn(&LockRow) -> bool| picture.locks.iter().any(known);
+        let (has_rates, is_wide) = (has(|lock| lock.rate.is_some()), width >= WIDE_WIDTH);
+        let has_lengths = width >= RATES_WIDTH && has(|lock| lock.waits.is_some() || lock.holds.is_some());
+        let has_history = history > 0 && has_rates;
+        let sign = if picture.is_partial { "~" } else { "" };
+        let optional: [(bool, Column, LockCell); 6] = [
+            (has_rates && width >= RATE_WIDTH, number("ACQ/S", 7), |of, _| rate(of.rate, |it| it.acquired)),
+            (has_rates && width >= RATES_WIDTH, number("CONT/S", 7), |of, _| {
+                rate(of.rate, |it| it.contended)
+            }),
+            (has_lengths && is_wide, number("WAIT P50", 8), |of, sign| {
+                length(of.waits, sign, |it| it.p50_ns)
+            }),
+            (has_lengths, number("WAIT P99", 8), |of, sign| length(of.waits, sign, |it| it.p99_ns)),
+            (has_lengths && is_wide, number("HELD P50", 8), |of, sign| {
+                length(of.holds, sign, |it| it.p50_ns)
+            }),
+            (has_lengths, number("HELD P99", 8), |of, sign| length(of.holds, sign, |it| it.p99_ns)),
+        ];
         let mut columns = vec![number("WAIT", 6), number("LONGEST", 8), number("CONTENDED", 9)];
-        columns.extend(rates.map(|(_, heading)| number(heading, 7)));
-        let rates = columns.len() - 3;
-        columns.push(Column { heading: "LOCK", width: self.name_width(50), is_number: false });
+        let mut numbers = Vec::new();
+        for (_, column, cell) in optional.into_iter().filter(|(is_shown, ..)| *is_shown) {
+            columns.push(column);
+            numbers.push(cell);
+        }
+        columns.extend(has_history.then(|| number("LAST READINGS", history)));
+        let name_width = self.name_width(if has_history && !is_wide { SHORT_NAME } else { 50 });
+        columns.push(Column { heading: "LOCK", width: name_width, is_number: false });
         columns.push(rest("HELD BY"));
         let count = state.locks().len();
-        let more = state.picture().map_or(0, |picture| picture.more_locks);
+        let history = if has_history { usize::from(history) } else { 0 };
         let take = |state: &State, first, rows| {
-            state.locks().into_iter().skip(first).take(rows).map(|lock| present_lock(state, lock)).collect()
+            let shown: Vec<&LockRow> = state.locks().into_iter().skip(first).take(rows).collect();
+            let keys: Vec<LockKey> = shown.iter().map(|lock| lock.key).collect();
+            let histories = state.histories(&keys, history, |picture, of| {
+                picture.locks.iter().for_each(|lock| of(lock.key, lock.rate.map(|rate| rate.acquired)));
+            });
+            shown.into_iter().map(|lock| present_lock(state, lock)).zip(histories).collect::<Vec<_>>()
         };
-        self.list(state, &columns, count, take, |lock| {
+        self.list(state, &columns, count, take, |(lock, of_lock)| {
             let longest = lock.longest_ns.map_or_else(String::new, duration);
             let contended = match lock.acquisitions {
                 0 => String::new(),
                 all => format!("{} %", lock.contended.saturating_mul(100) / all),
             };
             let mut cells = vec![lock.waiters.to_string(), longest, contended];
-            let of_rate =
-                |pick: fn(&Rate) -> u64| lock.rate.map_or_else(String::new, |it| rate(pick(&it), it));
-            cells.extend([of_rate(|it| it.acquired), of_rate(|it| it.contended)].into_iter().take(rates));
+            cells.extend(numbers.iter().map(|cell| cell(lock, sign)));
+            cells.extend(has_history.then(|| sparkline(of_lock, history, 0)));
             cells.extend([lock.name.clone(), lock.held.clone()]);
             cells
         });
-        if more > 0 {
-            self.write(&format!("{more} more locks"), Style::new());
+        if picture.more_locks > 0 {
+            self.write(&format!("{} more locks", picture.more_locks), Style::new());
         }
     }
 
-    fn threads(&mut self, state: &mut State, picture: &Picture) {
+    /// What the page of the chosen lock says, where the lists leave room.
+    fn chosen_lock(&mut self, state: &State) {
+        let locks = state.locks();
+        let Some(lock) = locks.get(state.at).filter(|_| self.left.height > SECOND_LIST_LINES) else { return };
+        self.line();
+        for line in &lock.lines {
+            self.wrapped_with(line, EVIDENCE_INDENT, EVIDENCE_LINE_MAX, Style::new());
+        }
+    }
+
+    /// The threads and tasks: the list that keys move in, or one below another list.
+    fn threads(&mut self, state: &mut State, picture: &Picture, is_first: bool) {
         let heading = if picture.has_tasks() { "THREAD OR TASK" } else { "THREAD" };
-        let columns = [
-            Column { heading: "WORDS", width: 7, is_number: true },
-            Column { heading: "HOLDS", width: 5, is_number: true },
-            Column { heading, width: self.name_width(30), is_number: false },
-            rest("WHAT AND WHERE"),
-        ];
-        let count = state.threads().len();
+        let number = |heading, width| Column { heading, width, is_number: true };
+        let has_processor = picture.threads.iter().any(|thread| thread.processor.is_some());
+        let history = if has_processor { self.history_width() } else { 0 };
+        let mut columns = vec![number("WORDS", 7), number("HOLDS", 5)];
+        if has_processor {
+            columns.extend([number("CPU", 5), number("ON", 3)]);
+        }
+        columns.extend((history > 0).then(|| number("LAST READINGS", history)));
+        columns.push(Column { heading, width: self.name_width(30), is_number: false });
+        columns.push(rest("WHAT AND WHERE"));
+        let history = usize::from(history);
         let take = |state: &State, first, rows| {
+            let shown: Vec<&ThreadRow> = state.threads().into_iter().skip(first).take(rows).collect();
+            let keys: Vec<ThreadKey> = shown.iter().map(|thread| thread.key).collect();
+            let histories = state.histories(&keys, history, |picture, of| {
+                let percent = |thread: &ThreadRow| thread.processor.map(|of| of.percent.into());
+                picture.threads.iter().for_each(|thread| of(thread.key, percent(thread)));
+            });
             let present = |thread: &ThreadRow| ThreadRow {
                 advanced: state.present().map_or(thread.advanced, |update| update.advanced(thread)),
                 ..thread.clone()
             };
-            state.threads().into_iter().skip(first).take(rows).map(present).collect::<Vec<ThreadRow>>()
+            shown.into_iter().map(present).zip(histories).collect::<Vec<_>>()
         };
-        self.list(state, &columns, count, take, |thread| {
+        let cells = |(thread, of_thread): &(ThreadRow, Vec<Option<u64>>)| {
             let (doing, place) = (picture.text(thread.doing), picture.text(thread.place));
             let separator = if doing.is_empty() || place.is_empty() { "" } else { ", at " };
             let words = thread.advanced.map_or_else(String::new, |words| words.to_string());
             let holds = if thread.holds == 0 { String::new() } else { thread.holds.to_string() };
-            vec![words, holds, thread.name.to_string(), format!("{doing}{separator}{place}")]
-        });
+            let mut cells = vec![words, holds];
+            if has_processor {
+                let last = thread.processor.and_then(|of| of.last);
+                cells.push(thread.processor.map_or_else(String::new, |of| format!("{} %", of.percent)));
+                cells.push(last.map_or_else(String::new, |last| last.to_string()));
+            }
+            cells.extend((history > 0).then(|| sparkline(of_thread, history, 100)));
+            cells.extend([thread.name.to_string(), format!("{doing}{separator}{place}")]);
+            cells
+        };
+        if is_first {
+            let count = state.threads().len();
+            self.list(state, &columns, count, take, cells);
+        } else {
+            self.column_headings(&columns);
+            let rows = take(state, 0, usize::from(self.left.height));
+            self.rows(&columns, rows.iter().map(cells), None);
+        }
     }
 }
 
@@ -354,13 +455,19 @@ fn present_lock(state: &State, lock: &LockRow) -> LockRow {
 }
 
 /// How often something is in a second.
-fn rate(times: u64, of: Rate) -> String {
-    match (of.is_estimate, times) {
+fn rate(of: Option<Rate>, pick: fn(&Rate) -> u64) -> String {
+    match of.map(|of| (of.is_estimate, pick(&of))) {
+        None => String::new(),
         // That says nothing.
-        (true, 0) => String::new(),
-        (true, times) => format!("~{}", amount(times)),
-        (false, times) => amount(times),
+        Some((true, 0)) => String::new(),
+        Some((true, times)) => format!("~{}", amount(times)),
+        Some((false, times)) => amount(times),
     }
+}
+
+/// A percentile of lengths of time, after a sign.
+fn length(of: Option<Quantiles>, sign: &str, pick: fn(&Quantiles) -> u64) -> String {
+    of.map_or_else(String::new, |of| format!("{sign}{}", duration(pick(&of))))
 }
 
 fn rest(heading: &'static str) -> Column {

@@ -4,6 +4,7 @@
 //! minutes and what the user has chosen, and [`draw`] makes a frame of it. Nothing here does input or output.
 
 mod draw;
+mod spark;
 mod state;
 mod table;
 mod update;

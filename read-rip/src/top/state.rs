@@ -4,8 +4,10 @@
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::hash::Hash;
 use std::rc::Rc;
 
+use foldhash::HashMap;
 use read_rip_report::{LockKey, LockRow, Picture, ProcessRow, ProcessTable, ThreadKey, ThreadRow};
 use regex::Regex;
 
@@ -173,6 +175,31 @@ impl State {
     pub fn behind_ns(&self) -> Option<u64> {
         let newest = self.pictures.back()?.taken_ns;
         self.frozen.as_ref().map(|frozen| newest.saturating_sub(frozen.taken_ns))
+    }
+
+    /// For each of these keys, its numbers in the pictures up to the one that is shown, at most so many, the oldest
+    /// first. `numbers` calls with each key of a picture and its number.
+    pub fn histories<K: Copy + Eq + Hash>(
+        &self,
+        keys: &[K],
+        most: usize,
+        numbers: impl Fn(&Picture, &mut dyn FnMut(K, Option<u64>)),
+    ) -> Vec<Vec<Option<u64>>> {
+        let mut histories = vec![Vec::new(); keys.len()];
+        let Some(shown) = self.picture().filter(|_| most > 0) else { return histories };
+        let at: HashMap<K, usize> = keys.iter().enumerate().map(|(at, key)| (*key, at)).collect();
+        let last = self.pictures.iter().rposition(|picture| Rc::ptr_eq(picture, shown));
+        let pictures = self.pictures.iter().take(last.map_or(0, |last| last + 1));
+        let skipped = pictures.len().saturating_sub(most);
+        for picture in pictures.skip(skipped) {
+            histories.iter_mut().for_each(|history| history.push(None));
+            numbers(picture, &mut |key, number| {
+                if let Some(last) = at.get(&key).and_then(|at| histories[*at].last_mut()) {
+                    *last = number;
+                }
+            });
+        }
+        histories
     }
 
     /// The locks that are listed, in order.

@@ -17,6 +17,8 @@ pub(crate) fn lock(address: u64, name: &str, waiters: usize, holder: Option<u32>
         contended: 4,
         held: holder.map_or_else(String::new, |tid| format!("worker[{tid}] at cache.rs:12")),
         rate: None,
+        waits: None,
+        holds: None,
         holder: holder.map(|tid| ThreadKey { pid: 7, tid }),
         lines: vec![format!("{name}  mutex at {address:#x}"), "  held by worker[11]".to_owned()],
     }
@@ -32,6 +34,7 @@ pub(crate) fn thread(tid: u32, doing: u32, advanced: u64) -> ThreadRow {
         holds: u32::from(tid == 11),
         is_blocked: doing == 0,
         advanced: Some(advanced),
+        processor: None,
     }
 }
 
@@ -61,6 +64,7 @@ pub(crate) fn picture(seconds: u64) -> Picture {
         threads: vec![thread(11, 0, 0), thread(12, 1, 40)],
         texts: ["waiting for CACHE", "running", "cache.rs:12"].map(Into::into).to_vec(),
         words_per_second: Some(200),
+        is_partial: true,
     }
 }
 

@@ -4,8 +4,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use read_rip::top::{Colours, Input, LockUpdate, State, Tab, Update, draw};
-use read_rip_model::locks::Rate;
-use read_rip_report::{LockKey, Picture, ProcessRow, ProcessTable, Severity, ThreadKey};
+use read_rip_model::locks::{Quantiles, Rate};
+use read_rip_report::{LockKey, Picture, ProcessRow, ProcessTable, ProcessorUse, Severity, ThreadKey};
 
 use crate::scene::{SECOND_NS, picture, screen, state};
 
@@ -86,6 +86,79 @@ fn how_often_locks_are_acquired_is_shown_where_it_is_known_and_there_is_room() {
     let usual = cells(&mut state, 80);
     assert_eq!(usual[..2], ["   ACQ/S LOCK    ", "  ~12.3k CACHE   "]);
     assert_eq!(cells(&mut state, 69)[1], " CACHE           ".to_owned());
+}
+
+/// A busy and healthy process, so many seconds after the first reading.
+fn busy(seconds: u64) -> Picture {
+    let mut busy =
+        Picture { severity: Severity::None, verdict: "no findings".to_owned(), ..picture(seconds) };
+    busy.findings.clear();
+    let acquired = [0, 50, 400, 800][seconds as usize];
+    busy.locks[0].rate = Some(Rate { acquired, contended: 7, is_estimate: false });
+    busy.locks[0].waits =
+        Some(Quantiles { count: 9, p50_ns: 1500, p90_ns: 2000, p99_ns: 3500, max_ns: 9000 });
+    busy.locks[0].holds = Some(Quantiles { count: 9, p50_ns: 40, p90_ns: 50, p99_ns: 60, max_ns: 70 });
+    let percent = [100, 25, 0, 50][seconds as usize];
+    busy.threads[1].processor = Some(ProcessorUse { percent, last: Some(3) });
+    busy
+}
+
+#[test]
+fn lengths_of_waits_and_holds_and_the_last_readings_are_shown_where_there_is_room() {
+    let mut state = State::default();
+    (0..4).for_each(|seconds| state.add(busy(seconds)));
+    let row = |state: &mut State, width| {
+        let lines = screen(state, width, 24);
+        let at = lines.iter().position(|line| line.contains("HELD BY")).unwrap();
+        assert!(lines[at + 1].contains("CACHE"), "{lines:#?}");
+        [lines[at].clone(), lines[at + 1].clone()]
+    };
+    let rows = row(&mut state, 120);
+    let expected = [
+        " WAIT P99 HELD P99 LAST READINGS LOCK                     HELD BY",
+        "  ~3.5 us   ~60 ns          ·▁▄█ CACHE                    worker[12] at cache.r",
+    ];
+    assert_eq!(rows.map(|row| row.chars().skip(41).collect::<String>()), expected);
+    let [headings, rows] = row(&mut state, 200);
+    assert!(headings.contains(" WAIT P50 WAIT P99 HELD P50 HELD P99 "), "{headings}");
+    assert!(rows.contains("  ~1.5 us  ~3.5 us   ~40 ns   ~60 ns "), "{rows}");
+    let usual = row(&mut state, 80);
+    assert_eq!(usual[0], "  WAIT  LONGEST CONTENDED   ACQ/S LOCK                       HELD BY");
+    // A reading before the last one has the history until then.
+    state.input(Input::Left);
+    assert!(row(&mut state, 120)[1].contains("      ·▁█ CACHE"));
+    // What was not replaced is exact.
+    let mut exact = State::default();
+    exact.add(Picture { is_partial: false, ..busy(0) });
+    assert!(row(&mut exact, 120)[1].contains("   3.5 us    60 ns "), "{:#?}", row(&mut exact, 120));
+}
+
+#[test]
+fn threads_have_their_share_of_a_processor_and_are_below_the_locks_where_these_leave_room() {
+    let mut state = State::default();
+    (0..4).for_each(|seconds| state.add(busy(seconds)));
+    let below = screen(&mut state, 120, 24);
+    state.input(Input::Character('2'));
+    let alone = screen(&mut state, 120, 24);
+    let of_threads = |lines: &[String]| {
+        let at = lines.iter().position(|line| line.contains("WHAT AND WHERE")).unwrap();
+        lines[at..at + 3].to_vec()
+    };
+    let expected = [
+        "  WORDS HOLDS   CPU  ON LAST READINGS THREAD                         WHAT AND WHERE",
+        "      0     1                         worker[11]                     waiting for CACHE, at cache.rs:12",
+        "     40        50 %   3          █▂·▄ worker[12]                     running, at cache.rs:12",
+    ];
+    assert_eq!(of_threads(&below), expected);
+    assert_eq!(of_threads(&alone), expected);
+    let usual = of_threads(&screen(&mut state, 80, 24));
+    assert_eq!(usual[2], "     40        50 %   3 worker[12]                 running, at cache.rs:12");
+    // What the page of the chosen lock says is below both lists.
+    let at = below.iter().position(|line| line.contains("worker[12]  ")).unwrap();
+    assert_eq!(below[at + 2..at + 4], ["CACHE  mutex at 0x10", "  held by worker[11]"]);
+    // Without room, there is neither.
+    state.input(Input::Character('1'));
+    assert!(!screen(&mut state, 80, 12).iter().any(|line| line.contains("WHAT AND WHERE")));
 }
 
 #[test]
