@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use read_rip_evidence::standing::{Activity, Standings};
 use read_rip_evidence::target::{Call, CallKind, Child, Descriptor, DescriptorKind, Peer};
-use read_rip_evidence::waits::{FutexWait, MutexType, Owner, Presumption, Role, UnknownOwner, WaitKind};
+use read_rip_evidence::waits::{FutexWait, MutexType, Owner, Role, UnknownOwner, WaitKind};
 use read_rip_model::locks::{LockId, Seen, ThreadId};
 use read_rip_model::threads::{Thread, ThreadState};
 use read_rip_ring::LockType;
@@ -294,7 +294,7 @@ impl<'a> ActivityWords<'a> {
         };
         match wait.owner {
             Owner::Tid(tid) => {
-                let presumed = wait.presumption.filter(|&why| why == Presumption::HasAddress);
+                let presumed = wait.presumption.filter(|why| why.is_of_holder());
                 let presumably = presumed.map_or("", |_| "presumably ");
                 format!(", {presumably}owned by {}", self.thread(tid))
             }

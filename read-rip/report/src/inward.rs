@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use read_rip_evidence::runtimes::{InnerTasks, SourceFrame};
+use read_rip_evidence::runtimes::{InnerHold, InnerTasks, SourceFrame};
 use read_rip_evidence::standing::Inward;
 use read_rip_model::locations::LocationId;
 
@@ -44,7 +44,38 @@ pub(super) fn inward(names: &LockNames<'_>) -> Vec<String> {
         }
         if at.is_empty() { what } else { format!("{what}: {}", at.join("; ")) }
     };
-    all.into_iter().map(line).chain(goroutines(names)).collect()
+    all.into_iter().map(line).chain(in_blocks(names)).chain(goroutines(names)).collect()
+}
+
+/// A line for each thread that alone is in a block of its language on a lock for which others wait, or owns that lock.
+fn in_blocks(names: &LockNames<'_>) -> Vec<String> {
+    let Some(seen) = names.seen.map(|seen| seen.standings) else { return Vec::new() };
+    let Some(interior) = &seen.interior else { return Vec::new() };
+    let awaited = |thread: usize| {
+        let waits = seen.inward(thread) == Some(Inward::WaitsForLock);
+        interior.holder(seen.threads[thread].wait.as_ref().filter(|_| waits)?.futex)
+    };
+    let mut holds: Vec<&InnerHold> = (0..seen.threads.len()).filter_map(awaited).collect();
+    holds.sort_unstable_by_key(|hold| (hold.tid, hold.word));
+    holds.dedup_by_key(|hold| (hold.tid, hold.word));
+    let line = |hold: &&InnerHold| {
+        let task = seen.target.tasks.iter().find(|task| task.own_tid == hold.tid);
+        let thread = task.map_or("thread", |task| &task.name);
+        let has = if hold.is_stored { "owns one of them" } else { "is in a `with` block on one of them" };
+        let at = hold.at.as_ref().map(|at| format!(": {}", place(at))).unwrap_or_default();
+        format!("{}[{}] {has}{at}", printable(thread), hold.tid)
+    };
+    let mut lines: Vec<String> = holds.iter().take(PLACES_MAX).map(line).collect();
+    if holds.len() > PLACES_MAX {
+        lines.push(counted((holds.len() - PLACES_MAX) as u64, "more thread"));
+    }
+    lines
+}
+
+fn place(of: &SourceFrame) -> String {
+    let file = of.file.rsplit('/').next().unwrap_or_default();
+    let line = of.line.map(|line| format!(":{line}")).unwrap_or_default();
+    format!("{} {}{line}", printable(&of.function), printable(file))
 }
 
 /// A line for each group of goroutines.
@@ -58,11 +89,6 @@ fn goroutines(names: &LockNames<'_>) -> Vec<String> {
         )];
     }
     let tasks = seen.interior.as_ref().map_or(&[][..], |interior| &interior.tasks);
-    let place = |of: &SourceFrame| {
-        let file = of.file.rsplit('/').next().unwrap_or_default();
-        let line = of.line.map(|line| format!(":{line}")).unwrap_or_default();
-        format!("{} {}{line}", printable(&of.function), printable(file))
-    };
     let line = |of: &InnerTasks| {
         let at = of.at.as_ref().map(|at| format!(" at {}", place(at))).unwrap_or_default();
         let made: Vec<String> = of.made_at.iter().map(place).collect();

@@ -14,6 +14,9 @@ pub struct Interior {
     /// Its locks that store their owners.
     #[serde(skip)]
     pub locks: Vec<InnerLock>,
+    /// Its locks whose holders its functions tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<InnerHold>,
     /// Its tasks, as goroutines, in groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<InnerTasks>,
@@ -31,6 +34,20 @@ pub struct InnerWait {
     /// Where it waits in the program; `None` if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<SourceFrame>,
+}
+
+/// A lock of a runtime that a thread has, by its functions or by the lock itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InnerHold {
+    /// The id of the system's thread, in its own PID namespace.
+    pub tid: u32,
+    /// Where threads sleep that wait for the lock.
+    pub word: u64,
+    /// Where the block begins in which the thread has it; `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<SourceFrame>,
+    /// Whether the lock stores its owner. Otherwise the thread may have released it within the block.
+    pub is_stored: bool,
 }
 
 /// Tasks of a runtime that do the same at the same place.
@@ -61,6 +78,9 @@ pub struct InnerThread {
     /// What these functions say that it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doing: Option<InnerDoing>,
+    /// The thread for whose end it waits, if the functions say that it waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joins: Option<u32>,
 }
 
 /// What a thread does, by the functions of its language.
@@ -105,6 +125,13 @@ impl Interior {
         if later.is_none_or(|later| later.waits != self.waits) {
             self.waits.clear();
         }
+    }
+
+    /// The only thread that may have the lock at this word; `None` too if there are several.
+    pub fn holder(&self, word: u64) -> Option<&InnerHold> {
+        let mut holds = self.holds.iter().filter(|hold| hold.word == word);
+        let first = holds.next()?;
+        holds.all(|other| other.tid == first.tid).then_some(first)
     }
 
     pub fn thread(&self, tid: u32) -> Option<&InnerThread> {

@@ -20,7 +20,9 @@ mod pages;
 mod python;
 mod tokio;
 
-pub use interior::{InnerDoing, InnerLock, InnerTasks, InnerThread, InnerWait, Interior, SourceFrame};
+pub use interior::{
+    InnerDoing, InnerHold, InnerLock, InnerTasks, InnerThread, InnerWait, Interior, SourceFrame,
+};
 pub(crate) use tokio::{APART_MIN_NS as TOKIO_APART_NS, TokioLists};
 pub use tokio::{
     AwaitChain, AwaitStep, AwaitedLock, HeldLock, PolledFunction, PoolWait, TaskStage, TokioLock,

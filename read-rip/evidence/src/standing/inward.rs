@@ -2,7 +2,7 @@
 
 use super::Standings;
 use crate::runtimes::{InnerDoing, Runtime};
-use crate::waits::Role;
+use crate::waits::{FutexWait, Owner, PYTHON_LOCK, Role};
 
 /// What a thread does within its runtime, so that native evidence does not tell whether it is stuck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,6 +11,11 @@ pub enum Inward {
     WaitsForLock,
     /// It runs an event loop. The tasks of the loop are not seen.
     RunsLoop,
+}
+
+/// Whether a thread waits for a lock of its language.
+pub(super) fn is_for_inner_lock(wait: &FutexWait) -> bool {
+    wait.construct.is_some_and(|of| of.role == Role::Lock && of.name == PYTHON_LOCK)
 }
 
 impl Standings {
@@ -23,8 +28,7 @@ impl Standings {
         }
         let waits_for_lock = || {
             let wait = standing.wait.as_ref().filter(|wait| !wait.is_timed);
-            let construct = wait.and_then(|wait| wait.construct);
-            construct.is_some_and(|of| of.role == Role::Lock && of.name == crate::waits::PYTHON_LOCK)
+            wait.is_some_and(|wait| is_for_inner_lock(wait) && !matches!(wait.owner, Owner::Tid(_)))
         };
         match doing {
             Some(InnerDoing::EventLoop) => Some(Inward::RunsLoop),

@@ -10,12 +10,14 @@
 //! | file | what it has |
 //! |---|---|
 //! | `activity` | what a thread does, in one value |
+//! | `inner_holders` | who has locks of a language, by the functions of its threads |
 //! | `inward` | what threads do within a runtime that native evidence cannot judge |
 //! | `jobs` | which threads wait within jobs that they run for a pool |
 //! | `last_calls` | what threads called last that run without pause |
 //! | `scheduled` | how much of a processor a thread got, and whether that was too little |
 
 mod activity;
+mod inner_holders;
 mod inward;
 mod jobs;
 mod last_calls;
@@ -51,6 +53,9 @@ const TOKIO: &str = "tokio";
 const NAMES_MAX: usize = 32;
 /// How many of the outermost functions of a stack may say whose worker the thread is.
 const OUTERMOST_MAX: usize = 64;
+
+/// No name of a thread has more characters.
+const THREAD_NAME_MAX: usize = 64;
 
 /// The stacks of no more threads are read in the second reading.
 const CAUGHT_UP_MAX: usize = 64;
@@ -117,6 +122,9 @@ pub struct Standings {
     /// Who runs the initialisations that threads wait for, by the stacks of the first reading.
     #[serde(skip)]
     runners: Runners,
+    /// What the memory says of the waits for which [`Standings::presume_holders`] has named owners.
+    #[serde(skip)]
+    unpresumed: Vec<(usize, FutexWait)>,
 }
 
 /// Threads of a server that wait for locks which it keeps in structures of its own.
@@ -263,7 +271,9 @@ impl Standings {
             tokio_lists: TokioLists::default(),
             clues,
             runners: Runners::default(),
+            unpresumed: Vec::new(),
         };
+        standings.name_threads();
         let mut waits = standings.waits(memory);
         let functions = |stack: &Stack| functions(stack, usize::MAX, &mut names, &mut name, &mut called);
         standings.runners = Runners::of(&standings.target, memory, &standings.stacks, &waits, functions);
@@ -347,13 +357,22 @@ impl Standings {
 
     /// Whether threads may be presumed to have locks: see [`Standings::presume_holders`].
     pub fn may_presume_holders(&self) -> bool {
-        self.threads.iter().any(|thread| thread.wait.as_ref().and_then(unowned_lock).is_some())
+        let has_lock = |thread: &Standing| thread.wait.as_ref().and_then(unowned_lock).is_some();
+        self.threads.iter().any(has_lock) || !self.inner_waits().is_empty()
     }
 
     /// Looks for the threads that are presumed to have locks that store no owner: if threads have waited for these for
     /// [`LATELY_NS`], or in a core file. They are the owners then.
     pub fn presume_holders(&mut self, memory: &dyn Memory, names: &mut FunctionNames) {
         let is_long = |thread: &Standing| thread.asleep_ns.is_some_and(|asleep_ns| asleep_ns >= LATELY_NS);
+        let inner = self.inner_waits();
+        if self.is_final || inner.iter().any(|&(at, _)| is_long(&self.threads[at])) {
+            for (at, wait) in inner {
+                if let Some(before) = self.threads[at].wait.replace(wait) {
+                    self.unpresumed.push((at, before));
+                }
+            }
+        }
         let lock = |thread: &Standing| {
             let wait = thread.wait.as_ref().filter(|_| self.is_final || is_long(thread));
             wait.and_then(unowned_lock)
@@ -366,11 +385,29 @@ impl Standings {
         let stack = |at: usize| (self.threads[at].is_still == Some(true)).then(|| self.stack(at));
         let symbol = |address| names.extent(address);
         let holders = holders(&self.target, memory, stack, &waits, symbol);
-        for (thread, lock) in self.threads.iter_mut().zip(locks) {
+        for (at, lock) in locks.into_iter().enumerate() {
             let holder = lock.and_then(|lock| holders.get(&lock));
-            if let (Some(wait), Some(&holder)) = (&mut thread.wait, holder) {
+            if let (Some(wait), Some(&holder)) = (&mut self.threads[at].wait, holder) {
+                self.unpresumed.push((at, wait.clone()));
                 wait.owner = Owner::Tid(self.target.tasks[holder].own_tid);
                 wait.presumption = Some(Presumption::HasAddress);
+            }
+        }
+    }
+
+    /// Gives threads the names that the program has for them in its language, unless it has told the kernel others.
+    fn name_threads(&mut self) {
+        let Some(interior) = &self.interior else { return };
+        let own_pid = self.target.own_pid;
+        let is_main = |task: &&Task| task.own_tid == own_pid;
+        let Some(of_main) = self.target.tasks.iter().find(is_main).map(|task| task.name.clone()) else {
+            return;
+        };
+        let is_unnamed = |task: &&mut Task| task.own_tid != own_pid && task.name == of_main;
+        for task in self.target.tasks.iter_mut().filter(is_unnamed) {
+            let name = interior.thread(task.own_tid).and_then(|inner| inner.name.as_ref());
+            if let Some(name) = name {
+                task.name = name.chars().take(THREAD_NAME_MAX).collect();
             }
         }
     }
@@ -378,9 +415,8 @@ impl Standings {
     /// Compares with a later reading of the same threads, in the same order. Threads that have ended since are missing
     /// there, and are [`RunState::Dead`] then.
     pub fn compare(&mut self, later: Vec<Task>, memory: &dyn Memory, window_ns: u64) {
-        let waits = self.threads.iter_mut().filter_map(|thread| thread.wait.as_mut());
-        for wait in waits.filter(|wait| wait.presumption == Some(Presumption::HasAddress)) {
-            (wait.owner, wait.presumption) = (Owner::Unknown(UnknownOwner::NotStored), None);
+        for (at, wait) in self.unpresumed.drain(..) {
+            self.threads[at].wait = Some(wait);
         }
         let mut later = later.into_iter().peekable();
         let mut sleeps_as_before = vec![false; self.threads.len()];
@@ -411,6 +447,7 @@ impl Standings {
             (None | Some(Runtime::Go), _) => {}
             (Some(runtime), _) => self.interior = runtime.interior(&self.target, memory),
         }
+        self.name_threads();
         if let Some(tasks) = &mut self.tokio {
             tasks.compare(&self.tokio_lists, &self.target, memory, window_ns);
         }

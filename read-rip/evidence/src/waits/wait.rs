@@ -148,6 +148,15 @@ pub enum Presumption {
     InFunction,
     /// It has the address of the lock, and all that have the addresses of such locks wait for one another.
     HasAddress,
+    /// It is in a block of its language that has acquired the lock, and all such threads wait for one another.
+    InBlock,
+}
+
+impl Presumption {
+    /// Whether the thread is presumed to have a lock, which it may have released.
+    pub fn is_of_holder(self) -> bool {
+        matches!(self, Presumption::HasAddress | Presumption::InBlock)
+    }
 }
 
 /// Why an owner is not known.

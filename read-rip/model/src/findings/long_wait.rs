@@ -65,6 +65,7 @@ use super::passages::AllPassages;
 use super::pasts::{HeldSince, Pasts};
 use super::standstill::{self, Group, Root};
 use super::view::Length;
+use super::waits_for::grade_owner;
 use super::words::{lasting, limit};
 use super::{
     About, Advice, Analysis, Asleep, Basis, Confidence, Doubt, Evidence, Finding, HoldFact, JoinFact, Kind,
@@ -549,7 +550,7 @@ impl Judge<'_, '_> {
                 .is_some_and(|holder| holder.sleep.is_none() && !holder.is_doing_known())
                 .then_some(Doubt::UnmarkedWork),
             (!lock.nature.is_wrapped && !is_in_memory).then_some(Doubt::MarkedByHand),
-            lock.is_holder_presumed().then_some(Doubt::HolderPresumed),
+            grade_owner(lock).1.filter(|_| lock.is_holder_presumed()),
         ]
         .into_iter()
         .flatten()

@@ -19,6 +19,9 @@ worded! {
         HolderPresumed = "holder-presumed":
             "its owner is not stored: this thread has its address, on its stack or in the code of its functions, and \
              may have released it",
+        HolderInBlock = "holder-in-block":
+            "its owner is not stored: this thread is in a `with` block on it, and may have released it within the \
+             block",
         Copied = "copied": "this file is a copy: its process may have run on while it was made",
         Foreign = "foreign": "the file belongs to another user than the process, and may be forged",
         MaybeGate = "maybe-gate":

@@ -290,11 +290,7 @@ impl<'a> WaitsFor<'a> {
         } else if is_given_away && (nature.is_wrapped || !is_in_memory) {
             (Confidence::Suspected, Some(Doubt::HandedOver))
         } else if is_in_memory {
-            match lock.owner.and_then(|owner| owner.presumption) {
-                Some(Presumption::InFunction) => (Confidence::Potential, Some(Doubt::OwnerPresumed)),
-                Some(Presumption::HasAddress) => (Confidence::Suspected, Some(Doubt::HolderPresumed)),
-                None => CERTAIN,
-            }
+            grade_owner(lock)
         } else if !is_enforced && self.view.now.releases_unmatched > 0 {
             (Confidence::Suspected, Some(Doubt::UnmatchedReleases))
         } else if !nature.is_wrapped {
@@ -346,6 +342,16 @@ impl<'a> WaitsFor<'a> {
         let is_own = self.own_hold(wait.thread, wait.lock).is_some();
         let is_long = has_begun(self.view, wait) && self.locks[wait.lock].has_queued_writer;
         self.view.now.locks[wait.lock].nature.is_wrapped && (is_own || is_long)
+    }
+}
+
+/// Whether the owner of a lock in memory is its owner.
+pub(super) fn grade_owner(lock: &Lock) -> Grade {
+    match lock.owner.and_then(|owner| owner.presumption) {
+        Some(Presumption::InFunction) => (Confidence::Potential, Some(Doubt::OwnerPresumed)),
+        Some(Presumption::HasAddress) => (Confidence::Suspected, Some(Doubt::HolderPresumed)),
+        Some(Presumption::InBlock) => (Confidence::Suspected, Some(Doubt::HolderInBlock)),
+        None => CERTAIN,
     }
 }
 

@@ -113,9 +113,9 @@ impl Lock {
         self.has_permits() || may_be
     }
 
-    /// Whether its holder is only presumed, because it has the lock's address.
+    /// Whether its holder is only presumed, because it has the lock's address, or is in a block that acquired it.
     pub fn is_holder_presumed(&self) -> bool {
-        self.owner.is_some_and(|owner| owner.presumption == Some(Presumption::HasAddress))
+        self.owner.and_then(|owner| owner.presumption).is_some_and(Presumption::is_of_holder)
     }
 
     /// The threads and tasks that hold it, and are not only presumed to.

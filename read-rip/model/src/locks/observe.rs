@@ -319,10 +319,11 @@ impl Observer<'_> {
         if let Some(thread) = owner {
             let (ownership, presumption) = (nature.ownership, wait.presumption);
             // A holder is presumed only where nothing else names it.
-            if presumption == Some(Presumption::HasAddress) && !self.model.locks[lock].is_from_memory {
+            if presumption.is_some_and(Presumption::is_of_holder) && !self.model.locks[lock].is_from_memory {
                 return;
             }
             self.own(lock, OwnerInMemory { thread, address, ownership, is_steady, presumption });
+            self.acquired_at(thread, lock, wait.futex, locations);
         }
     }
 
@@ -434,6 +435,20 @@ impl Observer<'_> {
         self.model.threads[thread].holds.push(hold);
     }
 
+    /// The block of its language in which a thread has a lock says where the thread has acquired it.
+    fn acquired_at(&mut self, thread: ThreadId, lock: LockId, word: u64, locations: &mut Locations<'_>) {
+        let Some(interior) = &self.seen.interior else { return };
+        let tid = self.model.threads[thread].tid;
+        let hold =
+            interior.holds.iter().find(|hold| hold.tid == tid && hold.word == word && hold.at.is_some());
+        let Some(at) = hold.and_then(|hold| hold.at.clone()) else { return };
+        let location = locations.of_interior(None, &[at]);
+        let own = self.model.threads[thread].holds.iter_mut();
+        let of_lock = self.model.locks[lock].holders.iter_mut();
+        let is_it = |hold: &&mut Hold| (hold.thread, hold.lock, hold.location) == (thread, lock, None);
+        own.chain(of_lock).filter(is_it).for_each(|hold| hold.location = location);
+    }
+
     /// A lock names an owner that the process does not have. In a process that is no fork, this thread has ended.
     fn lost(&mut self, id: LockId, owner: AbsentOwner) {
         self.model.locks[id].absent_owner = Some(owner);
@@ -500,6 +515,14 @@ fn nature(wait: &read_rip_evidence::waits::FutexWait) -> Option<Nature> {
         WaitKind::Refused => Nature { is_refused: true, ..of(LockType::Mutex, Ownership::Enforced) },
         WaitKind::LibraryLock => Nature { is_of_library: true, ..of(LockType::Mutex, Ownership::ByRule) },
         WaitKind::Opaque if is_lock(wait) => of(LockType::Unknown, Ownership::Anyone),
+        // A lock of a language that is made of these.
+        WaitKind::Semaphore { .. } | WaitKind::Condition { .. }
+            if is_lock(wait) && matches!(wait.owner, Owner::Tid(_)) =>
+        {
+            let is_stored = wait.presumption.is_none();
+            let ownership = if is_stored { Ownership::Enforced } else { Ownership::Anyone };
+            Nature { is_reentrant: is_stored, ..of(LockType::Mutex, ownership) }
+        }
         _ => return None,
     })
 }
@@ -612,6 +635,9 @@ fn of_kind(wait: &read_rip_evidence::waits::FutexWait) -> Doing {
         WaitKind::Once | WaitKind::Join => Doing::WaitsForThread,
         // A lock of a language that is made of a condition variable.
         WaitKind::Condition { .. } if is_lock(wait) => Doing::WaitsForLock,
+        WaitKind::Semaphore { .. } if is_lock(wait) && matches!(wait.owner, Owner::Tid(_)) => {
+            Doing::WaitsForLock
+        }
         WaitKind::Condition { .. } | WaitKind::Semaphore { .. } | WaitKind::Barrier { .. } => {
             Doing::WaitsInside
         }

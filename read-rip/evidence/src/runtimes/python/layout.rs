@@ -24,6 +24,9 @@ pub(super) struct Layout {
     pub frame: FrameAt,
     pub frames: Frames,
     pub code: Code,
+    /// What it takes to know in which `with` blocks a function is, and the attributes of an instance; `None` before
+    /// 3.11.
+    pub blocks: Option<Blocks>,
     /// Where the characters of a string begin that has ASCII alone, and those of others.
     pub ascii: u64,
     pub compact: u64,
@@ -75,6 +78,33 @@ pub(super) struct Code {
     pub instructions: u64,
 }
 
+/// Fields of frames, code and types that say what a function has on its stack of values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blocks {
+    /// In a frame: its variables. Its stack of values follows.
+    pub locals: u64,
+    /// In `PyCodeObject`: how many variables these are, how many values the stack may have, the names of attributes
+    /// that the code uses, and the table of what handles exceptions where.
+    pub locals_len: u64,
+    pub stack_len: u64,
+    pub names: u64,
+    pub exceptions: u64,
+    /// In `PyHeapTypeObject`: the names of the attributes that instances have, in their order.
+    pub keys: u64,
+    pub attributes: AttributesAt,
+}
+
+/// Where an instance has the values of its attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AttributesAt {
+    /// 3.11: a pointer to the values in the fourth word before it, or a dictionary in the third one.
+    Apart,
+    /// 3.12: either in the third word before it.
+    Tagged,
+    /// 3.13: the values are in the instance itself, or a dictionary in the third word before it.
+    Inline,
+}
+
 const fn before_3_11(minor: u8, gil: u64, instruction: u64) -> Layout {
     Layout {
         minor,
@@ -88,10 +118,22 @@ const fn before_3_11(minor: u8, gil: u64, instruction: u64) -> Layout {
         frame: FrameAt::Thread(24),
         frames: Frames { previous: 24, code: 32, instruction, owner: None },
         code: Code { first_line: 40, file: 104, name: 112, lines: 120, instructions: 0 },
+        blocks: None,
         ascii: 48,
         compact: 72,
     }
 }
+
+/// Those that `_Py_DebugOffsets` of 3.13 does not have.
+const BLOCKS_OF_3_13: Blocks = Blocks {
+    locals: 72,
+    locals_len: 72,
+    stack_len: 64,
+    names: 32,
+    exceptions: 40,
+    keys: 880,
+    attributes: AttributesAt::Inline,
+};
 
 const TABLE: [Layout; 5] = [
     before_3_11(8, 1152, 104),
@@ -109,6 +151,15 @@ const TABLE: [Layout; 5] = [
         frame: FrameAt::CFrame(56, 8),
         frames: Frames { previous: 48, code: 32, instruction: 56, owner: Some(69) },
         code: Code { first_line: 72, file: 112, name: 120, lines: 136, instructions: 184 },
+        blocks: Some(Blocks {
+            locals: 72,
+            locals_len: 76,
+            stack_len: 68,
+            names: 32,
+            exceptions: 40,
+            keys: 872,
+            attributes: AttributesAt::Apart,
+        }),
         ascii: 48,
         compact: 72,
     },
@@ -124,6 +175,7 @@ const TABLE: [Layout; 5] = [
         frame: FrameAt::CFrame(56, 0),
         frames: Frames { previous: 8, code: 0, instruction: 56, owner: Some(70) },
         code: Code { first_line: 68, file: 112, name: 120, lines: 136, instructions: 192 },
+        blocks: Some(Blocks { attributes: AttributesAt::Tagged, ..BLOCKS_OF_3_13 }),
         ascii: 40,
         compact: 56,
     },
@@ -170,6 +222,7 @@ impl Layout {
                 first_line: at(39)?,
                 instructions: at(43)?,
             },
+            blocks: Some(Blocks { locals: at(32)?, ..BLOCKS_OF_3_13 }),
             ascii: 40,
             compact: 56,
         })

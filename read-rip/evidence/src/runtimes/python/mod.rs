@@ -9,7 +9,11 @@
 //! | `layout` | where the fields are, for each version |
 //! | `objects` | strings, bytes and code |
 //! | `lines` | the tables of lines |
+//! | `attributes` | the attributes of instances |
+//! | `blocks` | the `with` blocks that functions are in |
 
+mod attributes;
+mod blocks;
 mod layout;
 mod lines;
 mod objects;
@@ -17,11 +21,13 @@ mod objects;
 use foldhash::{HashMap, HashSet};
 use read_rip_files::Module;
 
+use self::blocks::Frame;
 use self::layout::{FrameAt, Gil, Identity, Layout};
 use self::objects::{Objects, Types};
 use super::exported::Exports;
-use super::{InnerDoing, InnerLock, InnerThread, Interior, SourceFrame};
-use crate::target::{Memory, RunState, Target};
+use super::pages::Pages;
+use super::{InnerDoing, InnerHold, InnerLock, InnerThread, Interior, SourceFrame};
+use crate::target::{Memory, RunState, Sleep, Target};
 use crate::waits::{Owner, UnknownOwner, id_of_pthread};
 
 /// No more interpreters, threads, and frames of a thread are read.
@@ -37,6 +43,8 @@ const GIL_IS_LOCKED: usize = 16;
 
 /// What a process with CPython has; `None` if its version is not known, or if nothing of it makes sense.
 pub(super) fn interior(target: &Target, memory: &dyn Memory) -> Option<Interior> {
+    let memory = Pages::new(memory);
+    let memory: &dyn Memory = &memory;
     let is_library = |module: &&Module| {
         module.path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libpython"))
     };
@@ -98,6 +106,11 @@ fn doing(frames: &[SourceFrame]) -> Option<InnerDoing> {
     waits.then_some(InnerDoing::WaitsForOthers)
 }
 
+/// Whether a frame is in one of these functions of `threading`.
+fn is_of_threading(frame: &Frame, functions: &[&str]) -> bool {
+    frame.source.file.ends_with("/threading.py") && functions.contains(&frame.source.function.as_str())
+}
+
 struct Reader<'a> {
     target: &'a Target,
     memory: &'a dyn Memory,
@@ -126,8 +139,11 @@ impl Reader<'_> {
                 // A thread of the system may have several: one for each interpreter that it has entered.
                 if let Some(tid) = tid.filter(|&tid| inside.thread(tid).is_none()) {
                     let frames = self.frames(thread);
+                    self.holds(tid, &frames, &mut inside.holds);
+                    let (name, joins) = (self.name(&frames), self.joins(&frames));
+                    let frames: Vec<SourceFrame> = frames.into_iter().map(|frame| frame.source).collect();
                     let doing = doing(&frames);
-                    inside.threads.push(InnerThread { tid, name: None, frames, doing });
+                    inside.threads.push(InnerThread { tid, name, frames, doing, joins });
                 }
             }
         }
@@ -162,15 +178,13 @@ impl Reader<'_> {
     fn tid(&self, thread: u64) -> Option<u32> {
         let tid = match self.layout.thread {
             Identity::Native(offset) => u32::try_from(self.pointer(thread, offset)?).ok()?,
-            Identity::Pthread(offset) => {
-                id_of_pthread(self.pointer(thread, offset)?, self.target.architecture, self.memory)?
-            }
+            Identity::Pthread(offset) => return self.of_pthread(self.pointer(thread, offset)?),
         };
         Some(tid).filter(|tid| self.living.contains(tid))
     }
 
     /// The functions that a thread is in, the innermost first.
-    fn frames(&mut self, thread: u64) -> Vec<SourceFrame> {
+    fn frames(&mut self, thread: u64) -> Vec<Frame> {
         let at = match self.layout.frame {
             FrameAt::Thread(offset) => self.pointer(thread, offset),
             FrameAt::CFrame(offset, inner) => {
@@ -191,9 +205,52 @@ impl Reader<'_> {
                 continue;
             }
             let Some(source) = self.objects.source(code, instruction) else { break };
-            all.push(source);
+            all.push(Frame { address: frame, code, instruction, source });
         }
         all
+    }
+
+    /// What the program calls a thread: the function of `threading` that it began with has its object.
+    fn name(&self, frames: &[Frame]) -> Option<String> {
+        let first = frames.last().filter(|frame| is_of_threading(frame, &["_bootstrap"]))?;
+        let name = self.objects.attribute(self.objects.first_variable(first)?, "_name")?;
+        self.objects.text(name).filter(|name| !name.is_empty())
+    }
+
+    /// The thread for whose end a thread waits.
+    fn joins(&self, frames: &[Frame]) -> Option<u32> {
+        let innermost =
+            frames.first().filter(|frame| is_of_threading(frame, &["join", "_wait_for_tstate_lock"]))?;
+        let object = self.objects.first_variable(innermost)?;
+        let tid = self.objects.small_number(self.objects.attribute(object, "_native_id")?)?;
+        Some(tid).filter(|tid| self.living.contains(tid))
+    }
+
+    /// Adds the locks that a thread has, and the one for which it waits, if that stores its owner.
+    fn holds(&mut self, tid: u32, frames: &[Frame], holds: &mut Vec<InnerHold>) {
+        for with in self.objects.withs(frames) {
+            let is_stored = with.lock.owner.is_some();
+            if with.lock.owner.is_none_or(|owner| self.of_pthread(owner) == Some(tid)) {
+                holds.push(InnerHold { tid, word: with.lock.word, at: Some(with.at), is_stored });
+            }
+        }
+        let task = self.target.tasks.iter().find(|task| task.own_tid == tid);
+        let word = match task.and_then(|task| task.sleep) {
+            Some(Sleep::Call(call)) => call.futex().map(|futex| futex.address),
+            _ => None,
+        };
+        let awaited = frames.first().zip(word).and_then(|(frame, word)| self.objects.lock_of(frame, word));
+        if let Some(lock) = awaited
+            && let Some(owner) = lock.owner.and_then(|owner| self.of_pthread(owner))
+        {
+            holds.push(InnerHold { tid: owner, word: lock.word, at: None, is_stored: true });
+        }
+    }
+
+    /// The living thread with this `pthread_t`.
+    fn of_pthread(&self, pthread: u64) -> Option<u32> {
+        let tid = id_of_pthread(pthread, self.target.architecture, self.memory)?;
+        Some(tid).filter(|tid| self.living.contains(tid))
     }
 
     /// The lock of an interpreter. `tids`: the threads that the interpreters know.

@@ -13,7 +13,7 @@ const TEXT_MAX: u64 = 4096;
 /// No table of lines is longer, in bytes.
 const TABLE_MAX: u64 = 1 << 20;
 /// In each object: its type. In those of variable length: the length.
-const TYPE: u64 = 8;
+pub(super) const TYPE: u64 = 8;
 const LEN: u64 = 16;
 
 /// The addresses of the types that objects must have.
@@ -22,13 +22,16 @@ pub(super) struct Types {
     code: u64,
     text: u64,
     bytes: u64,
+    /// Methods of built-in types and of classes, bound to an object; 0 if that is not known.
+    pub(super) built_in_method: u64,
+    pub(super) method: u64,
 }
 
 impl Types {
     /// Types that one object may have all of.
     #[cfg(test)]
     pub(super) fn all_at(address: u64) -> Types {
-        Types { code: address, text: address, bytes: address }
+        Types { code: address, text: address, bytes: address, built_in_method: address, method: address }
     }
 
     /// Those of an interpreter, by the symbols that it exports.
@@ -37,6 +40,8 @@ impl Types {
             code: exports.address_of("PyCode_Type")?,
             text: exports.address_of("PyUnicode_Type")?,
             bytes: exports.address_of("PyBytes_Type")?,
+            built_in_method: exports.address_of("PyCFunction_Type").unwrap_or(0),
+            method: exports.address_of("PyMethod_Type").unwrap_or(0),
         })
     }
 }
@@ -51,9 +56,9 @@ struct CodeObject {
 
 /// Reads objects. Each code object is read once: many threads are in the same functions.
 pub(super) struct Objects<'a> {
-    memory: &'a dyn Memory,
-    layout: Layout,
-    types: Types,
+    pub(super) memory: &'a dyn Memory,
+    pub(super) layout: Layout,
+    pub(super) types: Types,
     codes: HashMap<u64, Option<CodeObject>>,
 }
 
@@ -95,6 +100,11 @@ impl<'a> Objects<'a> {
         })
     }
 
+    /// A pointer that is not null.
+    pub(super) fn pointer(&self, base: u64, offset: u64) -> Option<u64> {
+        self.memory.u64(base.checked_add(offset)?).ok().filter(|&pointer| pointer != 0)
+    }
+
     fn is_of(&self, object: u64, of_type: u64) -> bool {
         object.checked_add(TYPE).is_some_and(|at| self.memory.u64(at) == Ok(of_type))
     }
@@ -104,11 +114,19 @@ impl<'a> Objects<'a> {
         usize::try_from(len).ok()
     }
 
-    fn bytes(&self, object: u64) -> Option<Vec<u8>> {
+    pub(super) fn bytes(&self, object: u64) -> Option<Vec<u8>> {
         self.is_of(object, self.types.bytes).then_some(())?;
         let mut bytes = vec![0; self.len(object, TABLE_MAX)?];
         self.memory.read(object.checked_add(32)?, &mut bytes).ok()?;
         Some(bytes)
+    }
+
+    /// A number from 0 on that is less than 2^30.
+    pub(super) fn small_number(&self, object: u64) -> Option<u32> {
+        // Up to 3.11, the number of digits, and from 3.12 on, that and a sign in the lowest three bits.
+        let head = self.memory.u64(object.checked_add(LEN)?).ok()?;
+        let is_one_digit = head == if self.layout.minor < 12 { 1 } else { 8 };
+        self.memory.u32(object.checked_add(24)?).ok().filter(|_| is_one_digit)
     }
 
     /// A string; control characters are left to who prints it.
