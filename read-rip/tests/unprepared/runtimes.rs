@@ -102,21 +102,23 @@ fn goroutines_that_wait_for_mutexes_of_one_another_are_suspected() {
         contains(
             &checked,
             &[
-                "suspected deadlock: 2 goroutines wait for mutexes, and nobody else is known who may have these",
+                "suspected deadlock: 4 goroutines wait for mutexes, and nobody else is known who may have these",
                 " waits for the mutex 0x",
                 " at main.transfer deadlock.go:21",
+                " at main.copyTo deadlock.go:36",
                 "doubt: a mutex of Go does not say who has it",
                 "next: acquire these locks in one order everywhere",
             ],
         );
         let all = read_rip(["check", "--all"]).stdout;
-        assert!(all.contains(&format!("{name}[{}]: 2 goroutines wait", stuck.0.pid())), "{all}");
-        let main = "made at main.main deadlock.go:31 or main.main deadlock.go:32";
+        assert!(all.contains(&format!("{name}[{}]: 4 goroutines wait", stuck.0.pid())), "{all}");
+        let main = "made at main.main deadlock.go:50 or main.main deadlock.go:51";
         contains(
             &checked,
             &[&format!("2 goroutines: sync.Mutex.Lock at main.transfer deadlock.go:21, {main}")],
         );
-        contains(&checked, &["1 goroutine: sync.WaitGroup.Wait at main.main deadlock.go:40"]);
+        contains(&checked, &["2 goroutines: sync.RWMutex.Lock at main.copyTo deadlock.go:36"]);
+        contains(&checked, &["1 goroutine: sync.WaitGroup.Wait at main.main deadlock.go:59"]);
     }
 }
 
@@ -125,10 +127,9 @@ import threading
 a, b = threading.Lock(), threading.Lock()
 met = threading.Barrier(2)
 def transfer(one, other):
-    with one:
-        met.wait()
-        with other:
-            pass
+    one.acquire()
+    met.wait()
+    other.acquire()
 threads = [threading.Thread(target=transfer, args=of) for of in ((a, b), (b, a))]
 for thread in threads: thread.start()
 print('ready', flush=True)

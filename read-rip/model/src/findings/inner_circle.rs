@@ -13,8 +13,8 @@
 //! # Blind spots
 //!
 //! A mutex in a global variable takes no pointer, and one that is reached through other values may have none on the
-//! stack: whoever has it is not seen then. Waits for `sync.RWMutex`, channels and conditions make no circle. A
-//! goroutine that waits for a mutex which it has itself is not told.
+//! stack: whoever has it is not seen then. Waits for channels, conditions and groups make no circle. A goroutine that
+//! waits for a mutex which it has itself is not told.
 //!
 //! # Example output
 //!

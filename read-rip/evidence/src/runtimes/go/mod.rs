@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use self::functions::{Functions, HEAD_WORDS};
-use self::mutexes::{Does, User};
+use self::mutexes::{Does, Kind, User};
 use super::pages::Pages;
 use super::{InnerTasks, InnerWait, Interior, SourceFrame};
 use crate::target::{Architecture, Mapping, Memory, Target};
@@ -64,8 +64,10 @@ const STATUS_MAX: u32 = 11;
 /// The collector looks at the goroutine.
 const SCAN: u32 = 0x1000;
 
-/// The states of goroutines that wait for a mutex, and for others to be done.
+/// The states of goroutines that wait for a mutex, for a readers-writer lock, and for others to be done.
 const AT_MUTEX: &str = "sync.Mutex.Lock";
+const AT_WRITER: &str = "sync.RWMutex.Lock";
+const AT_READER: &str = "sync.RWMutex.RLock";
 const AT_GROUP: &str = "sync.WaitGroup.Wait";
 
 type Goroutine = [u64; WORDS];
@@ -249,7 +251,8 @@ impl Reader<'_> {
 
     /// Goroutines that wait for mutexes which only others of them are known to have.
     fn circle(&self, list: &Goroutines, groups: &[InnerTasks]) -> Vec<InnerWait> {
-        let at_mutexes = groups.iter().filter(|group| group.state == AT_MUTEX);
+        let is_at_mutex = |group: &&InnerTasks| [AT_MUTEX, AT_WRITER, AT_READER].contains(&&*group.state);
+        let at_mutexes = groups.iter().filter(is_at_mutex);
         // Who was not looked at may have one of the mutexes.
         if list.unread > 0 || at_mutexes.map(|group| group.count).sum::<usize>() < 2 {
             return Vec::new();
@@ -262,7 +265,9 @@ impl Reader<'_> {
         let user = |&(of, address): &(&Goroutine, u64)| {
             let is_asleep = matches!(status(of, self.id_at), WAITING | RUNNABLE);
             let does = match &*self.state(of, &self.frames(of)) {
-                AT_MUTEX => Does::WaitsForMutex,
+                AT_MUTEX => Does::WaitsFor(Kind::Mutex),
+                AT_WRITER => Does::WaitsFor(Kind::Writer),
+                AT_READER => Does::WaitsFor(Kind::Reader),
                 AT_GROUP => Does::WaitsForGroup,
                 _ => Does::Other,
             };

@@ -1,5 +1,8 @@
 //! Goroutines that wait for mutexes which others of them may have.
 //!
+//! Readers-writer locks (`sync.RWMutex`) count too: a writer waits for a mutex within, for other writers, or for
+//! readers, and a reader waits for writers.
+//!
 //! A mutex of Go stores no owner. Whoever has one releases it, and mostly has a pointer to it on its stack until then:
 //! to the mutex, or to the value that it is part of. So those may have a mutex whose stacks point there, and that do
 //! not wait for it themselves. If all of these wait for mutexes too, and so on, then nobody is known who can release
@@ -16,9 +19,18 @@ use crate::target::Memory;
 /// What a goroutine does, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Does {
-    WaitsForMutex,
+    WaitsFor(Kind),
     WaitsForGroup,
     Other,
+}
+
+/// For what a goroutine waits, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Mutex,
+    /// A readers-writer lock, as a writer.
+    Writer,
+    Reader,
 }
 
 /// A goroutine: its address, the range of its stack that is used, and what it does.
@@ -35,8 +47,15 @@ const INNERMOST_WORDS: usize = 96;
 const VALUE_MAX_BYTES: u64 = 256;
 /// No more of all stacks is looked at: then nothing is known.
 const STACKS_MAX_BYTES: u64 = 64 << 20;
-/// The offset of the semaphore in a mutex (`sync.Mutex`): its state comes first.
+/// The offset of the semaphore in a mutex (`sync.Mutex`): its state comes first. A readers-writer lock begins with a
+/// mutex of its writers.
 const SEMAPHORE: u64 = 4;
+/// In a readers-writer lock: the semaphores of a writer that waits for readers, and of readers that wait for a writer;
+/// how many readers there are, less than 0 if a writer has the lock or waits for these; and how many it waits for.
+const WRITER_SEMAPHORE: u64 = 8;
+const READER_SEMAPHORE: u64 = 12;
+const READERS: u64 = 16;
+const AWAITED_READERS: u64 = 20;
 /// A mutex is locked; the number of those that wait for it is above three bits (`internal/sync/mutex.go`).
 const LOCKED: u32 = 1;
 const WAITERS_SHIFT: u32 = 3;
@@ -49,10 +68,10 @@ pub(super) fn circle(users: &[User], memory: &dyn Memory) -> BTreeMap<usize, u64
         return BTreeMap::new();
     }
     let waits = |(at, user): (usize, &User)| {
-        let is_waiting = user.does == Does::WaitsForMutex;
-        let innermost = words(*user, memory).filter(|_| is_waiting)?;
+        let Does::WaitsFor(kind) = user.does else { return None };
+        let innermost = words(*user, memory)?;
         let found =
-            innermost.iter().take(INNERMOST_WORDS).find_map(|&word| mutex(word, user.address, memory));
+            innermost.iter().take(INNERMOST_WORDS).find_map(|&word| mutex(word, user.address, kind, memory));
         Some((at, found?))
     };
     let waiting: BTreeMap<usize, u64> = users.iter().enumerate().filter_map(waits).collect();
@@ -101,14 +120,27 @@ fn words(user: User, memory: &dyn Memory) -> Option<Vec<u64>> {
 
 /// The mutex for which a goroutine waits, if a word of its stack points to its entry in the queue of a semaphore
 /// (`runtime.sudog`): the goroutine, two links, and the semaphore.
-fn mutex(entry: u64, goroutine: u64, memory: &dyn Memory) -> Option<u64> {
+fn mutex(entry: u64, goroutine: u64, kind: Kind, memory: &dyn Memory) -> Option<u64> {
     if entry == 0 || !entry.is_multiple_of(8) || memory.u64(entry).ok()? != goroutine {
         return None;
     }
-    let mutex = memory.u64(entry.checked_add(24)?).ok()?.checked_sub(SEMAPHORE)?;
-    let [state, semaphore] = [memory.u32(mutex).ok()?, memory.u32(mutex + SEMAPHORE).ok()?];
-    let is_awaited = state & LOCKED != 0 && state >> WAITERS_SHIFT > 0 && semaphore == 0;
-    (is_awaited && mutex.is_multiple_of(4)).then_some(mutex)
+    let semaphore = memory.u64(entry.checked_add(24)?).ok().filter(|at| at.is_multiple_of(4))?;
+    if memory.u32(semaphore).ok()? != 0 {
+        return None;
+    }
+    let is_locked =
+        |mutex: &u64| memory.u32(*mutex).is_ok_and(|state| state & LOCKED != 0 && state >> WAITERS_SHIFT > 0);
+    let of_mutex = || semaphore.checked_sub(SEMAPHORE).filter(is_locked);
+    let number = |at: u64| memory.u32(at).ok().map(u32::cast_signed);
+    // Each of these locks has a writer, which may wait for readers itself.
+    let has_writer = |lock: &u64| number(lock + READERS).is_some_and(|readers| readers < 0);
+    let awaits_readers =
+        |lock: &u64| has_writer(lock) && number(lock + AWAITED_READERS).is_some_and(|readers| readers > 0);
+    match kind {
+        Kind::Mutex => of_mutex(),
+        Kind::Writer => of_mutex().or_else(|| semaphore.checked_sub(WRITER_SEMAPHORE).filter(awaits_readers)),
+        Kind::Reader => semaphore.checked_sub(READER_SEMAPHORE).filter(has_writer),
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +150,28 @@ mod tests {
     fn stuck_of(waiting: &[(usize, u64)], having: &[(u64, &[usize])]) -> Vec<usize> {
         let having = having.iter().map(|&(mutex, of)| (mutex, of.iter().copied().collect())).collect();
         stuck(waiting.iter().copied().collect(), &having).into_keys().collect()
+    }
+
+    #[test]
+    fn the_semaphore_tells_the_lock_and_its_numbers_that_it_is_awaited() {
+        const ENTRY: u64 = 0x1000;
+        const LOCK: u64 = 0x2000;
+        // Of the lock: the state and the semaphore of its mutex, two semaphores, and two numbers of readers.
+        let of = |kind, semaphore: u64, lock: [u32; 6]| {
+            let mut memory = crate::waits::testing::Pieces::default();
+            memory.put(ENTRY, &[77, 0, 0, 0, 0, 0, semaphore as u32, 0]);
+            memory.put(LOCK, &lock);
+            mutex(ENTRY, 77, kind, &memory)
+        };
+        let (held, writer) = (LOCKED | 1 << WAITERS_SHIFT, (-1_i32 << 30).cast_unsigned());
+        assert_eq!(of(Kind::Mutex, LOCK + 4, [held, 0, 0, 0, 0, 0]), Some(LOCK));
+        assert_eq!(of(Kind::Mutex, LOCK + 4, [LOCKED, 0, 0, 0, 0, 0]), None, "nobody waits");
+        assert_eq!(of(Kind::Mutex, LOCK + 4, [held, 1, 0, 0, 0, 0]), None, "it is handed over");
+        assert_eq!(of(Kind::Writer, LOCK + 4, [held, 0, 0, 0, writer, 0]), Some(LOCK), "for a writer");
+        assert_eq!(of(Kind::Writer, LOCK + 8, [LOCKED, 0, 0, 0, writer + 1, 1]), Some(LOCK), "for a reader");
+        assert_eq!(of(Kind::Writer, LOCK + 8, [LOCKED, 0, 0, 0, writer, 0]), None);
+        assert_eq!(of(Kind::Reader, LOCK + 12, [LOCKED, 0, 0, 0, writer + 1, 0]), Some(LOCK));
+        assert_eq!(of(Kind::Reader, LOCK + 12, [0, 0, 0, 0, 1, 0]), None, "no writer");
     }
 
     #[test]
