@@ -523,3 +523,28 @@ fn who_opens_a_file_with_a_lease_is_told_who_has_it() {
         }
     }
 }
+
+/// A shell handles the signal of a child, and counted as one that may wake by itself: no findings.
+#[test]
+fn a_shell_and_its_coprocess_that_read_from_one_another_are_in_a_deadlock() {
+    let start = |more: &str| {
+        let code = format!("coproc cat; {more} echo $COPROC_PID; read -u ${{COPROC[0]}} line");
+        let mut shell = Plan::new("bash", &["-c", &code]).start();
+        let coprocess: u32 = shell.line().parse().unwrap();
+        [shell.pid(), coprocess].into_iter().for_each(|pid| until(pid, &["read"]));
+        (shell, coprocess)
+    };
+    let (shell, coprocess) = start("");
+    for pid in [shell.pid(), coprocess] {
+        let outcome = read_rip(["check", &pid.to_string()]);
+        assert_eq!(outcome.status, 1, "{outcome:#?}");
+        // It is suspected if the shell handles SIGINT: in the background it does not.
+        contains(&outcome.stdout, &["deadlock: 2 processes wait for one another"]);
+    }
+    // The end of another child makes this one go on.
+    let (shell, coprocess) = start("trap 'echo ended >&${COPROC[1]}' CHLD; sleep 1000 &");
+    for pid in [shell.pid(), coprocess] {
+        let outcome = read_rip(["check", &pid.to_string()]);
+        assert_eq!(outcome.status, 0, "{outcome:#?}");
+    }
+}

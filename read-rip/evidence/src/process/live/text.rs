@@ -11,6 +11,8 @@ const FLAG_KERNEL_THREAD: u64 = 0x0020_0000;
 const TIMER_SIGNALS: u64 = 1 << 13 | 1 << 25 | 1 << 26 | u64::MAX << 33;
 /// `SIGINT`. Python handles it in each program.
 const INTERRUPT: u64 = 1 << 1;
+/// `SIGCHLD`, which the kernel sends when a child ends, or is stopped. Shells handle it.
+const CHILD: u64 = 1 << 16;
 /// The signals that a thread's own instructions cause (4 to 8, 11, 13, 31), those that nobody can handle (9 and 19),
 /// and those of the C library.
 const OWN_SIGNALS: u64 = 0b1_1111 << 3 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 18 | 1 << 30 | 0b11 << 31;
@@ -80,9 +82,14 @@ impl Status {
         self.caught & INTERRUPT != 0
     }
 
-    /// Whether it handles another signal that somebody sends: `SIGTERM`, `SIGCHLD` and the like.
+    /// Whether it handles `SIGCHLD`.
+    pub(super) fn handles_children(&self) -> bool {
+        self.caught & CHILD != 0
+    }
+
+    /// Whether it handles another signal that somebody sends: `SIGTERM` and the like.
     pub(super) fn handles_others(&self) -> bool {
-        self.caught & !(OWN_SIGNALS | INTERRUPT) != 0
+        self.caught & !(OWN_SIGNALS | INTERRUPT | CHILD) != 0
     }
 }
 

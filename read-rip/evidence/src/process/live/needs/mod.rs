@@ -488,8 +488,17 @@ impl<'a> Of<'a> {
     fn interrupted(&self, mut need: Need) -> Need {
         need.others.timer = self.status.handles_timers();
         need.others.interrupt = self.status.handles_interrupt();
-        need.others.handler = self.status.handles_others();
+        need.others.handler = self.status.handles_others() || self.hears_of_children(&need);
         need
+    }
+
+    /// Whether it handles the signal of a child that may end by itself: another one than those for which a thread waits.
+    fn hears_of_children(&self, need: &Need) -> bool {
+        let is_awaited = |pid: &u32| need.by.iter().chain(&need.also).any(|party| party.pid == *pid);
+        let children = || {
+            self.live.tasks.numbers().ok().into_iter().flatten().flat_map(|tid| self.live.children_of(tid))
+        };
+        self.status.handles_children() && !children().all(|pid| is_awaited(&pid))
     }
 
     /// The process, and those that can bring something.
