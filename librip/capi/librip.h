@@ -429,6 +429,66 @@ LIBRIP_CALL_ void rip_context_switch(rip_context *context);
 LIBRIP_CALL_ rip_context *rip_context_current(void);
 LIBRIP_CALL_ void rip_context_destroy(rip_context *context);
 
+/* ---- Places of other languages ---------------------------------------------------------------------------------- */
+
+/* For bindings. A mark has the file and line of its C source. A binding for another language learns its places when the
+ * program runs, and records at a place what the program does there. The module for Python in librip/python is one.
+ *
+ *     static rip_place *place;                           once for each place of the program, and kept
+ *     place = rip_place_create("shop.py", 12, "pay", "", "");
+ *
+ *     if (!try_lock(lock)) {
+ *         rip_place_lock_wait(place, id, RIP_OWNED);
+ *         wait_for(lock);
+ *     }
+ *     rip_place_lock_acquired(place, id, RIP_OWNED);
+ *     ...
+ *     rip_place_lock_released(place, id, RIP_OWNED);     before the release: another thread may acquire it then
+ *     unlock(lock);
+ *
+ * rip_place_create           a place that lasts as long as the process. `label` is the format of the events of this
+ *                            place as Rust has it ("{} rows"), or the name of its spans, or the class of the locks that
+ *                            are used there. `format` is that of the values of its spans. The texts are copied. Null
+ *                            means "".
+ * rip_place_lock_...         as the macros RIP_LOCK_WAIT and so on. `lock` is a number that identifies the lock, of at
+ *                            most 48 bits: its address, for example. A binding records all that is done with a lock,
+ *                            so a deadlock of such locks is proven. `flags` is 0, or these, combined by `|`: RIP_TRY,
+ *                            RIP_REENTRANT, which says too that only the owner can release the lock, and RIP_OWNED:
+ *                            the thread that acquired the lock releases it, as the end of a block does.
+ * rip_place_event            the values are those of the format.
+ * rip_place_span_begin       begins a span, which the same thread ends.
+ * rip_place_snap             the thread was here.
+ *
+ * A process that has made a place before rip_start has room for 16 open spans in each slot, which take 384 bytes.
+ * Without a ring, or with a null place, they do nothing. If the ring has no room for another place, nothing is recorded
+ * there, and the ring counts it. These are calls of the library: they take tens of nanoseconds. */
+typedef struct rip_place rip_place;
+
+/* A value: the bits of a number, or the address of a text. `type` is one of these; the length of a text is above its
+ * lowest 8 bits. Up to 48 bytes of a text are kept. */
+struct rip_value {
+    uint64_t bits;
+    uint64_t type;
+};
+#define RIP_VALUE_U64 5
+#define RIP_VALUE_I64 6
+#define RIP_VALUE_F64 8
+#define RIP_VALUE_BOOL 9
+#define RIP_VALUE_TEXT 12
+
+#define RIP_OWNED 32
+
+LIBRIP_CALL_ rip_place *rip_place_create(const char *file, uint32_t line, const char *function, const char *label,
+                                         const char *format);
+LIBRIP_CALL_ void rip_place_lock_wait(rip_place *place, uint64_t lock, uint32_t flags);
+LIBRIP_CALL_ void rip_place_lock_acquired(rip_place *place, uint64_t lock, uint32_t flags);
+LIBRIP_CALL_ void rip_place_lock_released(rip_place *place, uint64_t lock, uint32_t flags);
+LIBRIP_CALL_ void rip_place_lock_try_failed(rip_place *place, uint64_t lock, uint32_t flags);
+LIBRIP_CALL_ void rip_place_event(rip_place *place, uint32_t level, const struct rip_value *values, size_t count);
+LIBRIP_CALL_ struct rip_span rip_place_span_begin(rip_place *place, const struct rip_value *values, size_t count);
+LIBRIP_CALL_ void rip_place_span_end(struct rip_span span);
+LIBRIP_CALL_ void rip_place_snap(rip_place *place);
+
 /* ==== Implementation of the macros: not part of the interface =================================================== */
 
 /* Numbers of the format. The crate librip-format defines them. */
@@ -1412,6 +1472,45 @@ LIBRIP_CALL_ void rip_context_destroy(rip_context *context) {
     (void)context;
 }
 LIBRIP_CALL_ void rip_avoid_system_calls(void) {
+}
+LIBRIP_CALL_ rip_place *rip_place_create(const char *file, uint32_t line, const char *function, const char *label,
+                                         const char *format) {
+    (void)format;
+    (void)file;
+    (void)line;
+    (void)function;
+    (void)label;
+    return LIBRIP_NULL_;
+}
+LIBRIP_CALL_ void rip_place_lock_wait(rip_place *place, uint64_t lock, uint32_t flags) {
+    (void)place;
+    (void)lock;
+    (void)flags;
+}
+LIBRIP_CALL_ void rip_place_lock_acquired(rip_place *place, uint64_t lock, uint32_t flags) {
+    rip_place_lock_wait(place, lock, flags);
+}
+LIBRIP_CALL_ void rip_place_lock_released(rip_place *place, uint64_t lock, uint32_t flags) {
+    rip_place_lock_wait(place, lock, flags);
+}
+LIBRIP_CALL_ void rip_place_lock_try_failed(rip_place *place, uint64_t lock, uint32_t flags) {
+    rip_place_lock_wait(place, lock, flags);
+}
+LIBRIP_CALL_ void rip_place_event(rip_place *place, uint32_t level, const struct rip_value *values, size_t count) {
+    (void)place;
+    (void)level;
+    (void)values;
+    (void)count;
+}
+LIBRIP_CALL_ struct rip_span rip_place_span_begin(rip_place *place, const struct rip_value *values, size_t count) {
+    rip_place_event(place, 0, values, count);
+    return librip_no_span_();
+}
+LIBRIP_CALL_ void rip_place_span_end(struct rip_span span) {
+    (void)span;
+}
+LIBRIP_CALL_ void rip_place_snap(rip_place *place) {
+    (void)place;
 }
 LIBRIP_CALL_ int rip_dump(const char *path) {
     (void)path;

@@ -32,6 +32,11 @@ pub mod coroutine {
     pub use crate::task::coroutine::{Coroutine, create, current, destroy, switch};
 }
 
+/// Places in the source of other languages, which bindings make.
+pub mod binding {
+    pub use crate::binding::MadePlace;
+}
+
 /// Places in the source that headers know.
 pub mod place {
     pub use crate::lock::place::{Place, enter, is_entered};

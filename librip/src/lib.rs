@@ -49,6 +49,8 @@
 
 #[doc(hidden)]
 pub mod arch;
+#[cfg(feature = "capi")]
+mod binding;
 pub mod bridge;
 #[cfg(feature = "capi")]
 #[doc(hidden)]

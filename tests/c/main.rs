@@ -18,6 +18,7 @@ mod locks;
 mod matrix;
 mod parts;
 mod process;
+mod python;
 mod scribble;
 
 use std::path::{Path, PathBuf};

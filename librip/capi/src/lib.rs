@@ -1,7 +1,7 @@
 //! librip for C and C++: `librip.h`, and the library behind it.
 //!
-//! This file has the functions that `librip.h` declares, but for those of events and of coroutines, which `events` and
-//! `coroutines` have. `locks` has those that the locks of `rip.hpp` call. They translate arguments and results, and
+//! This file has the functions that `librip.h` declares, but for those of events, of coroutines and of places, which `events`,
+//! `coroutines` and `places` have. `locks` has those that the locks of `rip.hpp` call. They translate arguments and results, and
 //! record nothing themselves: marks are instructions that the header puts into the program. No function fails because
 //! recording does; without a ring they do nothing. `scripts/install-c` installs the header, both libraries and a file
 //! for pkg-config.
@@ -28,6 +28,7 @@ mod enter;
 pub mod events;
 pub mod locks;
 mod names;
+pub mod places;
 mod real;
 
 use core::ffi::{CStr, c_char, c_int, c_void};

@@ -47,6 +47,8 @@
 //! process of the event's slot is the site's process. A forked child has the sites of its parent too, and need not
 //! enter them again: for a PC at which its own process has no site, all sites there are possible.
 //!
+//! A binding for another language knows the function: it stands in place of the module path, with `()` after it.
+//!
 //! A site of a process is complete before the first event of it is recorded. It may be entered twice.
 
 use core::mem::offset_of;

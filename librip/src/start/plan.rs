@@ -5,6 +5,9 @@
 
 #![allow(unsafe_code, reason = "system calls")]
 
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
+
 use librip_format::{
     CHANNELS_MAX, KIND_EVENT, KIND_SPAN_BEGIN, KIND_TASK, ParsedSite, SITE_CHANNEL, SPANS_MAX, SlotParts,
 };
@@ -56,7 +59,7 @@ fn demand(wish: &Builder, modules: &[FoundModule]) -> Demand {
     Demand {
         slot: SlotParts {
             words: wish.words,
-            spans: if has_spans(modules.clone()) { SPANS_MAX } else { 0 },
+            spans: if has_spans(modules.clone()) || EXPECTS_SPANS.load(Relaxed) { SPANS_MAX } else { 0 },
             channels: if has_channels(modules.clone()) { CHANNELS_MAX as u32 } else { 0 },
             has_times: wish.clock >= Clock::Ticks,
             has_task: has_tasks,
@@ -71,6 +74,16 @@ fn demand(wish: &Builder, modules: &[FoundModule]) -> Demand {
         sites: modules.clone().map(|module| module.sites.len() as u64).sum(),
         text_len_bytes: modules.map(|module| (module.path.len() + module.texts.len()) as u64).sum(),
     }
+}
+
+/// Whether spans may begin at places that no module has.
+static EXPECTS_SPANS: AtomicBool = AtomicBool::new(false);
+
+/// From now on, a ring has room for open spans.
+#[cfg(feature = "capi")]
+pub(crate) fn expect_spans() {
+    // ORDERING: relaxed: the thread that makes the ring has called this before, or its spans are counted as too many.
+    EXPECTS_SPANS.store(true, Relaxed);
 }
 
 /// Whether any module has spans. Without them, the slots need no room for open ones.

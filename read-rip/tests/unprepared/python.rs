@@ -1,38 +1,15 @@
 //! Python: the lines that its threads are at, and the interpreter's lock as a lock with an owner, from memory, in each
 //! version that this machine has.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
+use librip_test_kit::tool::pythons;
 use librip_test_kit::victim::Plan;
 use read_rip_evidence::process::live::LiveTarget;
 use read_rip_evidence::target::{CallKind, Sleep, Task};
 
 use crate::support::run::read_rip;
 use crate::support::unprepared::{Stuck, compile, contains, futex, is_proven_deadlock};
-
-/// The interpreters of this machine, with those that `pyenv` has installed.
-fn pythons() -> Vec<String> {
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let root = std::env::var_os("PYENV_ROOT").map_or_else(|| Path::new(&home).join(".pyenv"), PathBuf::from);
-    let folders = fs::read_dir(root.join("versions")).into_iter().flatten().flatten();
-    let folders: Vec<PathBuf> = folders.map(|folder| folder.path().join("bin")).collect();
-    let names = (8..=13).flat_map(|minor| {
-        let name = format!("python3.{minor}");
-        let installed = folders.iter().map(|folder| folder.join(&name)).find(|path| path.exists());
-        installed.map(|path| path.to_string_lossy().into_owned()).or(Some(name))
-    });
-    let runs = |name: &String| {
-        let version = Command::new(name).arg("-V").output();
-        version.is_ok_and(|version| version.status.success())
-    };
-    let found: Vec<String> = names.filter(runs).collect();
-    if found.is_empty() {
-        eprintln!("SKIPPED python: no version from 3.8 to 3.13 is installed");
-    }
-    found
-}
 
 fn program(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);

@@ -201,3 +201,26 @@ impl Built {
         program.unwrap_or_else(|| panic!("cargo has built no program {target}")).into()
     }
 }
+
+/// The interpreters of Python of this machine, one for each version from 3.8 to 3.13, with those that `pyenv` has
+/// installed. Prints a line on standard error if there is none.
+pub fn pythons() -> Vec<String> {
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let root = std::env::var_os("PYENV_ROOT").map_or_else(|| Path::new(&home).join(".pyenv"), PathBuf::from);
+    let folders = std::fs::read_dir(root.join("versions")).into_iter().flatten().flatten();
+    let folders: Vec<PathBuf> = folders.map(|folder| folder.path().join("bin")).collect();
+    let names = (8..=13).flat_map(|minor| {
+        let name = format!("python3.{minor}");
+        let installed = folders.iter().map(|folder| folder.join(&name)).find(|path| path.exists());
+        installed.map(|path| path.to_string_lossy().into_owned()).or(Some(name))
+    });
+    let runs = |name: &String| {
+        let version = Command::new(name).arg("-V").output();
+        version.is_ok_and(|version| version.status.success())
+    };
+    let found: Vec<String> = names.filter(runs).collect();
+    if found.is_empty() {
+        eprintln!("SKIPPED python: no version from 3.8 to 3.13 is installed");
+    }
+    found
+}

@@ -40,8 +40,12 @@ impl Standings {
     /// The runtime, if something of it is not seen that may be stuck.
     pub fn unseen(&self) -> Option<Runtime> {
         let runtime = self.runtime?;
-        let is_understood = self.interior.is_some() && runtime == Runtime::Python;
         let is_inward = || (0..self.threads.len()).any(|thread| self.inward(thread).is_some());
-        (!is_understood || is_inward()).then_some(runtime)
+        (!self.understands_runtime() || is_inward()).then_some(runtime)
+    }
+
+    /// Whether all that may be stuck within the runtime is known to wait in it.
+    pub fn understands_runtime(&self) -> bool {
+        self.interior.is_some() && self.runtime == Some(Runtime::Python)
     }
 }

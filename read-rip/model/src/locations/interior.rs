@@ -27,7 +27,11 @@ impl Locations<'_> {
         let location = match native {
             Some(native) => {
                 let mut location = self.get(native).clone();
-                location.outer.extend(all);
+                // The record may have the line of one of the frames.
+                let is_same =
+                    |frame: &Frame| frame.file.as_deref().zip(frame.line) == location.users_source();
+                let known = all.clone().position(|frame| is_same(&frame)).map_or(0, |at| at + 1);
+                location.outer.extend(all.skip(known));
                 location
             }
             None => {

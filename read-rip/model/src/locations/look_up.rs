@@ -284,10 +284,14 @@ fn column((file, line): &(Arc<str>, u32), code: &Code, sites: &[&Site]) -> Optio
     of_frame.and_then(|frame| frame.column).or_else(of_mark).filter(|&column| column > 0)
 }
 
-/// The Rust modules of marks, as `path::?`: they stand for functions that are not known.
+/// The Rust modules of marks, as `path::?`: they stand for functions that are not known. A binding names the function.
 fn modules(sites: &[&Site]) -> Vec<Arc<str>> {
     let paths = sites.iter().map(|site| &site.module_path).filter(|path| !path.is_empty());
-    let mut modules: Vec<Arc<str>> = paths.map(|path| format!("{path}::?").into()).collect();
+    let name = |path: &Arc<str>| match path.strip_suffix("()") {
+        Some(function) => function.into(),
+        None => format!("{path}::?").into(),
+    };
+    let mut modules: Vec<Arc<str>> = paths.map(name).collect();
     modules.dedup();
     if modules.is_empty() { vec![UNKNOWN.into()] } else { modules }
 }

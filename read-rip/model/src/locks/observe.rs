@@ -128,7 +128,8 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             manager: standing.manager,
             is_in_poll: standing.is_in_poll,
             is_in_epoll: task.is_in_call(CallKind::Epoll),
-            inward: seen.inward(at),
+            // The record says for which lock it waits.
+            inward: seen.inward(at).filter(|_| recorded.is_none()),
             runs_on: standing.runs_on(),
         });
     }
@@ -144,6 +145,10 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
     }
     observer.left_functions(locations);
     let threads = observer.threads;
+    let is_inward = |&id: &ThreadId| model.threads[id].seen.is_some_and(|seen| seen.inward.is_some());
+    if pid == model.pid && seen.understands_runtime() && !threads.values().any(is_inward) {
+        model.runtime = None;
+    }
     let of_task = |at: usize| threads.get(&seen.target.tasks[at].own_tid).copied();
     model.halts.extend(
         halts(seen)
