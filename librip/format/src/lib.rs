@@ -53,7 +53,7 @@
 //! | [`note`] | the ELF note that describes a site in the program's file |
 //! | [`slot`] | one thread's part of the ring, and its life |
 //! | [`sampled`] | when some events of a thread happened |
-//! | [`task`] | what the slot of a task says besides |
+//! | [`task`] | what the slots of tasks and threads say besides |
 //! | [`polls`] | how long polls took |
 //! | [`incident`] | calls on locks that failed, or that are forbidden |
 //! | [`held`] | the table of locks that a thread holds or waits for |
@@ -80,6 +80,7 @@
 //! | a slot's open spans | the owner of the slot | `begin` last |
 //! | a task's part of its slot | the thread that polls the task | at each turn |
 //! | a task's wakes | any thread that wakes it | at each wake |
+//! | a thread's rests | the thread | when it begins or ends a sleep |
 //! | channels | the first thread that records an event of the channel | `state` last |
 //! | the level of a channel | whoever may write to the file | at any time |
 //! | histories | the owner of the slot | the slot's entry for the channel last; then on each event |

@@ -21,6 +21,10 @@
 //! two places, or hold a lock in a future that is not polled any more. [`TaskPart::entry_turns`] says for each entry of
 //! the held-lock table when the future that has it was polled last. [`TaskPart::awaits`] is the tree of those futures
 //! that the program has named.
+//!
+//! # Threads that poll tasks
+//!
+//! The slot of a thread has [`RestPart`] in the same place. An executor may say when its threads sleep.
 
 use core::mem::{offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -62,6 +66,21 @@ pub struct TaskPart {
     pub awaits: [AwaitEntry; AWAITS_MAX],
     /// For each entry of the held-lock table: [`entry_turn`].
     pub entry_turns: [AtomicU32; HELD_MAX],
+}
+
+/// The same part in the slot of a thread: when the thread sleeps, if an executor says so. Only the thread writes it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct RestPart {
+    /// Twice the number of sleeps; one less while the thread sleeps. 0: nobody has said when it sleeps.
+    pub turn: AtomicU64,
+    /// When the last sleep began, or when it ended: [`task_since`].
+    pub since: AtomicU64,
+    /// For how long the thread was awake before its last sleep, ticks, and for how long it slept. Both are halved as
+    /// often as [`rest_shift`] says, so they are about the last seconds.
+    pub awake: AtomicU64,
+    /// See [`RestPart::awake`].
+    pub asleep: AtomicU64,
 }
 
 /// A future within a task, from its first poll until it is dropped or ready.
@@ -108,6 +127,15 @@ pub const fn task_origin(kind: u64, workers: u64, runtime: u32) -> u64 {
     let workers = if workers > TASK_WORKERS_MAX { TASK_WORKERS_MAX } else { workers };
     kind & 0xffff | workers << 16 | (runtime as u64) << 32
 }
+
+/// How often the two sums of a [`RestPart`] are halved when they are together so many ticks. A tick is 8 to 16 ns, so
+/// the sums are of 2 to 8 seconds.
+pub const fn rest_shift(ticks: u64) -> u32 {
+    (u64::BITS - ticks.leading_zeros()).saturating_sub(REST_BITS)
+}
+
+/// The sums of a [`RestPart`] are below this power of two, together.
+const REST_BITS: u32 = 29;
 
 /// The time of a poll, as a part of [`task_since`]. The lowest bit says that the clock was read at that moment. Without
 /// it, the clock was read before the poll, by the thread that polls, and the time is not later than the poll's begin.
@@ -210,6 +238,7 @@ const _: () = {
     assert!(offset_of!(TaskPart, awaits) == 64);
     assert!(offset_of!(TaskPart, entry_turns) == 192);
     assert!(size_of::<AwaitEntry>() == 16);
+    assert!(size_of::<RestPart>() == 32);
     assert!(AWAITS_MAX < 15, "an index fits in four bits");
 };
 
@@ -249,6 +278,15 @@ mod tests {
         assert_eq!(with_left_out(one, false), Some(location));
         let most = location | LEFT_OUT_MAX << LEFT_OUT_SHIFT;
         assert_eq!((left_out(most), with_left_out(most, true)), (LEFT_OUT_MAX, None));
+    }
+
+    #[test]
+    fn the_sums_of_a_threads_rests_are_of_the_last_seconds() {
+        assert_eq!([0, 1, (1 << REST_BITS) - 1].map(rest_shift), [0; 3]);
+        assert_eq!([1 << REST_BITS, (1 << (REST_BITS + 1)) - 1].map(rest_shift), [1; 2]);
+        for ticks in [1 << 40, PAYLOAD_MASK, u64::MAX] {
+            assert!(ticks >> rest_shift(ticks) < 1 << REST_BITS);
+        }
     }
 
     #[test]

@@ -99,7 +99,8 @@ pub(crate) struct TaskCalls {
     /// See [`polls`](super::polls).
     pub(crate) woken_ago: extern "C" fn(slot: &TaskSlot, ago_ns: u64),
     pub(crate) are_polls_timed: extern "C" fn() -> bool,
-    pub(crate) rested: extern "C" fn(),
+    /// See [`task::rests`](super::task::rests).
+    pub(crate) rests: extern "C" fn(begins: bool),
     pub(crate) left_worker: extern "C" fn(),
     /// See [`futures`](super::futures).
     pub(crate) poll_entry: extern "C" fn(held: &HeldLock, is_direct: bool),

@@ -20,7 +20,7 @@
 //! To read a clock takes longer than the rest of a poll. So several polls of a thread have one time, at most
 //! [`PERIOD_MAX`] and about a millisecond's worth. A thread that polls more rarely reads the clock at the begin and at
 //! the end of each poll. A thread cannot see that it slept between two polls, or that one took long: then up to so many
-//! polls after it have a time from before. An executor that tells us ([`rested`]) has no polls with a time from before
+//! polls after it have a time from before. An executor that tells us ([`rests`]) has no polls with a time from before
 //! it slept. A time that was not read at the turn says so, and is never later than the turn.
 
 #![allow(unsafe_code, reason = "slots are reached through cursors, raw pointers into the mapping")]
@@ -30,8 +30,8 @@ use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU64, compiler_fence};
 
 use librip_format::{
-    SlotHeader, TASK_BLOCKING, TASK_NAME_IS_KIND, TaskPart, WAKERS_OFF_WORKER, WAKERS_UNKNOWN, pack_wakers,
-    sampled_time, task_since, task_ticks, unpack_wakers,
+    PAYLOAD_MASK, RestPart, SlotHeader, TASK_BLOCKING, TASK_NAME_IS_KIND, TaskPart, WAKERS_OFF_WORKER,
+    WAKERS_UNKNOWN, pack_wakers, payload, rest_shift, sampled_time, task_since, task_ticks, unpack_wakers,
 };
 
 use super::blocks::blocks;
@@ -286,9 +286,41 @@ fn next_period(period: u64, took_ticks: u64) -> u64 {
     fitting.min(period.saturating_mul(2)).clamp(1, PERIOD_MAX)
 }
 
-/// The calling thread has slept, or is about to: the next turn reads the clock.
-pub(crate) fn rested() {
+/// The calling thread of an executor is about to sleep, or (`false`) has slept: the next turn reads the clock. It
+/// claims a slot: who looks at a process wants to know all threads that poll tasks.
+pub(crate) fn rests(begins: bool) {
+    let own = arch::thread_block();
     arch::task_block().left.set(0);
+    let Some(ring) = current::ring().filter(|ring| ring.geometry.slot.has_task) else { return };
+    if own.cursor.get().is_null() {
+        claim_own(own);
+    }
+    if let Some(part) = ring.slot_of(home(own)).and_then(|index| ring.rest(index)) {
+        note_rest(part, begins, if clock::times_events() { clock::of_event() } else { 0 });
+    }
+}
+
+/// Notes that a sleep begins or ends. `ticks`: when; 0 if that is not known.
+fn note_rest(part: &RestPart, begins: bool, ticks: u64) {
+    // ORDERING: relaxed, here and below: this thread's own stores. The reader believes the time only if it fits the
+    // turn.
+    let (turn, before) = (part.turn.load(Relaxed), payload(part.since.load(Relaxed)) & !1);
+    let next = if begins { turn | 1 } else { (turn.wrapping_add(1) & !1).max(2) };
+    if next == turn {
+        return;
+    }
+    let lasted = ticks.wrapping_sub(before) & PAYLOAD_MASK;
+    // Processors may be apart by some ticks.
+    if ticks != 0 && before != 0 && lasted <= PAYLOAD_MASK / 2 {
+        let sums = [&part.awake, &part.asleep].map(|sum| sum.load(Relaxed) & PAYLOAD_MASK);
+        let [awake, asleep] = if begins { [sums[0] + lasted, sums[1]] } else { [sums[0], sums[1] + lasted] };
+        let shift = rest_shift(awake + asleep);
+        part.awake.store(awake >> shift, Relaxed);
+        part.asleep.store(asleep >> shift, Relaxed);
+    }
+    part.since.store(task_since(next, exact(ticks)), Relaxed);
+    // ORDERING: release: a reader that sees the turn sees what was stored before it.
+    part.turn.store(next, Release);
 }
 
 /// The calling thread polls a task, and is none of the executor's threads until that poll ends.
@@ -471,6 +503,36 @@ mod tests {
             });
             is_done.store(true, Relaxed);
         });
+    }
+
+    #[test]
+    fn a_thread_notes_for_how_long_it_slept_and_was_awake() {
+        // SAFETY: zero is a value of each of its fields, which are atomics.
+        let part: RestPart = unsafe { core::mem::zeroed() };
+        let has = |turn: u64, ticks: u64, awake: u64, asleep: u64| {
+            let words = [&part.turn, &part.since, &part.awake, &part.asleep].map(|word| word.load(Relaxed));
+            assert_eq!(words, [turn, task_since(turn, exact(ticks)), awake, asleep]);
+        };
+        note_rest(&part, true, 1000);
+        has(1, 1000, 0, 0);
+        note_rest(&part, false, 1500);
+        has(2, 1500, 0, 500);
+        note_rest(&part, true, 1600);
+        has(3, 1600, 100, 500);
+        note_rest(&part, true, 1700);
+        has(3, 1600, 100, 500);
+        note_rest(&part, false, 0);
+        note_rest(&part, true, 2000);
+        has(5, 2000, 100, 500);
+        // A clock of another processor.
+        note_rest(&part, false, 1998);
+        has(6, 1998, 100, 500);
+        note_rest(&part, true, 2000 + (1 << 40));
+        note_rest(&part, false, 2000 + (1 << 41));
+        assert!(part.awake.load(Relaxed) + part.asleep.load(Relaxed) < 1 << 29);
+        part.turn.store(u64::MAX, Relaxed);
+        note_rest(&part, false, 3000);
+        assert_eq!(part.turn.load(Relaxed), 2, "somebody has scribbled on it");
     }
 
     #[test]

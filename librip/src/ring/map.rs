@@ -12,7 +12,7 @@
 
 #[cfg(feature = "interpose")]
 use core::mem::offset_of;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 #[cfg(feature = "interpose")]
 use core::slice;
 use core::sync::atomic::Ordering::{Relaxed, Release};
@@ -21,8 +21,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 #[cfg(feature = "interpose")]
 use librip_format::header_checksum;
 use librip_format::{
-    CallLocation, Channel, Header, HistoryHeader, LockName, Module, OpenSpan, PollPlace, Site, SlotHeader,
-    StaticText, TaskPart,
+    CallLocation, Channel, Header, HistoryHeader, LockName, Module, OpenSpan, PollPlace, RestPart, Site,
+    SlotHeader, StaticText, TaskPart,
 };
 
 use super::{Control, Geometry, Table};
@@ -215,6 +215,13 @@ impl Ring {
         // SAFETY: if it has one, the part of the slot after all others, within the mapping and aligned to 8 bytes. All
         // fields are atomics.
         parts.has_task.then(|| unsafe { &*task.cast::<TaskPart>() })
+    }
+
+    /// What the slot of a thread says of the thread's sleeps; `None` if the ring has no room for tasks.
+    pub(crate) fn rest(&self, index: u64) -> Option<&RestPart> {
+        let part = ptr::from_ref(self.task(index)?).cast::<RestPart>();
+        // SAFETY: it is shorter than the part for a task, and at the same place. All fields are atomics.
+        Some(unsafe { &*part })
     }
 
     /// The slot that a cursor points into, if it points into this ring.

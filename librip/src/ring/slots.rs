@@ -17,8 +17,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::fence;
 
 use librip_format::{
-    SLOT_CLAIMING, SLOT_EXITED, SLOT_FLAG_NAMED, SLOT_KIND_TASK, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader,
-    TASK_ID, TaskPart,
+    RestPart, SLOT_CLAIMING, SLOT_EXITED, SLOT_FLAG_NAMED, SLOT_KIND_TASK, SLOT_KIND_THREAD, SLOT_LIVE,
+    SlotHeader, TASK_ID, TaskPart,
 };
 
 use super::control::SlotOwner;
@@ -333,7 +333,11 @@ fn is_of_first_dead(ring: &Ring, pid: u32) -> bool {
 fn init(ring: &Ring, index: u64, claimant: Claimant) {
     let Claimant { pid, tid, pid_namespace, creator } = claimant;
     let owner = Owner { kind: SLOT_KIND_THREAD, pid, tid, of_thread: tid, pid_namespace };
-    init_with(ring, index, owner, creator, sys::boottime_ns(), &sys::thread_name(), || {});
+    init_with(ring, index, owner, creator, sys::boottime_ns(), &sys::thread_name(), || {
+        if let Some(RestPart { turn, since, awake, asleep }) = ring.rest(index) {
+            [turn, since, awake, asleep].into_iter().for_each(|word| word.store(0, Relaxed));
+        }
+    });
 }
 
 fn init_task(ring: &Ring, index: u64, part: &TaskPart, task: &NewTask) -> u32 {

@@ -102,7 +102,7 @@ pub(super) const TASKS: TaskCalls = TaskCalls {
     lower_wakers,
     woken_ago,
     are_polls_timed,
-    rested,
+    rests,
     left_worker,
     poll_entry,
     begin_future,
@@ -151,8 +151,8 @@ extern "C" fn are_polls_timed() -> bool {
     polls::are_timed()
 }
 
-extern "C" fn rested() {
-    task::rested();
+extern "C" fn rests(begins: bool) {
+    task::rests(begins);
 }
 
 extern "C" fn left_worker() {

@@ -52,13 +52,22 @@ pub use watched::Watched;
 
 use crate::process::instance;
 
-/// The calling thread is about to sleep, or has slept: for executors.
+/// The calling thread is about to sleep, because it has no task to poll: for executors. Afterwards it calls [`rested`].
+///
+/// So the record says which threads poll tasks, and since when each of them sleeps, or is awake.
+pub fn rests() {
+    if let Some(owner) = instance::owner() {
+        (owner.tasks.rests)(true);
+    }
+}
+
+/// The calling thread has slept: for executors.
 ///
 /// To read a clock takes longer than to begin a poll, so several short polls of a thread share a time. A thread cannot
-/// see that it slept. With this call, the polls after it have exact times. `librip-tokio` makes it.
+/// see that it slept. With this call, the polls after it have exact times. `librip-tokio` makes it, and [`rests`].
 pub fn rested() {
     if let Some(owner) = instance::owner() {
-        (owner.tasks.rested)();
+        (owner.tasks.rests)(false);
     }
 }
 

@@ -149,15 +149,17 @@ impl Watch {
 
     fn install_for_threads(self, builder: &mut Builder) -> &mut Builder {
         let Watch { park, unpark, .. } = self;
-        let rested = |own: Option<OfThread>| {
+        let with = |says: fn(), own: Option<OfThread>| {
             move || {
-                librip::task::rested();
+                says();
                 if let Some(own) = &own {
                     own();
                 }
             }
         };
-        builder.on_thread_park(rested(park)).on_thread_unpark(rested(unpark))
+        builder
+            .on_thread_park(with(librip::task::rests, park))
+            .on_thread_unpark(with(librip::task::rested, unpark))
     }
 
     /// A hook of the program that panics before a poll leaves the poll unrecorded, and no turn that nobody ends. So it

@@ -72,7 +72,10 @@ pub(super) fn balance(
                     Outcome::AllTasksWait => {
                         format!("{}, {locks}", counted(balance.tasks.present as u64, "task"))
                     }
-                    Outcome::AllWorkersBusy | Outcome::WorkersBusy | Outcome::WaitsWithinPoll => looked_at,
+                    Outcome::AllWorkersBusy
+                    | Outcome::WorkersBusy
+                    | Outcome::RareWorkersBusy
+                    | Outcome::WaitsWithinPoll => looked_at,
                     _ => format!("{all}, {locks}"),
                 };
                 writeln!(out, "{sentence}{more} ({of})")?;

@@ -108,6 +108,10 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             "not judged: polls or calls of tasks waited and had not returned when the process died",
             ", and if that lasted, tasks that need their threads were stuck",
         ),
+        Outcome::RareWorkersBusy => reason(
+            "not judged: workers were awake when the process died, and slept nearly all of the time before",
+            ", so the polls that they were in may have been stuck",
+        ),
         Outcome::AllWait if model.is_recorded() && model.seen.is_empty() => reason(
             "not judged: all recorded threads wait, and the record does not say who could wake them",
             "",

@@ -61,8 +61,8 @@ use super::bytes::Bytes;
 use super::owner::{is_same_owner, owner};
 use super::task::SlotsAt;
 use super::{
-    Defect, Header, Region, SequenceBits, Slot, SlotKind, SlotState, Source, Word, Words, held, sampled,
-    span, task,
+    Defect, Header, Region, SequenceBits, Slot, SlotKind, SlotState, Source, Word, Words, held, rest,
+    sampled, span, task,
 };
 
 /// Slots are copied this many bytes at a time. A processor's cache has room for both copies.
@@ -338,10 +338,8 @@ impl SlotReader<'_> {
         if let Some(times) = bytes.0.get(self.times.clone()).map(Bytes) {
             slot.sampled = sampled::read(&times, &times, slot.first_sequence);
         }
-        if slot.kind == SlotKind::Task
-            && let Some(part) = bytes.0.get(self.task.clone()).filter(|part| !part.is_empty()).map(Bytes)
-        {
-            slot.task = Some(Box::new(task::read(&part, &part, index, self.slots_at)));
+        if let Some(part) = bytes.0.get(self.task.clone()).filter(|part| !part.is_empty()).map(Bytes) {
+            self.task_or_rest(&mut slot, &part, &part);
         }
         settle(&mut slot, self.words as u64, |index| bytes.u64(HEADER_LEN + 8 * index));
         if slot.damaged > 0 {
@@ -386,12 +384,12 @@ impl SlotReader<'_> {
                     let second = second.take_all(self.source, at, self.times.len())?;
                     slot.sampled = sampled::read(&first, &second, slot.first_sequence);
                 }
-                if slot.kind == SlotKind::Task && !self.task.is_empty() {
+                if !self.task.is_empty() {
                     let [first, second] = &mut spans;
                     let at = offset + self.task.start as u64;
                     let first = first.take_all(self.source, at, self.task.len())?;
                     let second = second.take_all(self.source, at, self.task.len())?;
-                    slot.task = Some(Box::new(task::read(&first, &second, index, self.slots_at)));
+                    self.task_or_rest(&mut slot, &first, &second);
                 }
                 arrange(&mut slot, known, self.words as u64);
                 return Ok(Some(slot));
@@ -401,6 +399,17 @@ impl SlotReader<'_> {
             last = Some(slot);
         }
         Ok(last)
+    }
+
+    /// Reads what the slot says besides from two copies of its last part.
+    fn task_or_rest(&self, slot: &mut Slot, first: &Bytes<'_>, second: &Bytes<'_>) {
+        match slot.kind {
+            SlotKind::Task => {
+                slot.task = Some(Box::new(task::read(first, second, slot.index, self.slots_at)))
+            }
+            SlotKind::Thread => slot.rest = rest::read(first, second),
+            _ => {}
+        }
     }
 
     /// Reads the held-lock table from two copies of the slot's header.

@@ -150,6 +150,7 @@ mod tests {
             spans_in_flux: 0,
             sampled: Vec::new(),
             task: None,
+            rest: None,
             first_sequence: 0,
             count: 100 + words.len() as u64,
             words_from: 100,

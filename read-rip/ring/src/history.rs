@@ -237,6 +237,7 @@ fn of_slot(slot: &Slot, channel: usize, raw: &Bytes<'_>) -> Slot {
         spans_in_flux: 0,
         sampled: Vec::new(),
         task: None,
+        rest: None,
         unwritten: 0,
         torn: 0,
         damaged: 0,

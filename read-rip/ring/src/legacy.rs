@@ -167,6 +167,7 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         spans_in_flux: 0,
         sampled: Vec::new(),
         task: None,
+        rest: None,
         first_sequence: first,
         count: first + words.len() as u64,
         words_from: first,

@@ -12,7 +12,7 @@
 //! | `follow`, `recording` | what was recorded since the last time, and the file that keeps it |
 //! | `progress` | a quick look at who has come how far, and who holds or waits for what |
 //! | `copy`, `held`, `span` | copy slots, their held-lock tables and their open spans while their owners write |
-//! | `task`, `polls` | what the slot of a task says besides, and how long polls took |
+//! | `task`, `rest`, `polls` | what the slots of tasks and threads say besides, and how long polls took |
 //! | `history` | the same for the words that threads have in channels |
 //! | `value` | decodes the values of events |
 //! | `legacy` | reads rings of the C header that preceded librip |
@@ -43,6 +43,7 @@ mod progress;
 mod recording;
 mod region;
 mod region_list;
+mod rest;
 mod sampled;
 mod saved;
 mod site;
@@ -78,6 +79,7 @@ pub use recording::{
     Gap, IntoParts, Parts, Period, RecordingWriter, Schedule, Scheduled, Turn, TurnEnd, WakeUp,
 };
 pub use region::{Region, RegionKind};
+pub use rest::RestState;
 pub use sampled::SampledTime;
 pub use saved::Saved;
 pub use site::{Home, Level, LockType, OperandType, OperandWords, Site, SiteFlags, SiteKind, Syntax};

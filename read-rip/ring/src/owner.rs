@@ -50,6 +50,7 @@ pub(super) fn owner(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         spans: Vec::new(),
         spans_in_flux: 0,
         task: None,
+        rest: None,
         sampled: Vec::new(),
         first_sequence,
         count,

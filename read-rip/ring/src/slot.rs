@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{HeldLock, OpenSpan, SampledTime, TaskState, Values, Words};
+use super::{HeldLock, OpenSpan, RestState, SampledTime, TaskState, Values, Words};
 
 /// What the ring says of a slot's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +127,8 @@ pub struct Slot {
     pub spans_in_flux: u32,
     /// What is known of it besides, if it is a task's slot.
     pub task: Option<Box<TaskState>>,
+    /// When its thread sleeps, if it is a thread's slot, and an executor says so.
+    pub rest: Option<RestState>,
     /// When the owner recorded some of its words, oldest first.
     pub sampled: Vec<SampledTime>,
     /// The number of words reserved in the slot when it was read: the sequence of the next word.

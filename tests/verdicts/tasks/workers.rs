@@ -110,6 +110,18 @@ fn says_of_a_dead_process_that_its_workers_were_in_polls() {
     assert!(lines[2..4].iter().all(is_poll), "{text}");
 }
 
+#[test]
+fn a_dead_process_one_of_whose_workers_was_in_a_poll_and_mostly_slept_before_is_not_called_sound() {
+    let remains = started(plan("rare-poll")).killed();
+    let text = printed(&["check"], &remains.ring_path());
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[1].starts_with("not judged: workers were awake when the process died, and slept"),
+        "{text}"
+    );
+    assert!(lines[2].contains(" has polled resizes[task ") && lines[2].contains(" crowds.rs:"), "{text}");
+}
+
 fn executor(arguments: &[&str]) -> Victim {
     started(Plan::new(env!("CARGO_BIN_EXE_executor"), arguments))
 }

@@ -56,6 +56,8 @@ named! {
         AllWorkersBusy = "all-workers-busy",
         /// Workers of an executor were in polls when the process died, and tasks were ready that nobody polled.
         WorkersBusy = "workers-busy",
+        /// Workers of an executor were awake when the process died, and slept nearly all of the time before.
+        RareWorkersBusy = "rare-workers-busy",
         /// Polls or calls of tasks had not returned when the process died, although what runs in them waited.
         WaitsWithinPoll = "waits-within-poll",
         /// Threads of a living process wait for objects of a pool, and have done so for a second or more, or all tasks
@@ -392,6 +394,7 @@ impl Balance {
         }
         let nobody_runs = || doing.keys().all(|what| waits_inside(what) || is_idle(what));
         let held_at_end = HeldAtEnd::of(view, &pools).filter(|_| found.is_empty());
+            tasks.are_rarely_saturated = false;
         let waiting_in_core = if found.is_empty() { going_on::waiting_in_core(view) } else { 0 };
         let empty_pool = EmptyPool::of(view).or_else(|| EmptyPool::at_death(view));
         let empty_pool = empty_pool.filter(|_| found.is_empty());
@@ -419,7 +422,8 @@ impl Balance {
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if tasks.are_all_saturated => Outcome::AllWorkersBusy,
             () if !tasks.waiting_within.is_empty() => Outcome::WaitsWithinPoll,
-            () if !tasks.saturated.is_empty() => Outcome::WorkersBusy,
+            () if !tasks.saturated.is_empty() && !tasks.are_rarely_saturated => Outcome::WorkersBusy,
+            () if tasks.are_rarely_saturated || !tasks.rarely_awake.is_empty() => Outcome::RareWorkersBusy,
             () if tasks.silent.is_some() => Outcome::SilentRequests,
             () if unrecorded_futures.as_ref().is_some_and(UnrecordedFutures::may_keep_others) => {
                 Outcome::UnrecordedFutures

@@ -41,9 +41,10 @@ use super::view::Length;
 use super::words::and_more;
 use super::{
     About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Names, Paragraph, Premise, View, Words,
+    executor,
 };
 use crate::locations::LocationId;
-use crate::locks::{Doing, TaskFacts, ThreadId, Unserved};
+use crate::locks::{Doing, TaskFacts, ThreadId, ThreadLocks, Unserved};
 use crate::units::{agree, counted};
 
 /// See the file's description.
@@ -274,13 +275,18 @@ fn tasks_of_all(
 pub(super) struct Saturated {
     /// The longest of them.
     pub(super) polls: Vec<PollFact>,
-    /// Whether no worker was left. Otherwise, tasks were ready.
+    /// Whether no worker was left.
     pub(super) are_all: bool,
+    /// Whether the threads in these polls slept nearly all of the time before. Otherwise, if workers were left, tasks
+    /// were ready.
+    pub(super) are_rare: bool,
 }
 
 /// Those of the first executor all of whose workers were in polls. If there is none, those of the first one of whose
 /// workers one was, while tasks were ready: the poll may have taken the events that make tasks ready, and workers that
 /// sleep do not notice.
+///
+/// If there are none either, those of threads that slept nearly all of the time before.
 ///
 /// A thread that alone polls its tasks may take as long as it likes, until one is ready.
 pub(super) fn saturated(view: &View<'_>) -> Saturated {
@@ -299,23 +305,61 @@ pub(super) fn saturated(view: &View<'_>) -> Saturated {
         };
         let are_all = tasks.keep_all(view, of);
         let is_kept = is_of_worker && (are_all || !tasks.ready.is_empty());
-        is_kept.then(|| Saturated { polls: longest_polls(view, &tasks), are_all })
+        is_kept.then(|| Saturated { polls: longest_polls(view, &tasks), are_all, are_rare: false })
     };
     let of_executors = tasks_of_all(view, |_| true, is_ready).into_iter().filter_map(saturated);
     // Of equals, this is the first one.
-    of_executors.chain(polls_of_requests(view, &strays)).min_by_key(|of| !of.are_all).unwrap_or_default()
+    let kept = of_executors.chain(polls_of_requests(view, &strays)).min_by_key(|of| !of.are_all);
+    kept.or_else(|| rare_polls(view)).unwrap_or_default()
 }
 
-/// The polls of requests, if all threads that have polled requests were in one: how many workers there are is not
-/// recorded.
+/// Whether a thread of an executor was awake, and slept nearly all of the time before. A healthy process is hardly ever
+/// killed then.
+fn is_rarely_awake(thread: &ThreadLocks) -> bool {
+    thread.rest.as_deref().is_some_and(|rest| !rest.is_asleep && rest.is_mostly_asleep())
+}
+
+/// The workers that were rarely awake, were so when the process died, and polled no recorded task. So does a thread that
+/// runs an executor for a while, and something else after that: only threads with the name of workers count.
+pub(super) fn rarely_awake(view: &View<'_>) -> Vec<ThreadId> {
+    let task = |id: ThreadId| task_of(&view.now.threads[id]).filter(|task| task.is_polled);
+    let polls: HashSet<ThreadId> = (0..view.now.threads.len()).filter_map(|id| task(id)?.thread).collect();
+    let is_one = |&(id, thread): &(ThreadId, &ThreadLocks)| {
+        !polls.contains(&id) && is_rarely_awake(thread) && executor(thread).is_some()
+    };
+    view.now.present().filter(is_one).map(|(id, _)| id).take(LISTED_MAX).collect()
+}
+
+/// The polls of threads that slept nearly all of the time before.
+fn rare_polls(view: &View<'_>) -> Option<Saturated> {
+    let is_rare = |id: &ThreadId| {
+        let task = task_of(&view.now.threads[*id]).filter(|task| task.kind == TaskKind::Async);
+        let thread = task.filter(|task| task.is_polled && !task.is_off_worker).and_then(|task| task.thread);
+        thread.is_some_and(|thread| is_rarely_awake(&view.now.threads[thread]))
+    };
+    let all: Vec<ThreadId> = (0..view.now.threads.len()).filter(is_rare).collect();
+    // That of a task within another one says more.
+    let outer = |id: ThreadId| task_of(&view.now.threads[id]).and_then(|task| task.outer);
+    let is_innermost = |id: &ThreadId| all.iter().all(|&other| outer(other) != Some(*id));
+    let polled: Vec<ThreadId> = all.iter().copied().filter(is_innermost).collect();
+    let tasks = Tasks { polled, ready: Vec::new() };
+    let are_some = !tasks.polled.is_empty();
+    are_some.then(|| Saturated { polls: longest_polls(view, &tasks), are_all: false, are_rare: true })
+}
+
+/// The polls of requests, if all threads that have polled requests were in one, and no thread of an executor is known
+/// to sleep: how many workers there are is not recorded.
 fn polls_of_requests(view: &View<'_>, strays: &[ThreadId]) -> Option<Saturated> {
     let request = |id: ThreadId| task_of(&view.now.threads[id]).filter(|task| task.is_request());
     let workers: HashSet<ThreadId> =
         (0..view.now.threads.len()).filter_map(|id| request(id)?.thread).collect();
     let polled = strays.iter().copied().filter(|&id| request(id).is_some()).collect();
     let tasks = Tasks { polled, ready: Vec::new() };
-    let are_all = !workers.is_empty() && tasks.threads(view) >= workers.len();
-    are_all.then(|| Saturated { polls: longest_polls(view, &tasks), are_all })
+    let sleeps = |thread: &ThreadLocks| thread.rest.as_deref().is_some_and(|rest| rest.is_asleep);
+    let are_all = !workers.is_empty()
+        && tasks.threads(view) >= workers.len()
+        && !view.now.present().any(|(_, thread)| sleeps(thread));
+    are_all.then(|| Saturated { polls: longest_polls(view, &tasks), are_all, are_rare: false })
 }
 
 /// Polls and calls that had not returned when a process died, although what runs in them waited, the longest first. A

@@ -28,12 +28,19 @@ pub struct TaskBalance {
     /// How many are suspended otherwise.
     pub suspended: usize,
     /// If a process died at an unknown moment, and all workers of an executor were in polls, or some were while tasks
-    /// were ready: the first of these polls, the longest first.
+    /// were ready, or although they slept nearly all of the time before: the first of these polls, the longest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub saturated: Vec<PollFact>,
     /// Whether these are the polls of all workers.
     #[serde(rename = "saturated_all", skip_serializing_if = "std::ops::Not::not")]
     pub are_all_saturated: bool,
+    /// Whether these are the polls of threads that slept nearly all of the time before.
+    #[serde(rename = "saturated_rarely", skip_serializing_if = "std::ops::Not::not")]
+    pub are_rarely_saturated: bool,
+    /// If a process died at an unknown moment: the first workers that were awake, slept nearly all of the time before,
+    /// and polled no recorded task.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rarely_awake: Vec<ThreadId>,
     /// If a process died at an unknown moment: polls and calls that had not returned, although what runs in them
     /// waited. The longest are first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -102,6 +109,8 @@ impl TaskBalance {
         if view.now.is_end_unknown && view.now.is_final {
             let saturated = starved_runtime::saturated(view);
             (balance.saturated, balance.are_all_saturated) = (saturated.polls, saturated.are_all);
+            balance.are_rarely_saturated = saturated.are_rare;
+            balance.rarely_awake = starved_runtime::rarely_awake(view);
             balance.waiting_within = starved_runtime::waiting_within(view);
         }
         balance.all_wait = balance.present > 0
@@ -139,7 +148,7 @@ mod tests {
 
     use crate::findings::testing::{NOW, SECOND, Scene, finding_about, seen};
     use crate::findings::{Balance, Kind, Outcome};
-    use crate::locks::{Doing, FormerClients, TaskFacts, TaskJoin, ThreadId};
+    use crate::locks::{Doing, FormerClients, Rest, TaskFacts, TaskJoin, ThreadId};
 
     fn outcome(scene: &Scene) -> Outcome {
         scene.with_view(|view| Balance::of(view, &[])).outcome
@@ -261,6 +270,45 @@ mod tests {
         assert_eq!(outcome(&scene), Outcome::WorkersBusy, "a worker is free, and may sleep");
         scene.facts(ready).wakes = 0;
         assert_eq!(outcome(&scene), Outcome::NothingFound, "no task wants one");
+    }
+
+    /// One of two workers was blocked in a poll, the other slept, and no task was ready. That was called sound.
+    #[test]
+    fn a_process_that_died_while_a_worker_was_awake_that_mostly_slept_is_not_called_sound() {
+        let rest =
+            |is_asleep, awake_ticks| Rest { is_asleep, since_ns: None, awake_ticks, asleep_ticks: 1000 };
+        let rare = || {
+            let mut scene = Scene::killed();
+            let [worker, other] = [(); 2].map(|()| scene.thread("tokio-rt-worker"));
+            let [connection, request] = ["connection", "GET /"].map(|name| scene.task(name));
+            [connection, request].into_iter().for_each(|task| scene.polls(worker, task));
+            scene.facts(request).outer = Some(connection);
+            scene.model.threads[worker].rest = Some(Box::new(rest(false, 10)));
+            scene.model.threads[other].rest = Some(Box::new(rest(true, 900)));
+            (scene, connection, request)
+        };
+        let (mut scene, connection, request) = rare();
+        assert_eq!(outcome(&scene), Outcome::RareWorkersBusy);
+        let polls = scene.with_view(|view| Balance::of(view, &[])).tasks.saturated;
+        assert_eq!(polls.iter().map(|poll| poll.task).collect::<Vec<_>>(), [request]);
+        // The program has made tasks of other futures alone.
+        [connection, request].into_iter().for_each(|task| scene.facts(task).is_polled = false);
+        assert_eq!(outcome(&scene), Outcome::RareWorkersBusy);
+        scene.model.threads[0].name = "main".into();
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "it may do something else now");
+        let healthy: &[fn(&mut Scene)] = &[
+            |scene| scene.model.threads[0].rest.as_mut().unwrap().awake_ticks = 200,
+            |scene| scene.model.threads[0].rest.as_mut().unwrap().is_asleep = true,
+            |scene| scene.model.threads[0].rest = None,
+            |scene| [2, 3].into_iter().for_each(|task| scene.facts(task).is_off_worker = true),
+            |scene| [2, 3].into_iter().for_each(|task| scene.facts(task).kind = TaskKind::Blocking),
+            |scene| scene.model.is_end_unknown = false,
+        ];
+        for (at, healthy) in healthy.iter().enumerate() {
+            let mut scene = rare().0;
+            healthy(&mut scene);
+            assert_eq!(outcome(&scene), Outcome::NothingFound, "{at}");
+        }
     }
 
     #[test]

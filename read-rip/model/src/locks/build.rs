@@ -10,8 +10,8 @@ use foldhash::HashMap;
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_ring::events;
 use read_rip_ring::{
-    Header, HeldLock, HeldState, Incident, LockType, OperandType, SequenceBits, SiteKind, Slot, Snapshot,
-    Words, call_location,
+    Header, HeldLock, HeldState, Incident, LockType, OperandType, RestState, SequenceBits, SiteKind, Slot,
+    Snapshot, Words, call_location,
 };
 
 use super::between::Before;
@@ -23,7 +23,7 @@ use super::peer::find_peers;
 use super::replay::{Scratch, replay};
 use super::task_facts::{find_pollers, main_wait, main_wait_for, task_facts};
 use super::{
-    ConditionCalls, Hold, HoldState, Join, Lock, LockIncident, LockModel, OfFutures, Peer, StepKind,
+    ConditionCalls, Hold, HoldState, Join, Lock, LockIncident, LockModel, OfFutures, Peer, Rest, StepKind,
     TaskFacts, ThreadId, ThreadLocks, Unserved, Wait,
 };
 use crate::locations::{Horizon, Limits, LocationId, Locations};
@@ -272,6 +272,11 @@ fn one_thread<'a>(
         count_once(&facts, id, ledger);
         own.task = Some(Box::new(facts));
     }
+    own.rest = slot.rest.map(|rest| {
+        let RestState { is_asleep, awake_ticks, asleep_ticks, since_ticks } = rest;
+        let since_ns = since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks));
+        Box::new(Rest { is_asleep, since_ns, awake_ticks, asleep_ticks })
+    });
     ledger.words_for_each = steadiness.before.as_ref().map_or(1.0, |before| before.words_for_each(slot));
     let history = replay(slot, steadiness.before.as_ref(), id, marks, ledger, scratch);
     ledger.has_lost_between |= steadiness.before.is_some_and(|before| before.has_lost(history.known_from));
@@ -530,6 +535,7 @@ fn last_time(threads: &[ThreadLocks], slots: &[Slot]) -> Option<u64> {
     });
     let tasks = threads.iter().filter_map(|thread| thread.task.as_deref());
     let turns = tasks.flat_map(|task| task.since_ns.into_iter().chain(task.woken_ns));
+    let rests = threads.iter().filter_map(|thread| thread.rest.as_ref()?.since_ns);
     let owners = slots.iter().map(|slot| slot.claimed_boottime_ns.max(slot.exited_boottime_ns));
-    steps.chain(entries).chain(turns).chain(owners).max().filter(|&time| time > 0)
+    steps.chain(entries).chain(turns).chain(rests).chain(owners).max().filter(|&time| time > 0)
 }

@@ -26,6 +26,8 @@ pub struct TaskFacts {
     /// When its last poll began or ended, ns since boot; `None` if that was not recorded. A task that was never polled
     /// is there since it was made.
     pub since_ns: Option<u64>,
+    /// Whether the poll that it is in has given its place as a worker to another thread.
+    pub is_off_worker: bool,
     /// Whether that time is exact. Otherwise it may be too early.
     pub is_since_exact: bool,
     /// The thread that polls it, or polled it last.
@@ -115,6 +117,7 @@ impl TaskFacts {
             is_polled: false,
             polls: 3,
             since_ns: Some(since_ns),
+            is_off_worker: false,
             is_since_exact: true,
             thread: None,
             outer: None,

@@ -34,6 +34,7 @@ pub(super) fn task_facts(
         made_at: state.location.map(&mut location),
         is_polled: state.is_polled(),
         polls: state.polls(),
+        is_off_worker: state.is_off_worker,
         since_ns: state.since_ticks.and_then(&time_ns),
         is_since_exact: state.is_since_exact,
         thread: None,

@@ -231,7 +231,31 @@ pub struct ThreadLocks {
     pub seen: Option<Seen>,
     /// What is known of a task besides; `None` if it is a thread.
     pub task: Option<Box<TaskFacts>>,
+    /// When it sleeps, if it is a thread of an executor that says so.
+    pub rest: Option<Box<Rest>>,
 }
+
+/// The sleeps of a thread of an executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    pub is_asleep: bool,
+    /// When its last sleep began, or when it ended, ns since boot; `None` if that was not recorded.
+    pub since_ns: Option<u64>,
+    /// For how long it was awake in the seconds before that, and for how long it slept, ticks. Both are 0 if that is not
+    /// known.
+    pub awake_ticks: u64,
+    pub asleep_ticks: u64,
+}
+
+impl Rest {
+    /// Whether it has slept nearly all of the time before that.
+    pub fn is_mostly_asleep(&self) -> bool {
+        self.asleep_ticks > AWAKE_PART.saturating_mul(self.awake_ticks)
+    }
+}
+
+/// A thread that is awake for less than one part of the time in so many is one that mostly sleeps.
+const AWAKE_PART: u64 = 8;
 
 /// What futures that belong to no recorded task did in the polls of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -289,6 +313,7 @@ impl ThreadLocks {
             of_futures: OfFutures::default(),
             seen: None,
             task: None,
+            rest: None,
         }
     }
 

@@ -77,11 +77,15 @@ fn write_balance(
 ) -> io::Result<()> {
     let tasks = &checked.balance.tasks;
     let polls: &[PollFact] = match checked.balance.outcome {
-        Outcome::AllWorkersBusy | Outcome::WorkersBusy => &tasks.saturated,
+        Outcome::AllWorkersBusy | Outcome::WorkersBusy | Outcome::RareWorkersBusy => &tasks.saturated,
         Outcome::WaitsWithinPoll => &tasks.waiting_within,
         _ => &[],
     };
-    let polls: Vec<String> = polls.iter().map(|poll| poll.line(names)).collect();
+    let mut polls: Vec<String> = polls.iter().map(|poll| poll.line(names)).collect();
+    if checked.balance.outcome == Outcome::RareWorkersBusy {
+        let awake = tasks.rarely_awake.iter();
+        polls.extend(awake.map(|&of| format!("{} was awake, and polled no recorded task", names.thread(of))));
+    }
     balance(out, checked, is_without_findings, &polls, names)
 }
 

@@ -189,6 +189,7 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
     locations.extend(beside_timers.iter().filter_map(|of| of.location));
     let mut threads: BTreeSet<ThreadId> = pools.iter().map(|pool| pool.holder).collect();
     threads.extend(polls().flat_map(|poll| [Some(poll.task), poll.thread]).flatten());
+    threads.extend(&tasks.rarely_awake);
     threads.extend(held.iter().map(|held| held.hold.thread));
     threads.extend(empty_pool.iter().map(|of| of.first));
     threads.extend(managed_lock.iter().map(|of| of.first));

@@ -385,6 +385,7 @@ fn owner(head: &Bytes<'_>) -> Slot {
         spans_in_flux: 0,
         sampled: Vec::new(),
         task: None,
+        rest: None,
         first_sequence: 0,
         count: 0,
         words_from: 0,

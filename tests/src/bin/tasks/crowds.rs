@@ -48,6 +48,12 @@ pub(crate) async fn long_poll() {
     arrivals.wait(1).await;
 }
 
+/// The same after the workers have slept for a while.
+pub(crate) async fn rare_poll() {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    long_poll().await;
+}
+
 /// A task is spawned onto a runtime of one thread that nobody runs.
 pub(crate) async fn undriven() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime needs no thread");

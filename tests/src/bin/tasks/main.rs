@@ -38,6 +38,7 @@ const SCENARIOS: &[Scenario] = &[
     ("traced-main-future-holds", || Box::pin(local::traced_main_future_holds())),
     ("lock-in-a-local-set", || Box::pin(local::lock_in_a_local_set())),
     ("long-poll", || Box::pin(crowds::long_poll())),
+    ("rare-poll", || Box::pin(crowds::rare_poll())),
     ("undriven", || Box::pin(crowds::undriven())),
     ("lock-in-place", || Box::pin(locks::lock_in_place())),
     ("lock-beside-a-free-worker", || Box::pin(locks::lock_beside_a_free_worker())),
