@@ -11,8 +11,9 @@ use read_rip_evidence::process::live::{LiveTarget, Machine};
 use read_rip_evidence::standing::{ServerWaits, Standings};
 use read_rip_evidence::target::{CallKind, Helper, Need, RunState, Sleep, Task};
 use read_rip_evidence::waits::LockManager;
-use read_rip_model::findings::{server_waits, tells};
-use read_rip_model::locks::{Graph, Stand, Who, graph_of, knots_of, waits_between};
+use read_rip_model::findings::{is_loop_alone, server_waits, tells};
+use read_rip_model::locks::{Graph, Knot, Stand, Who, graph_of, knots_of, waits_between};
+use read_rip_ring::SlotKind;
 
 use crate::{Inspection, Options, Reading, Readings, Triage};
 
@@ -43,7 +44,9 @@ impl Reading {
         let Some(group) = group else { return };
         let seen = inspect(&group[..group.len().min(GROUP_MAX)], options);
         let is_own = seen.first().is_some_and(|own| Some(&own.target.pid) == group.first());
-        let Some((own, others)) = together(seen).filter(|_| is_own) else { return };
+        let has_tasks = self.snapshot.slots.iter().any(|slot| slot.kind == SlotKind::Task);
+        let matters = |knot: &Knot| tells(knot) || has_tasks && is_loop_alone(knot);
+        let Some((own, others)) = together(seen, matters).filter(|_| is_own) else { return };
         if let Some(seen) = &mut self.seen {
             seen.adopt(own);
         }
@@ -68,7 +71,7 @@ pub fn stuck_groups(groups: &[Vec<u32>], options: &Options) -> Vec<(Vec<u32>, Re
             inspect(&pids, options).into_iter().map(|seen| (seen.target.pid, seen)).collect();
         for group in batch {
             let of_group: Vec<Standings> = group.iter().filter_map(|pid| seen.remove(pid)).collect();
-            let Some((own, others)) = together(of_group) else { continue };
+            let Some((own, others)) = together(of_group, tells) else { continue };
             let mut reading = Reading::of_process(own);
             others.into_iter().for_each(|other| reading.add_seen(other));
             found.push((group.clone(), reading.into()));
@@ -105,14 +108,15 @@ fn earlier(mut seen: Standings, ago: Duration) -> Standings {
     seen
 }
 
-/// The first of these processes and the others, if some of their threads wait for one another for good.
-fn together(seen: Vec<Standings>) -> Option<(Standings, Vec<Standings>)> {
+/// The first of these processes and the others, if some of their threads wait for one another for good. `matters`:
+/// whether it does that these do.
+fn together(seen: Vec<Standings>, matters: impl Fn(&Knot) -> bool) -> Option<(Standings, Vec<Standings>)> {
     let mut seen = seen.into_iter();
     let own = seen.next()?;
     let others = told_apart(&own, seen);
     let all: Vec<&Standings> = [&own].into_iter().chain(&others).collect();
     let (knots, stopped) = knots_of(&all, |at| Some(at.1));
-    (knots.iter().any(tells) || !stopped.is_empty()).then_some((own, others))
+    (knots.iter().any(matters) || !stopped.is_empty()).then_some((own, others))
 }
 
 /// Those of other processes that can be in one model with a process: it tells threads and processes apart by their ids

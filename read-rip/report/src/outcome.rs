@@ -87,6 +87,10 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
         Outcome::WaitingJobs => waiting_jobs(balance.waiting_jobs?, names),
         Outcome::BesideTimers => beside_timers(balance.beside_timers?, names),
         Outcome::ShuttingDown => former_clients(balance.former_clients.as_ref()?),
+        Outcome::OnlyItself => reason(
+            "not judged: all threads wait for one another, or for events that nobody outside of the process brings",
+            ", and what these tasks wait for is recorded only as far as it says here",
+        ),
         Outcome::SilentRequests => silent_requests(balance.tasks.silent?, names),
         Outcome::OneMoment => {
             let waiting = counted(balance.waiting_in_core as u64, "thread");
@@ -104,13 +108,13 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             "not judged: workers of an executor were in polls when the process died, and tasks were ready",
             ", and if that lasted, nobody polled these",
         ),
-        Outcome::WaitsWithinPoll => reason(
-            "not judged: polls or calls of tasks waited and had not returned when the process died",
-            ", and if that lasted, tasks that need their threads were stuck",
-        ),
         Outcome::RareWorkersBusy => reason(
             "not judged: workers were awake when the process died, and slept nearly all of the time before",
             ", so the polls that they were in may have been stuck",
+        ),
+        Outcome::WaitsWithinPoll => reason(
+            "not judged: polls or calls of tasks waited and had not returned when the process died",
+            ", and if that lasted, tasks that need their threads were stuck",
         ),
         Outcome::AllWait if model.is_recorded() && model.seen.is_empty() => reason(
             "not judged: all recorded threads wait, and the record does not say who could wake them",

@@ -9,8 +9,8 @@
 //! So does `in-place`, whose task says that it blocks: another thread takes over its worker. None of the others blocks
 //! a thread: `crowd` has tasks that wait for a notification, and one that waits for the end of one of them; `local` has
 //! them in a `LocalSet`. The tasks of `circle` wait for the ends of one another. Those of `watchers` do too, and for a
-//! time: they go on. `deaf` listens as `unserved` does. `leaves` does too, accepts four connections, and then stops
-//! listening.
+//! time: they go on. `deaf` listens as `unserved` does. `leaves` does too, accepts as many connections as the
+//! second argument says, and then stops listening.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -30,7 +30,7 @@ fn main() {
         "local" => LocalSet::new().block_on(&workers(), local_crowd()),
         "circle" => workers().block_on(circle(None)),
         "deaf" => deaf(),
-        "leaves" => leaves(),
+        "leaves" => leaves(std::env::args().nth(2).and_then(|count| count.parse().ok()).unwrap_or(1)),
         "watchers" => workers().block_on(circle(Some(Duration::from_secs(1000)))),
         _ => {}
     }
@@ -66,9 +66,9 @@ fn listen() -> TcpListener {
 }
 
 /// A server that shuts down, and whose clients stay.
-fn leaves() {
+fn leaves(clients: usize) {
     let listener = listen();
-    let _connections = [(); 4].map(|()| listener.accept().expect("clients come"));
+    let _connections: Vec<_> = (0..clients).map(|_| listener.accept().expect("clients come")).collect();
     drop(listener);
     workers().block_on(crowd());
 }

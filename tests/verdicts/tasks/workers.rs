@@ -122,6 +122,28 @@ fn a_dead_process_one_of_whose_workers_was_in_a_poll_and_mostly_slept_before_is_
     assert!(lines[2].contains(" has polled resizes[task ") && lines[2].contains(" crowds.rs:"), "{text}");
 }
 
+/// As a server that has stopped listening, and waits for a task that never ends. It was called sound.
+#[test]
+fn a_process_that_nobody_else_can_wake_is_not_judged_and_its_tasks_are_listed() {
+    let victim = started(plan("left-to-itself"));
+    let start = Instant::now();
+    let text = loop {
+        let text = printed(&["check"], &victim.ring_path());
+        // The driver may not have begun to wait yet.
+        if text
+            .contains("\nnot judged: all threads wait for one another, or for events that nobody outside of")
+        {
+            break text;
+        }
+        assert!(start.elapsed() < DEADLINE, "{text}");
+    };
+    assert!(text.contains("\n    flusher[task ") && text.contains("\n    closer[task "), "{text}");
+    assert!(text.contains(" waiting for the end of flusher[task "), "{text}");
+    let victim = started(plan("left-to-itself-for-a-time"));
+    let answer = check(&victim.ring_path(), &[]);
+    assert_eq!((answer.status, answer.findings.len()), (0, 0), "it wakes by itself: {answer:#?}");
+}
+
 fn executor(arguments: &[&str]) -> Victim {
     started(Plan::new(env!("CARGO_BIN_EXE_executor"), arguments))
 }

@@ -11,7 +11,7 @@ use read_rip_evidence::waits::pool_of;
 use serde::Serialize;
 
 use super::beside_timers::BesideTimers;
-use super::between::may_wait_for_others;
+use super::between::{is_left_to_itself, may_wait_for_others};
 use super::going_on;
 use super::idle_pool::{self, IdlePool};
 use super::jobs::WaitingJobs;
@@ -87,6 +87,9 @@ named! {
         /// A living process has connections that came in where nobody listens any more: it may be shutting down, and
         /// wait for their ends.
         ShuttingDown = "shutting-down",
+        /// Threads of a living process wait for events that only the process itself brings, and all others wait for one
+        /// another. What its tasks wait for is not known.
+        OnlyItself = "only-itself",
         /// No finding is there, and futures wait for locks or hold them that belong to no recorded task: those that a
         /// worker of an executor has polled, or others whose wait or hold lasted.
         UnrecordedFutures = "unrecorded-futures",
@@ -391,10 +394,10 @@ impl Balance {
             // The finding says it.
             tasks.saturated.clear();
             tasks.are_all_saturated = false;
+            tasks.are_rarely_saturated = false;
         }
         let nobody_runs = || doing.keys().all(|what| waits_inside(what) || is_idle(what));
         let held_at_end = HeldAtEnd::of(view, &pools).filter(|_| found.is_empty());
-            tasks.are_rarely_saturated = false;
         let waiting_in_core = if found.is_empty() { going_on::waiting_in_core(view) } else { 0 };
         let empty_pool = EmptyPool::of(view).or_else(|| EmptyPool::at_death(view));
         let empty_pool = empty_pool.filter(|_| found.is_empty());
@@ -425,6 +428,7 @@ impl Balance {
             () if !tasks.saturated.is_empty() && !tasks.are_rarely_saturated => Outcome::WorkersBusy,
             () if tasks.are_rarely_saturated || !tasks.rarely_awake.is_empty() => Outcome::RareWorkersBusy,
             () if tasks.silent.is_some() => Outcome::SilentRequests,
+            () if tasks.present > 0 && is_left_to_itself(view) => Outcome::OnlyItself,
             () if unrecorded_futures.as_ref().is_some_and(UnrecordedFutures::may_keep_others) => {
                 Outcome::UnrecordedFutures
             }

@@ -236,7 +236,7 @@ fn may_idle(knot: &Knot) -> bool {
 
 /// Whether all is a process with a loop that waits for events, and nobody else brings any: what its tasks wait for,
 /// this reader does not see.
-fn is_loop_alone(knot: &Knot) -> bool {
+pub fn is_loop_alone(knot: &Knot) -> bool {
     let is_alone = knot.links.iter().all(|link| link.pid == knot.links[0].pid);
     is_alone && waits_of(knot).any(|what| what == WaitsFor::OneOfMany)
 }
@@ -250,6 +250,11 @@ pub fn tells(knot: &Knot) -> bool {
 /// others find by a name: what serves whoever comes looks so.
 pub(super) fn may_wait_for_others(view: &View<'_>) -> bool {
     view.now.knots.iter().any(|knot| may_idle(knot) && is_of_named_memory(knot))
+}
+
+/// Whether all threads of the process wait for one another, or for events that it alone brings.
+pub(super) fn is_left_to_itself(view: &View<'_>) -> bool {
+    view.now.knots.iter().any(is_loop_alone)
 }
 
 /// Whether a thread waits for something in memory that others find by a name.

@@ -110,7 +110,7 @@ pub use about::{Mentions, Role};
 pub use await_circle::TasksAwaitLocks;
 pub use balance::{Balance, EmptyPool, HeldAtEnd, HelperFact, Outcome, pool_at};
 pub use beside_timers::BesideTimers;
-pub use between::{ProcessCycle, ProcessWait, WaitsFor, tells};
+pub use between::{ProcessCycle, ProcessWait, WaitsFor, is_loop_alone, tells};
 pub use busy_wait::{BusyWait, BusyWaits};
 pub use contention::Contended;
 pub use convoy::{ActiveHolder, Queue};

@@ -16,11 +16,15 @@ pub struct FormerClients {
 }
 
 impl FormerClients {
-    /// The largest group among the connections of a process, which are sorted.
+    /// The largest group among the connections of a process, which are sorted. A process that serves at another port
+    /// may accept a single connection at a port that it has for it alone, as servers of FTP do.
     pub(super) fn of(connections: &[Connections]) -> Option<FormerClients> {
+        let serves = connections.iter().any(|of| matches!(of.with, ConnectedWith::Clients(_)));
         connections.iter().find_map(|of| match of.with {
-            ConnectedWith::FormerClients(at) => Some(FormerClients { at: at.to_string(), count: of.count }),
-            ConnectedWith::Clients(_) | ConnectedWith::Server(_) => None,
+            ConnectedWith::FormerClients(at) if of.count > 1 || !serves => {
+                Some(FormerClients { at: at.to_string(), count: of.count })
+            }
+            _ => None,
         })
     }
 }

@@ -18,12 +18,16 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use read_rip_model::findings::{Confidence, Finding, Outcome, Paragraph, PollFact};
+use read_rip_model::locks::{ThreadId, ThreadLocks};
+use read_rip_model::threads::ThreadState;
 
 use super::advice::{advice, doubt_text};
 use super::balance::balance;
 use super::names::LockNames;
 use super::printable::plain_lines;
 use super::remarks::Checked;
+use super::tasks::task;
+use super::units::counted;
 
 pub use snippets::Sources;
 
@@ -86,7 +90,33 @@ fn write_balance(
         let awake = tasks.rarely_awake.iter();
         polls.extend(awake.map(|&of| format!("{} was awake, and polled no recorded task", names.thread(of))));
     }
+    let left = match checked.balance.outcome {
+        Outcome::ShuttingDown | Outcome::OnlyItself => left_tasks(names),
+        _ => Vec::new(),
+    };
+    polls.extend(left);
     balance(out, checked, is_without_findings, &polls, names)
+}
+
+/// So many tasks are listed that are left.
+const LEFT_MAX: usize = 5;
+
+/// The tasks of a process that may wait for their ends, those that have been suspended longest first, a line each.
+fn left_tasks(names: &LockNames<'_>) -> Vec<String> {
+    let of = |(id, thread): (ThreadId, &ThreadLocks)| {
+        let task = thread.task.as_deref().filter(|task| !task.is_polled)?;
+        (thread.state == ThreadState::Present).then_some((task.since_ns, id))
+    };
+    let mut left: Vec<_> = names.model.threads.iter().enumerate().filter_map(of).collect();
+    left.sort_unstable();
+    let line = |&(_, id): &(Option<u64>, ThreadId)| {
+        let mut text = Vec::new();
+        task(&mut text, id, names).ok()?;
+        plain_lines(&text).into_iter().next()
+    };
+    let more = left.len().saturating_sub(LEFT_MAX);
+    let more = (more > 0).then(|| format!("and {}", counted(more as u64, "more task")));
+    left.iter().take(LEFT_MAX).filter_map(line).chain(more).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -131,7 +161,7 @@ mod tests {
         Premise, View, WaitCycle, WaitEdge, WaitFact,
     };
     use read_rip_model::locations::{FileNames, Locations};
-    use read_rip_model::locks::{Lock, LockModel, LockName, ThreadLocks};
+    use read_rip_model::locks::{Lock, LockModel, LockName};
     use read_rip_ring::Snapshot;
 
     fn model() -> LockModel {

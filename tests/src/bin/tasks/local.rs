@@ -1,5 +1,6 @@
-//! Tasks that no worker polls: the future of a `block_on`, and those of a `LocalSet`.
+//! Tasks that no worker polls: the future of a `block_on`, and those of a `LocalSet`. And a driver that nobody wakes.
 
+use std::os::fd::AsRawFd;
 use std::sync::PoisonError;
 use std::thread;
 
@@ -24,6 +25,18 @@ pub(crate) async fn traced_main_future_holds() {
         handle.block_on(async { Task::new().name("main future").traced(main).await });
     })
     .await;
+}
+
+/// A task waits for the end of another one, which never ends. The driver asks for events that nobody else brings, for as
+/// long as it says.
+pub(crate) async fn left_to_itself(limit_ms: i32) {
+    let flusher = Task::new().name("flusher").spawn(std::future::pending::<()>());
+    Task::new().name("closer").spawn(async move { flusher.await.expect("it never ends") });
+    let (own, _other) = std::io::pipe().expect("there are descriptors");
+    let mut awaited = libc::pollfd { fd: own.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    crate::say_ready();
+    // SAFETY: one descriptor, which stays open.
+    unsafe { libc::poll(&raw mut awaited, 1, limit_ms) };
 }
 
 type Main = std::pin::Pin<Box<dyn Future<Output = ()>>>;

@@ -6,7 +6,7 @@
 //!
 //! Each reaches its state, prints `ready`, and stays there until it is killed. It judges nothing.
 
-#![allow(unsafe_code, reason = "tokio moves only what is `Send`, which a guard of a lock of threads is not")]
+#![allow(unsafe_code, reason = "a guard of a lock of threads is not `Send`; a thread waits for events in a system call")]
 
 mod arrivals;
 mod channels;
@@ -39,6 +39,8 @@ const SCENARIOS: &[Scenario] = &[
     ("lock-in-a-local-set", || Box::pin(local::lock_in_a_local_set())),
     ("long-poll", || Box::pin(crowds::long_poll())),
     ("rare-poll", || Box::pin(crowds::rare_poll())),
+    ("left-to-itself", || Box::pin(local::left_to_itself(-1))),
+    ("left-to-itself-for-a-time", || Box::pin(local::left_to_itself(i32::MAX))),
     ("undriven", || Box::pin(crowds::undriven())),
     ("lock-in-place", || Box::pin(locks::lock_in_place())),
     ("lock-beside-a-free-worker", || Box::pin(locks::lock_beside_a_free_worker())),

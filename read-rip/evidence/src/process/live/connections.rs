@@ -1,19 +1,31 @@
 //! The TCP connections of a living process, by `/proc/PID/fd` and the tables of sockets.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 use super::descriptors::Descriptors;
+use super::sock_diag::SockDiag;
 use super::sockets::TcpSocket;
+use super::tcp_origins::Origin;
 use crate::target::{ConnectedWith, Connections};
 
 impl Descriptors<'_> {
     /// Its connections, those with the same peer together, the most first. Those in which nothing waits count too.
     pub fn connections(&self) -> Vec<Connections> {
-        grouped(self.tcp_sockets(), |port| self.sockets().listens_at(port), self.outgoing_ports())
+        let diag = self.has_own_network().then(SockDiag::new);
+        let asked = Cell::new(0);
+        let origin = |socket: &TcpSocket| {
+            let diag = diag.as_ref().filter(|_| asked.replace(asked.get() + 1) < ASKED_MAX)?;
+            diag.origin(socket)
+        };
+        grouped(self.tcp_sockets(), |port| self.sockets().listens_at(port), self.outgoing_ports(), origin)
     }
 }
+
+/// The kernel is asked for no more connections of a process.
+const ASKED_MAX: usize = 1000;
 
 /// How many ports a network namespace has for connections that go out, unless somebody changes that.
 const OUTGOING_USUAL: usize = 28_232;
@@ -39,11 +51,13 @@ fn came_in(port: u16, sharing: usize, may_go_out: usize, outgoing: Option<&Range
     sharing > 1 && by_chance < CHANCE_MAX
 }
 
-/// `listens_at` says whether anybody listens at a port; `outgoing`: the ports of connections that go out, if known.
+/// `listens_at` says whether anybody listens at a port; `outgoing`: the ports of connections that go out, if known;
+/// `origin`: which end of a connection a socket is, if known.
 fn grouped(
     sockets: Vec<TcpSocket>,
     listens_at: impl Fn(u16) -> bool,
     outgoing: Option<RangeInclusive<u16>>,
+    origin: impl Fn(&TcpSocket) -> Option<Origin>,
 ) -> Vec<Connections> {
     let is_listening = |socket: &&TcpSocket| socket.peer.is_none();
     let may_go_out = |socket: &&TcpSocket| socket.peer.is_some() && !listens_at(socket.local.port());
@@ -61,12 +75,17 @@ fn grouped(
             (None, Some(_)) if sharing[&socket.local] > 1 && listens_at(socket.local.port()) => {
                 ConnectedWith::Clients(socket.local)
             }
-            (None, Some(_))
-                if came_in(socket.local.port(), sharing[&socket.local], may_go_out, outgoing.as_ref()) =>
-            {
-                ConnectedWith::FormerClients(socket.local)
+            (None, Some(peer)) => {
+                let (port, sharing) = (socket.local.port(), sharing[&socket.local]);
+                let has_come_in = match origin(socket) {
+                    Some(origin) => origin == Origin::CameIn,
+                    None => came_in(port, sharing, may_go_out, outgoing.as_ref()),
+                };
+                match has_come_in {
+                    true => ConnectedWith::FormerClients(socket.local),
+                    false => ConnectedWith::Server(peer),
+                }
             }
-            (None, Some(peer)) => ConnectedWith::Server(peer),
             (None, None) => continue,
         };
         let group = groups.entry(with).or_insert(Connections {
@@ -100,6 +119,7 @@ mod tests {
     fn socket(local: &str, peer: Option<&str>, to_send: u64, to_read: u64) -> TcpSocket {
         let address = |text: &str| text.parse().expect("an address");
         TcpSocket {
+            inode: 0,
             local: address(local),
             peer: peer.map(address),
             state: if peer.is_some() { "ESTABLISHED" } else { "LISTEN" },
@@ -116,7 +136,9 @@ mod tests {
             socket("10.0.0.1:8080", Some("10.0.0.8:50000"), 0, 0),
             socket("10.0.0.1:50001", Some("10.0.0.9:5432"), 12, 0),
         ];
-        let [clients, server] = &grouped(sockets, |_| false, None)[..] else { panic!("two groups") };
+        let [clients, server] = &grouped(sockets, |_| false, None, |_| None)[..] else {
+            panic!("two groups")
+        };
         assert_eq!(clients.with, ConnectedWith::Clients("0.0.0.0:8080".parse().expect("an address")));
         assert_eq!((clients.count, clients.unread, clients.unconfirmed, clients.not_accepted), (2, 1, 0, 3));
         assert_eq!(server.with, ConnectedWith::Server("10.0.0.9:5432".parse().expect("an address")));
@@ -130,7 +152,7 @@ mod tests {
             (1..=peers).map(|peer| socket(&local, Some(&format!("10.0.1.{peer}:443")), 0, 0)).collect();
         let other = |at| socket(&format!("10.0.0.1:{}", 33_000 + at), Some("10.0.0.9:5432"), 0, 0);
         sockets.extend((0..others).map(other));
-        let groups = grouped(sockets, |_| false, outgoing);
+        let groups = grouped(sockets, |_| false, outgoing, |_| None);
         let of_others = ConnectedWith::Server("10.0.0.9:5432".parse().expect("an address"));
         groups.iter().map(|group| group.with).find(|&with| with != of_others).expect("a group")
     }
@@ -148,7 +170,7 @@ mod tests {
             assert_eq!(shared(50_001, 6, 500, outgoing), ConnectedWith::FormerClients(local(50_001)));
         }
         let sockets = (2..4).map(|peer| socket("10.0.0.1:8080", Some(&format!("10.0.0.{peer}:443")), 0, 0));
-        let open = grouped(sockets.collect(), |_| true, Some(32_768..=60_999));
+        let open = grouped(sockets.collect(), |_| true, Some(32_768..=60_999), |_| None);
         assert_eq!(open[0].with, ConnectedWith::Clients(local(8080)), "another process listens");
     }
 
@@ -162,5 +184,17 @@ mod tests {
         assert!(is_server(shared(50_001, 6, 200, Some(50_000..=50_100))), "there are few ports");
         assert!(is_server(shared(8080, 2, 300, Some(1024..=65_535))), "the range is a setting");
         assert!(is_server(shared(8080, 2, 300, None)), "that of another namespace is not known");
+    }
+
+    #[test]
+    fn what_the_kernel_says_of_a_connection_is_believed() {
+        let of = |origin: Origin, port: u16, count: u16| {
+            let local = format!("10.0.0.1:{port}");
+            let sockets = (0..count).map(|peer| socket(&local, Some(&format!("10.0.1.{peer}:443")), 0, 0));
+            grouped(sockets.collect(), |_| false, Some(32_768..=60_999), |_| Some(origin))[0].with
+        };
+        let is_former = |with: ConnectedWith| matches!(with, ConnectedWith::FormerClients(_));
+        assert!(is_former(of(Origin::CameIn, 50_001, 1)));
+        assert!(!is_former(of(Origin::WentOut, 8080, 3)), "the program has chosen the port");
     }
 }

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use super::folder::Folder;
 use super::peers::{OtherEnd, peers};
+use super::sock_diag::SockDiag;
 use super::sockets::{Sockets, TcpSocket};
 use super::text::{access, decimal};
-use super::unix_peers::UnixPeers;
 use crate::target::{Descriptor, DescriptorKind};
 
 /// No more descriptors are looked through for connections.
@@ -58,7 +58,7 @@ impl<'a> Descriptors<'a> {
     }
 
     /// What is at the other end of a pipe or unix socket. A socket that has no name gets that of its other end.
-    fn other_end(&self, descriptor: &mut Descriptor, unix: &OnceCell<Option<UnixPeers>>) -> Option<OtherEnd> {
+    fn other_end(&self, descriptor: &mut Descriptor, unix: &OnceCell<Option<SockDiag>>) -> Option<OtherEnd> {
         match &mut descriptor.kind {
             DescriptorKind::Pipe { inode, .. } => {
                 let information = self.thread.read(&format!("fdinfo/{}", descriptor.number)).ok()?;
@@ -67,8 +67,8 @@ impl<'a> Descriptors<'a> {
             }
             DescriptorKind::Unix { inode, name, .. } => {
                 // The kernel tells the other ends of the sockets in this reader's namespace alone.
-                let unix = unix.get_or_init(|| self.has_own_network().then(UnixPeers::new));
-                let peer = unix.as_ref()?.of(*inode)?;
+                let unix = unix.get_or_init(|| self.has_own_network().then(SockDiag::new));
+                let peer = unix.as_ref()?.unix_peer(*inode)?;
                 if let Some(DescriptorKind::Unix { name: of_peer, .. }) = self.sockets().get(peer) {
                     *name = name.take().or(of_peer);
                 }
@@ -79,7 +79,7 @@ impl<'a> Descriptors<'a> {
     }
 
     /// Whether the process is in this reader's network namespace.
-    fn has_own_network(&self) -> bool {
+    pub(super) fn has_own_network(&self) -> bool {
         let own = Folder::open("/proc/thread-self").and_then(|own| own.link("ns/net"));
         own.is_ok_and(|own| self.thread.link("ns/net") == Ok(own))
     }

@@ -15,6 +15,7 @@
 //! | `rights` | why the kernel refuses something |
 //! | `descriptors`, `sockets` | what is behind its descriptors |
 //! | `peers`, `unix_peers` | who has the other ends of its pipes and unix sockets |
+//! | `sock_diag`, `tcp_origins` | asks the kernel for sockets, and which end began a connection |
 //! | `needs` | what threads need from other processes, by the facts of the whole machine |
 //! | `stop` | stops threads for a moment, one after the other |
 //! | `freezer` | whether it is frozen |
@@ -36,9 +37,11 @@ mod memory;
 mod needs;
 mod peers;
 mod rights;
+mod sock_diag;
 mod sockets;
 mod stop;
 mod tasks;
+mod tcp_origins;
 mod text;
 mod unix_peers;
 

@@ -46,6 +46,7 @@ struct Connection {
 /// A socket of TCP, and what waits in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TcpSocket {
+    pub(super) inode: u64,
     pub(super) local: SocketAddr,
     /// The other end; `None` if it listens.
     pub(super) peer: Option<SocketAddr>,
@@ -86,7 +87,7 @@ impl Sockets {
     pub(super) fn tcp(&self, inode: u64) -> Option<TcpSocket> {
         let DescriptorKind::Tcp { local, peer, state } = *self.by_inode.get(&inode)? else { return None };
         let (to_send, to_read) = self.queues.get(&inode).copied().unwrap_or_default();
-        Some(TcpSocket { local, peer, state, to_send, to_read })
+        Some(TcpSocket { inode, local, peer, state, to_send, to_read })
     }
 
     /// Whether a socket of TCP listens at this port.

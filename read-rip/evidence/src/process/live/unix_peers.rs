@@ -1,51 +1,31 @@
-//! Which unix sockets are connected with which: the kernel's answers to messages of the kind `sock_diag`.
+//! Which unix sockets are connected with which.
 //!
-//! The kernel answers for the network namespace of the one who asks. An inode of another namespace's socket is of
-//! another socket here, or of none: the caller makes sure that the namespace is this reader's.
+//! An inode of another network namespace's socket is of another socket here, or of none.
 
 use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::unix::{ShowFlags, StateFlags, UnixRequest};
-use rustix::fd::OwnedFd;
-use rustix::io::retry_on_intr;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
+
+use super::sock_diag::SockDiag;
 
 /// A cookie that says that the inode suffices.
 const ANY_COOKIE: [u8; 8] = [0xff; 8];
 /// The number of datagram sockets.
 const SOCK_DGRAM: u8 = 2;
-/// No answer about one socket is longer.
-const ANSWER_MAX_BYTES: usize = 4096;
 
-/// Asks the kernel. Where a sandbox or the kernel refuses it, nothing is known.
-#[derive(Debug)]
-pub(super) struct UnixPeers(Option<OwnedFd>);
-
-impl UnixPeers {
-    pub(super) fn new() -> UnixPeers {
-        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
-        let socket = rustix::net::socket_with(family, SocketType::RAW, flags, Some(netlink::SOCK_DIAG));
-        UnixPeers(socket.ok())
-    }
-
-    /// The inode of the socket that the one with this inode is connected with.
-    pub(super) fn of(&self, inode: u64) -> Option<u64> {
-        self.ask(inode, |_| true)
+impl SockDiag {
+    /// The inode of the unix socket that the one with this inode is connected with.
+    pub(super) fn unix_peer(&self, inode: u64) -> Option<u64> {
+        self.unix_peer_if(inode, |_| true)
     }
 
     /// The same, if only the other end can send to this one: it is no datagram socket.
-    pub(super) fn of_connection(&self, inode: u64) -> Option<u64> {
-        self.ask(inode, |kind| kind != SOCK_DGRAM)
+    pub(super) fn unix_peer_of_connection(&self, inode: u64) -> Option<u64> {
+        self.unix_peer_if(inode, |kind| kind != SOCK_DGRAM)
     }
 
-    fn ask(&self, inode: u64, is_kind: impl Fn(u8) -> bool) -> Option<u64> {
-        let socket = self.0.as_ref()?;
-        let request = request(u32::try_from(inode).ok()?);
-        retry_on_intr(|| rustix::net::send(socket, &request, SendFlags::empty())).ok()?;
-        let mut answer = [0; ANSWER_MAX_BYTES];
-        // The kernel has answered when the sending returns.
-        let received = retry_on_intr(|| rustix::net::recv(socket, &mut answer, RecvFlags::DONTWAIT));
-        peer(answer.get(..received.ok()?.0)?, inode, is_kind)
+    fn unix_peer_if(&self, inode: u64, is_kind: impl Fn(u8) -> bool) -> Option<u64> {
+        peer(&self.ask(&request(u32::try_from(inode).ok()?))?, inode, is_kind)
     }
 }
 
@@ -91,13 +71,13 @@ mod tests {
     #[test]
     fn each_of_two_connected_sockets_names_the_other() {
         let (one, other) = UnixStream::pair().expect("sockets");
-        let peers = UnixPeers::new();
-        assert_eq!(peers.of(inode(&one)), Some(inode(&other)));
-        assert_eq!(peers.of(inode(&other)), Some(inode(&one)));
+        let peers = SockDiag::new();
+        assert_eq!(peers.unix_peer(inode(&one)), Some(inode(&other)));
+        assert_eq!(peers.unix_peer(inode(&other)), Some(inode(&one)));
         drop(other);
-        assert_eq!(peers.of(inode(&one)), None, "its other end is closed");
+        assert_eq!(peers.unix_peer(inode(&one)), None, "its other end is closed");
         for absent in [0, u64::from(u32::MAX), u64::MAX] {
-            assert_eq!(peers.of(absent), None, "{absent}");
+            assert_eq!(peers.unix_peer(absent), None, "{absent}");
         }
     }
 

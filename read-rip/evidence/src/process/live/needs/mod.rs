@@ -33,9 +33,9 @@ use self::ends::{Ends, Hidden, Holder, Kind, PARTIES_MAX, key_of};
 use self::file_locks::{FileLocks, inode_of, lease_owner};
 use self::memory::SharedMemory;
 use super::folder::{Failure, Folder};
+use super::sock_diag::SockDiag;
 use super::sockets::Sockets;
 use super::text::{self, Status};
-use super::unix_peers::UnixPeers;
 use super::{LiveTarget, living_thread};
 use crate::standing::Standings;
 use crate::target::{
@@ -54,7 +54,7 @@ pub struct Machine {
     memory: OnceCell<SharedMemory>,
     /// Which processes each thread traces.
     traced: OnceCell<HashMap<u32, Vec<u32>>>,
-    unix: OnceCell<UnixPeers>,
+    unix: OnceCell<SockDiag>,
     /// By network namespace.
     sockets: RefCell<HashMap<Vec<u8>, std::rc::Rc<Sockets>>>,
 }
@@ -294,8 +294,8 @@ impl Machine {
             return Some(peer);
         }
         // The kernel tells the other ends of the unix sockets in this reader's namespace alone.
-        let unix = self.unix.get_or_init(UnixPeers::new);
-        is_own.then(|| unix.of_connection(inode)).flatten()
+        let unix = self.unix.get_or_init(SockDiag::new);
+        is_own.then(|| unix.unix_peer_of_connection(inode)).flatten()
     }
 
     /// A thread reads from a FIFO with a path, or writes to it, and sleeps.
