@@ -266,8 +266,8 @@ pub fn of_executor(model: &LockModel, has_stacks: bool) -> Option<String> {
             )
         }
         Some(_) => format!(
-            "The program has {name}, and its functions have no names, so it is not known which threads run async \
-             tasks, and what these wait for."
+            "The program has {name}, and no stack shows which threads run async tasks, so what these wait for is not \
+             known."
         ),
     };
     let pid = model.pid;

@@ -75,14 +75,28 @@ impl FunctionNames {
     /// Whether the program has a package whose functions have no names: its constants have paths of the package, and
     /// none of its symbols is in it.
     pub fn hides(&mut self, package: &str) -> bool {
+        self.of_program(|table, has_package| !table.has_path(package) && has_package(package))
+    }
+
+    /// Whether a function of the program is in this module of Rust, or of this type, as `tokio::task::local`.
+    pub fn has_path(&mut self, path: &str) -> bool {
+        self.of_program(|table, _| table.has_path(path))
+    }
+
+    /// What is so of the program's symbols, and of the packages of which its constants have paths. Nothing is without a
+    /// program.
+    fn of_program(&mut self, is_so: impl FnOnce(&SymbolTable, &dyn Fn(&str) -> bool) -> bool) -> bool {
         let Some((module, table)) = self.modules.iter_mut().find(|(module, _)| module.is_executable) else {
             return false;
         };
         let files = LazyCell::new(|| Search { module, options: &self.options }.files());
         let table = table.get_or_insert_with(|| SymbolTable::of(&files));
-        let has_package =
-            |own| packages::of(own).binary_search_by(|known| known.as_str().cmp(package)).is_ok();
-        !table.has_path(package) && files.own.as_ref().is_some_and(has_package)
+        let has_package = |package: &str| {
+            let is_among =
+                |own| packages::of(own).binary_search_by(|known| known.as_str().cmp(package)).is_ok();
+            files.own.as_ref().is_some_and(is_among)
+        };
+        is_so(table, &has_package)
     }
 
     /// The types of the same modules. Debug information is read once they are asked for.

@@ -1,20 +1,22 @@
 //! A program of tokio that knows nothing of librip: one of its tasks blocks in a poll, and the others wait.
 //!
 //! ```text
-//! executor [named | current-thread | crowd | local | circle | watchers | deaf | leaves | unserved | in-place]
+//! executor [KIND] [CLIENTS]
 //! ```
 //!
 //! Without an argument, its workers have the names that tokio gives them. Those of `named` have a name of the program,
 //! and `current-thread` has a runtime without workers. `unserved` also listens, prints its address, and accepts nobody.
 //! So does `in-place`, whose task says that it blocks: another thread takes over its worker. None of the others blocks
-//! a thread: `crowd` has tasks that wait for a notification, and one that waits for the end of one of them; `local` has
-//! them in a `LocalSet`. The tasks of `circle` wait for the ends of one another. Those of `watchers` do too, and for a
-//! time: they go on. `deaf` listens as `unserved` does. `leaves` does too, accepts as many connections as the
-//! second argument says, and then stops listening.
+//! a thread: `crowd` has tasks that wait for a notification, and one that waits for the end of one of them; `local` and
+//! `bare-local` have them in a `LocalSet`, the second one without a runtime. The tasks of `circle` wait for the ends of
+//! one another. Those of `watchers` do too, and for a time: they go on. `deaf` listens as `unserved` does. `leaves`
+//! does too, accepts so many clients, and then stops listening.
 
 use std::io::Write;
 use std::net::TcpListener;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -27,6 +29,7 @@ fn main() {
     match &*kind {
         "current-thread" => current_thread(),
         "crowd" => workers().block_on(crowd()),
+        "bare-local" => bare_local(),
         "local" => LocalSet::new().block_on(&workers(), local_crowd()),
         "circle" => workers().block_on(circle(None)),
         "deaf" => deaf(),
@@ -107,6 +110,30 @@ async fn local_crowd() {
     let gate = Arc::new(Notify::new());
     (0..CROWD).for_each(|_| drop(spawn_local(handle(Arc::clone(&gate)))));
     settle().await
+}
+
+struct Unparks(thread::Thread);
+
+impl Wake for Unparks {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The same without a runtime: a loop of the program polls the set.
+fn bare_local() {
+    thread::spawn(|| thread::sleep(Duration::MAX));
+    let (set, gate) = (LocalSet::new(), Arc::new(Notify::new()));
+    (0..CROWD).for_each(|_| drop(set.spawn_local(handle(Arc::clone(&gate)))));
+    let waker = Waker::from(Arc::new(Unparks(thread::current())));
+    let mut set = pin!(set);
+    let mut is_first = true;
+    while set.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+        if std::mem::take(&mut is_first) {
+            say_ready();
+        }
+        thread::park();
+    }
 }
 
 /// Waits for the end of a partner, but no longer than the limit.

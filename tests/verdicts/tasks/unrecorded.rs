@@ -106,6 +106,10 @@ fn tasks_of_a_local_set_are_seen() {
         &executor("local"),
         &["of 40 tasks (tokio, by its memory): 40 are suspended", "executor::handle : 40 tasks"],
     );
+    // A loop of the program polls the set, and has nothing of tokio on its stack while it sleeps. It was called sound.
+    let bare = executor("bare-local");
+    says(&bare, &["of 40 tasks (tokio, by its memory): 40 are suspended"]);
+    assert_eq!(check(Path::new(&bare.pid().to_string()), &[]).status, 3);
 }
 
 #[test]

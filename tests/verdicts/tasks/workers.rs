@@ -252,6 +252,6 @@ fn a_stripped_program_of_tokio_whose_threads_have_other_names_is_not_judged() {
     let (text, remarks) = (output.stdout, output.stderr);
     assert_eq!(output.status, 3, "{text}{remarks}");
     assert!(text.contains("not judged: what the async tasks of tokio wait for is not seen"), "{text}");
-    let why = "The program has tokio, and its functions have no names";
+    let why = "The program has tokio, and no stack shows which threads run async tasks";
     assert!(remarks.contains(why), "{remarks}");
 }

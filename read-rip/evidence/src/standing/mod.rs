@@ -48,6 +48,8 @@ use crate::waits::{
 
 /// The package of tokio.
 const TOKIO: &str = "tokio";
+/// What each program has a function of that uses a `LocalSet`.
+const LOCAL_SET: &str = "tokio::task::local::LocalSet";
 
 /// How many functions of a stack may say something about a wait.
 const NAMES_MAX: usize = 32;
@@ -106,8 +108,8 @@ pub struct Standings {
     /// The tasks of tokio by its own memory; `None` if it has none, or none whose structures are understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokio: Option<TokioTasks>,
-    /// Whether the program has tokio, and its functions have no names, so that stacks do not tell which threads poll
-    /// tasks.
+    /// Whether the program has tokio, and stacks do not tell which threads poll tasks: its functions have no names, or
+    /// tasks are in a `LocalSet` that a function of the program polls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hides_tokio: bool,
     /// The connections of a living process that polls tasks of an executor.
@@ -292,13 +294,19 @@ impl Standings {
         let polls = |&at: &usize| self.is_of_tokio(at);
         let mut threads: Vec<usize> = (0..self.threads.len()).filter(polls).collect();
         self.hides_tokio = threads.is_empty() && self.target.hidden.is_none() && names.hides(TOKIO);
-        if threads.is_empty() && (is_core || self.hides_tokio) {
+        // A `LocalSet` may be polled by any function that polls futures. While its thread sleeps there, nothing of
+        // tokio is on the stack.
+        let may_search = threads.is_empty() && self.target.hidden.is_none() && !self.hides_tokio;
+        let may_have_set = may_search && names.has_path(LOCAL_SET);
+        if threads.is_empty() && (is_core || self.hides_tokio || may_have_set) {
             threads = (0..self.threads.len()).collect();
         }
         if threads.is_empty() {
             return;
         }
-        if let Some((tasks, lists)) = TokioTasks::find(&self.target, &threads, memory, names) {
+        let found = TokioTasks::find(&self.target, &threads, memory, names);
+        if let Some((tasks, lists)) = found.filter(|(tasks, _)| !may_have_set || !tasks.tasks.is_empty()) {
+            self.hides_tokio |= may_have_set;
             (self.tokio, self.tokio_lists) = (Some(tasks), lists);
         }
     }

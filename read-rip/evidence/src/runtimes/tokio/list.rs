@@ -41,6 +41,8 @@ enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Belief {
     Believed,
+    /// They look like one, and it has no tasks.
+    BelievedEmpty,
     /// They look like one, and no task of it is this scheduler's now.
     MayBe,
     NoList,
@@ -72,6 +74,8 @@ impl List {
         let (words, _) = bytes[..len].as_chunks::<8>();
         let words: Vec<u64> = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
         let at = |index: usize| scheduler + 8 * index as u64;
+        // Those of a runtime without tasks may follow a `LocalSet` in memory.
+        let mut empty = None;
         for index in 2..words.len().saturating_sub(4) {
             let (first, number) = (words[index], words[index + 1]);
             let is_number = number.is_power_of_two() && (SHARDS_MIN..=SHARDS_MAX).contains(&number);
@@ -84,8 +88,9 @@ impl List {
             let list = List { scheduler, shape };
             match list.belief(program, words[mask - 1]) {
                 Belief::Believed => return Some(list),
+                Belief::BelievedEmpty => empty = empty.or(Some(list)),
                 // It may be changing now. Then it has no list of another shape.
-                Belief::MayBe => return None,
+                Belief::MayBe => return empty,
                 Belief::NoList => {}
             }
         }
@@ -96,7 +101,7 @@ impl List {
             let read = list.members(program, super::TASKS_MAX, &Budget::of(super::PATIENCE));
             (read.is_whole && !read.members.is_empty()).then_some((read.members.len(), list))
         });
-        pairs.max_by_key(|&(len, _)| len).map(|(_, list)| list)
+        pairs.max_by_key(|&(len, _)| len).map(|(_, list)| list).or(empty)
     }
 
     /// Whether the first task of a shard is this scheduler's, or there is none and it says so.
@@ -108,7 +113,8 @@ impl List {
         let is_others =
             |ends: &&Ends| program.task(ends.first).is_some_and(|task| task.scheduler != self.scheduler);
         match () {
-            () if some.is_empty() && count == 0 || some.iter().any(is_own) => Belief::Believed,
+            () if some.is_empty() && count == 0 => Belief::BelievedEmpty,
+            () if some.iter().any(is_own) => Belief::Believed,
             () if some.iter().any(is_others) => Belief::NoList,
             () => Belief::MayBe,
         }

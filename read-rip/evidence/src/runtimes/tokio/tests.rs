@@ -188,6 +188,9 @@ fn the_list_of_a_local_set_has_two_ends_and_no_shards() {
     scene.memory.put(SCHEDULER + 0x80, &[first, first]);
     scene.memory.put(SCHEDULER + 0x140, &[first, last]);
     assert_eq!(scene.found().tasks.len(), 3);
+    // A runtime without tasks follows it in memory. Its list was taken for that of the set.
+    scene.memory.put(SCHEDULER + 0x600, &[HEAP + 0x3000, 4, 99, 0, 3]);
+    assert_eq!(scene.found().tasks.len(), 3);
 }
 
 #[test]
