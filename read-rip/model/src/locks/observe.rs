@@ -20,7 +20,9 @@ use std::num::NonZeroU64;
 use foldhash::{HashMap, HashSet};
 use read_rip_evidence::stacks::Stack;
 use read_rip_evidence::standing::{Activity, Standing, Standings};
-use read_rip_evidence::target::{Call, CallKind, DescriptorKind, KernelWait, Needed, RunState, Task};
+use read_rip_evidence::target::{
+    Call, CallKind, DescriptorKind, KernelWait, Need, Needed, Party, RunState, Task,
+};
 use read_rip_evidence::waits::{
     MutexType, Owner, Preference, Presumption, Protocol, Role, UnknownOwner, WaitKind,
 };
@@ -590,7 +592,12 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
     if seen.is_frozen() {
         return Doing::Stopped;
     }
-    let needed = seen.needs.get(&at).map(|need| &need.what);
+    // Whoever alone brings itself events may wait for anything.
+    let is_own_loop = |need: &&Need| {
+        let is_own = |party: &Party| party.pid == seen.target.pid;
+        matches!(need.what, Needed::OneOfMany(_)) && need.by.iter().chain(&need.also).all(is_own)
+    };
+    let needed = seen.needs.get(&at).filter(|need| !is_own_loop(need)).map(|need| &need.what);
     match seen.activity(at) {
         Activity::Waits(_) | Activity::Calls(_) if seen.threads[at].manager.is_some() => {
             Doing::WaitsForManagedLock
