@@ -90,7 +90,7 @@ pub use printable::{plain_lines, printable};
 pub use read_rip_model::units::{age, amount, counted, duration, hex};
 pub use remarks::{Checked, OneReading, count_of_findings};
 pub use standing::{StackFrames, process_name, stacks, standing_heading, standing_threads, standings};
-pub use tasks::{task, task_doing_at, task_doing_since, task_group, task_groups, task_state};
+pub use tasks::{task, task_doing_at, task_doing_since, task_group, task_groups, task_state, workers};
 pub use threads::labels;
 pub use threads::{Shown, condensed, history, thread};
 pub use tokio_tasks::{tokio_stage, tokio_tasks};

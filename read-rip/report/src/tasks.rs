@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use read_rip_model::locks::{
-    LockId, Object, Peer, TaskDoes, TaskFacts, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks,
+    LockId, Object, Peer, Rest, TaskDoes, TaskFacts, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks,
     task_does, task_place, task_since,
 };
 use read_rip_ring::{FUTURES_LEFT_OUT_MAX, FUTURES_MAX, TaskKind, task_number};
@@ -166,6 +166,50 @@ fn lasting(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
         (false, true) => Some(format!("for at most {}", duration(length_ns))),
         (false, false) => lasted(false, Some(length_ns)),
     }
+}
+
+/// Writes what the threads of executors do that say when they sleep: a line for each that is awake, and one for all
+/// others. With `all_names`, each has a line.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn workers(out: &mut dyn Write, names: &LockNames<'_>, all_names: bool) -> io::Result<()> {
+    let rests = names.model.present().filter_map(|(id, thread)| Some((id, thread.rest.as_deref()?)));
+    let (mut asleep, awake): (Vec<_>, Vec<_>) = rests.partition(|(_, rest)| rest.is_asleep);
+    for (id, rest) in &awake {
+        worker(out, *id, rest, names)?;
+    }
+    asleep.sort_by_key(|(id, rest)| (rest.since_ns, *id));
+    match asleep[..] {
+        [(_, first), _, ..] if !all_names => {
+            let bold = anstyle::Style::new().bold();
+            let lasting = lasting_since(first.since_ns, names);
+            let lasting = lasting.map_or_else(String::new, |lasting| format!(", the longest {lasting}"));
+            writeln!(out, "{bold}{} workers{bold:#}: asleep{lasting}", asleep.len())
+        }
+        _ => asleep.iter().try_for_each(|(id, rest)| worker(out, *id, rest, names)),
+    }
+}
+
+fn worker(out: &mut dyn Write, id: ThreadId, rest: &Rest, names: &LockNames<'_>) -> io::Result<()> {
+    let bold = anstyle::Style::new().bold();
+    let polled = names.model.polled_by(id);
+    let does = match polled {
+        Some(task) => format!("polls {}", names.thread(task)),
+        None if rest.is_asleep => "asleep".to_owned(),
+        None => "awake".to_owned(),
+    };
+    let lasting = polled.map_or_else(|| lasting_since(rest.since_ns, names), |task| lasting(task, names));
+    let lasting = lasting.map_or_else(String::new, |lasting| format!(" {lasting}"));
+    let share = rest.awake_percent().map(|percent| format!(", awake for {percent}% of the time before"));
+    writeln!(out, "{bold}{}{bold:#}: {does}{lasting}{}", names.thread(id), share.unwrap_or_default())
+}
+
+/// For how long it has been so, if it began then.
+fn lasting_since(since_ns: Option<u64>, names: &LockNames<'_>) -> Option<String> {
+    let length_ns = names.model.now_ns?.checked_sub(since_ns?)?;
+    lasted(names.model.is_end_unknown, Some(length_ns))
 }
 
 /// Writes a line about a task, and the tree of its awaits below it.

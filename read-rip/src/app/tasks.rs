@@ -47,6 +47,7 @@ pub(super) fn tasks(args: &TasksArgs, common: &Common) -> Result<u8, AppError> {
         for id in (0..model.threads.len()).filter(|&id| is_wanted(id)) {
             json.task(id, &names, &reading.snapshot)?;
         }
+        json.workers(&names)?;
         json.tokio_tasks(&names)?;
         out.flush()?;
     } else if args.tasks {
@@ -61,6 +62,9 @@ pub(super) fn tasks(args: &TasksArgs, common: &Common) -> Result<u8, AppError> {
         let mut out = prose(common);
         writeln!(out, "{heading}")?;
         report::task_groups(&mut out, &locks::task_groups(model, is_wanted), &names, args.verbose)?;
+        if matching.is_none() {
+            report::workers(&mut out, &names, args.verbose)?;
+        }
         report::tokio_tasks(&mut out, &names, true)?;
         out.flush()?;
     }

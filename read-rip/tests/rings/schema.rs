@@ -131,8 +131,9 @@ fn every_command_writes_lines_that_fit_the_schema() {
         lines.extend(all_valid(read_rip(command.iter().copied().chain([core])).json()));
     }
     let mut types: BTreeSet<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
-    // Tasks that nobody recorded need a program of tokio: the tests of verdicts have one.
-    types.extend(["seen_task", "seen_tasks"]);
+    // Tasks that nobody recorded, and workers that say when they sleep, need a program of tokio: the tests of verdicts
+    // have one.
+    types.extend(["seen_task", "seen_tasks", "worker"]);
     let schema = schema();
     let described = schema["oneOf"].as_array().unwrap().iter();
     let described: BTreeSet<&str> = described.map(|line| type_of(line).as_str().unwrap()).collect();

@@ -120,6 +120,21 @@ fn a_dead_process_one_of_whose_workers_was_in_a_poll_and_mostly_slept_before_is_
         "{text}"
     );
     assert!(lines[2].contains(" has polled resizes[task ") && lines[2].contains(" crowds.rs:"), "{text}");
+    // So it is with the workers themselves.
+    let text = printed(&["tasks"], &remains.ring_path());
+    let worker =
+        |does: &str| text.lines().find(|line| line.starts_with("tokio-rt-worker[") && line.contains(does));
+    let polls = worker(": polls resizes[task ").unwrap_or_else(|| panic!("{text}"));
+    assert!(polls.contains(", awake for ") && polls.ends_with("% of the time before"), "{text}");
+    assert!(worker(": asleep").is_some(), "{text}");
+    let json = printed(&["--json", "tasks"], &remains.ring_path());
+    let workers: Vec<serde_json::Value> = json
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &serde_json::Value| line["type"] == "worker")
+        .collect();
+    let asleep: Vec<&serde_json::Value> = workers.iter().map(|worker| &worker["data"]["asleep"]).collect();
+    assert!(asleep.len() == 2 && asleep[0] != asleep[1], "{json}");
 }
 
 /// As a server that has stopped listening, and waits for a task that never ends. It was called sound.

@@ -33,7 +33,6 @@ use serde::Serialize;
 
 use super::finding::threads_of;
 use super::starved_runtime::PART;
-use super::task_waits::task_of;
 use super::words::{and_more, doing, lasting};
 use super::{About, Advice, Analysis, Basis, Confidence, Finding, Kind, Paragraph, View, Words, executor};
 use crate::locations::LocationId;
@@ -116,15 +115,6 @@ pub(super) fn undriven(view: &View<'_>) -> Option<(Undriven, Vec<ThreadId>)> {
         .filter(|(_, thread)| executor(thread).is_some())
         .filter_map(|(id, thread)| Some((id, thread.seen?)))
         .collect();
-    // A task that is polled within another one says more than that one.
-    let task_of_thread = |thread: ThreadId| {
-        let polled = |&id: &ThreadId| {
-            task_of(&view.now.threads[id]).is_some_and(|task| task.is_polled && task.thread == Some(thread))
-        };
-        let tasks: Vec<ThreadId> = (0..view.now.threads.len()).filter(polled).collect();
-        let outer = |id: ThreadId| task_of(&view.now.threads[id]).and_then(|task| task.outer);
-        tasks.iter().copied().find(|&id| tasks.iter().all(|&other| outer(other) != Some(id)))
-    };
     if workers.iter().any(|(_, seen)| seen.is_still != Some(true)) {
         return None;
     }
@@ -138,7 +128,7 @@ pub(super) fn undriven(view: &View<'_>) -> Option<(Undriven, Vec<ThreadId>)> {
     }
     let fact = |&(thread, seen): &(ThreadId, Seen)| KeptWorker {
         thread,
-        task: task_of_thread(thread),
+        task: view.now.polled_by(thread),
         doing: seen.doing,
         location: seen.place,
     };

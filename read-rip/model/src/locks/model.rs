@@ -12,7 +12,7 @@ use read_rip_ring::IncidentKind;
 use super::tokio_tasks::PoolAwaits;
 use super::{
     AwaitCircle, EndCircle, FormerClients, Halt, Hold, Knot, LastCall, Lock, LostLock, OnlyHelper,
-    StoppedPartners, ThreadLocks, Unserved,
+    StoppedPartners, TaskFacts, ThreadLocks, Unserved,
 };
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
@@ -124,6 +124,17 @@ impl LockModel {
     pub fn is_for_next_in_line(&self, lock: LockId) -> bool {
         let of = &self.locks[lock];
         self.threads_refused == 0 && of.has_only_futures_in_line() && !self.full.contains(&of.pid)
+    }
+
+    /// The task that a thread polls. A task that is polled within another one says more than that one.
+    pub fn polled_by(&self, thread: ThreadId) -> Option<ThreadId> {
+        let facts = |id: ThreadId| self.threads[id].task.as_deref();
+        let is_polled = |task: &TaskFacts| task.is_polled && task.thread == Some(thread);
+        let polled: Vec<ThreadId> = (0..self.threads.len())
+            .filter(|&id| self.threads[id].state == ThreadState::Present && facts(id).is_some_and(is_polled))
+            .collect();
+        let outer = |id: ThreadId| facts(id).and_then(|task| task.outer);
+        polled.iter().copied().find(|&id| polled.iter().all(|&other| outer(other) != Some(id)))
     }
 
     /// Whether there is a task, which may have ended.

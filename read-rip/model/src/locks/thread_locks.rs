@@ -248,6 +248,12 @@ pub struct Rest {
 }
 
 impl Rest {
+    /// Which part of the time before that it was awake, percent; `None` if that is not known.
+    pub fn awake_percent(&self) -> Option<u64> {
+        let all = self.awake_ticks.saturating_add(self.asleep_ticks);
+        (all > 0).then(|| (u128::from(self.awake_ticks) * 100 / u128::from(all)) as u64)
+    }
+
     /// Whether it has slept nearly all of the time before that.
     pub fn is_mostly_asleep(&self) -> bool {
         self.asleep_ticks > AWAKE_PART.saturating_mul(self.awake_ticks)

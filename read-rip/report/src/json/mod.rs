@@ -49,6 +49,7 @@ enum Line<'a> {
     Capture(threads::JsonCapture<'a>),
     Difference(difference::JsonDifference<'a>),
     Task(tasks::Task<'a>),
+    Worker(tasks::Worker<'a>),
     Polls(polls::PollsOfPlace<'a>),
     LongPoll(polls::LongPoll<'a>),
     SeenTasks(tokio_tasks::SeenTasks<'a>),

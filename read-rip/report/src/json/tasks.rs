@@ -211,6 +211,44 @@ impl<W: Write> Json<W> {
     }
 }
 
+/// `tasks`: a thread of an executor that says when it sleeps.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Worker<'a> {
+    #[serde(flatten)]
+    thread: JsonThread<'a>,
+    /// Whether it sleeps. Otherwise it polls tasks, or looks for some.
+    asleep: bool,
+    /// Since when it sleeps or is awake, ns since boot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since_boottime_ns: Option<Moment>,
+    /// Which part of the seconds before that it was awake.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awake_percent: Option<u64>,
+    /// The task that it polls, by its `tid`. Of tasks within one another this is the innermost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    polls: Option<u32>,
+}
+
+impl<W: Write> Json<W> {
+    /// Writes the threads of executors that say when they sleep, a line each.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn workers(&mut self, names: &LockNames<'_>) -> io::Result<()> {
+        let model = names.model;
+        let rests = model.present().filter_map(|(id, thread)| Some((id, thread, thread.rest.as_deref()?)));
+        for (id, thread, rest) in rests {
+            self.line(Line::Worker(Worker {
+                thread: JsonThread { name: &thread.name, pid: thread.pid, tid: thread.tid },
+                asleep: rest.is_asleep,
+                since_boottime_ns: rest.since_ns.map(Moment),
+                awake_percent: rest.awake_percent(),
+                polls: model.polled_by(id).map(|task| model.threads[task].tid),
+            }))?;
+        }
+        Ok(())
+    }
+}
+
 fn runtime(task: &TaskFacts) -> Option<Runtime> {
     task.runtime.map(|runtime| Runtime { number: runtime.number, workers: runtime.workers })
 }

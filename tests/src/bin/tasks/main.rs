@@ -6,7 +6,10 @@
 //!
 //! Each reaches its state, prints `ready`, and stays there until it is killed. It judges nothing.
 
-#![allow(unsafe_code, reason = "a guard of a lock of threads is not `Send`; a thread waits for events in a system call")]
+#![allow(
+    unsafe_code,
+    reason = "a guard of a lock of threads is not `Send`; a thread waits for events in a system call"
+)]
 
 mod arrivals;
 mod channels;
