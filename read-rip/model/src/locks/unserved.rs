@@ -70,3 +70,29 @@ impl Unserved {
         some.map(say).collect::<Vec<_>>().join(", ")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_counts_where_the_process_serves_at_no_other_port() {
+        let at = |text: &str| text.parse().expect("an address");
+        let of = |with: ConnectedWith, count: usize| Connections {
+            with,
+            count,
+            unread: 0,
+            unconfirmed: 0,
+            closed_by_peer: 0,
+            not_accepted: 0,
+        };
+        let former = |count: usize| of(ConnectedWith::FormerClients(at("10.0.0.1:8080")), count);
+        let database = of(ConnectedWith::Server(at("10.0.0.9:5432")), 3);
+        let data_of_ftp = of(ConnectedWith::Clients(at("10.0.0.1:21")), 0);
+        let count = |all: &[Connections]| FormerClients::of(all).map(|of| of.count);
+        assert_eq!(count(&[database.clone(), former(1)]), Some(1));
+        assert_eq!(count(&[former(1), data_of_ftp.clone()]), None);
+        assert_eq!(count(&[former(2), data_of_ftp]), Some(2));
+        assert_eq!(count(&[database]), None);
+    }
+}
