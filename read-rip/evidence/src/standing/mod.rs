@@ -163,7 +163,7 @@ pub struct Standing {
     /// it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ns: Option<u64>,
-    /// Whether it sleeps for a time and waits for no descriptor. Of two readings: also if it did so in the first one, and
+    /// Whether it sleeps for a time and waits for no descriptor. Of two readings: also if it did so in the first one and
     /// runs in the second one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_at_timer: bool,

@@ -78,7 +78,7 @@ pub(crate) fn is_of_library(function: &str) -> bool {
     waits_for_work(function) || LIBRARIES.iter().any(is_of)
 }
 
-/// Whether a function of this name calls a closure or a virtual function, for its language. What it calls may be inlined.
+/// Whether a function of this name calls a closure or a virtual function, for its language. What it calls may be in it.
 pub(crate) fn calls_closure(function: &str) -> bool {
     const PARTS: &[&str] = &[
         "core::ops::function::",
