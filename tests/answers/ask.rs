@@ -156,7 +156,9 @@ impl Subject<'_> {
         let name: String = self.scratch.file_name()?.to_string_lossy().into_owned();
         let tmux = Tmux::start(&name, (250, 60), &line)?;
         tmux.shows("Enter open");
-        tmux.keys(&["2"]);
-        Some(page::top(&tmux.shows("HOLDS THREAD"), names))
+        // The list of locks has threads below it. The filter, which matches all, says that the other list is shown.
+        tmux.keys(&["2", "/", ".", "Enter"]);
+        tmux.shows("/.  Enter open");
+        Some(page::top(&tmux.shows("WHAT AND WHERE"), names))
     }
 }

@@ -117,15 +117,15 @@ fn row(facts: &mut Facts, who: &str, words: &str, is_task: bool, names: &Names) 
 pub(crate) fn top(screen: &str, names: &Names) -> Facts {
     let mut facts = Facts::default();
     facts.verdict(screen.lines().next().unwrap_or_default().trim());
-    let (_, rows) = screen.split_once("HOLDS THREAD").unwrap_or_else(|| panic!("{screen}"));
-    let form = Regex::new(
-        r"^ *[0-9]* +(?:([0-9]+) +)?(\S.*?(?:\[(?:task )?[0-9]+\]|task [0-9]+(?: of \S+)?)) +(.*)$",
-    )
-    .unwrap();
+    let (_, rows) = screen.split_once("WHAT AND WHERE").unwrap_or_else(|| panic!("{screen}"));
+    // Words, holds, the share of a processor and which one, and the bars of the last readings.
+    let numbers = "(?:[0-9]+ +)*(?:[0-9]+ % +(?:[0-9]+ +)?)?(?:[\u{b7}\u{2581}-\u{2588}]+ +)*";
+    let name = r"\S.*?(?:\[(?:task )?[0-9]+\]|task [0-9]+(?: of \S+)?)";
+    let form = Regex::new(&format!("^ *{numbers}({name}) +(.*)$")).unwrap();
     for line in rows.lines().skip(1) {
         let Some(found) = form.captures(line) else { continue };
-        let Some((who, _)) = names.who(&found[2]) else { continue };
-        let words = found.get(3).unwrap().as_str().trim();
+        let Some((who, _)) = names.who(&found[1]) else { continue };
+        let words = found.get(2).unwrap().as_str().trim();
         let awaited = words.strip_prefix("waiting ").and_then(|words| names.awaited(words));
         if who.starts_with("thread ") {
             facts.answer(&who, awaited.as_ref().map_or(NOTHING, |(what, _)| what));
