@@ -50,7 +50,9 @@ def beside_recorder(processor, reader, pid, prepare):
 def main():
     rounds, reader, program = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     processor = max(os.sched_getaffinity(0))
-    recorded = subprocess.Popen([program], stdout=subprocess.PIPE, text=True)
+    folder = tempfile.TemporaryDirectory()
+    environment = dict(os.environ, RIP_RING=os.path.join(folder.name, "ring"))
+    recorded = subprocess.Popen([program], env=environment, stdout=subprocess.PIPE, text=True)
     try:
         for line in recorded.stdout:
             if "stuck" in line:
@@ -65,6 +67,8 @@ def main():
             print(f"{name:20} {watched:6.2f} us, alone {alone:5.2f} us: {ratio:.2f} times the processor time")
     finally:
         recorded.kill()
+        recorded.wait()
+        folder.cleanup()
 
 
 main()

@@ -24,35 +24,59 @@ const SLEEPS: i64 = 1;
 const DEAD: i64 = 16;
 const PREEMPTED: i64 = 2048;
 
+/// An event of a processor, before it is written: there may be millions.
+enum Moment<'s> {
+    Begin(&'s Turn),
+    End(&'s Turn),
+    WakeUp(&'s WakeUp),
+}
+
+impl Moment<'_> {
+    fn at_ns(&self) -> u64 {
+        match self {
+            Moment::Begin(turn) => turn.begin_ns,
+            Moment::End(turn) => turn.end_ns,
+            Moment::WakeUp(of) => of.at_ns,
+        }
+    }
+
+    fn event(&self, names: &HashMap<u32, &str>) -> Option<FtraceEvent> {
+        let thread = |turn: &Turn| Some((id(turn.tid)?, names.get(&turn.tid).copied().unwrap_or_default()));
+        match self {
+            Moment::Begin(turn) => Some(switch(turn.begin_ns, (IDLE, RUNNABLE), thread(turn)?)),
+            Moment::End(turn) => Some(switch(turn.end_ns, (thread(turn)?, state(turn.end)), IDLE)),
+            Moment::WakeUp(of) => waking(of, names),
+        }
+    }
+}
+
 impl Writer<'_, '_> {
-    /// Writes the events of all processors. `tracks`: the threads that have tracks, by their ids.
+    /// Writes the events of all processors. `is_drawn`: whether the thread with an id has a track.
     pub(super) fn schedule(&mut self, schedule: &Schedule, is_drawn: impl Fn(u32) -> bool) -> io::Result<()> {
-        let recorded: HashMap<u32, String> =
-            self.names.model.threads.iter().map(|thread| (thread.tid, thread.name.clone())).collect();
-        let known = schedule.names.iter().map(|(tid, (_, name))| (*tid, name.clone()));
-        let names: HashMap<u32, String> = known.chain(recorded).collect();
+        let model = self.names.model;
+        let recorded = model.threads.iter().map(|thread| (thread.tid, &*thread.name));
+        let known = schedule.names.iter().map(|(tid, (_, name))| (*tid, &**name));
+        let names: HashMap<u32, &str> = known.chain(recorded).collect();
         self.other_threads(schedule, is_drawn)?;
-        let mut processors: BTreeMap<u32, Vec<FtraceEvent>> = BTreeMap::new();
+        let mut processors: BTreeMap<u32, Vec<Moment<'_>>> = BTreeMap::new();
         for turns in schedule.turns.chunk_by(|one, other| one.cpu == other.cpu) {
-            let drawn: Vec<(&Turn, i32)> =
-                turns.iter().filter_map(|turn| Some((turn, id(turn.tid)?))).collect();
-            let events = processors.entry(turns[0].cpu).or_default();
-            for (index, &(turn, tid)) in drawn.iter().enumerate() {
-                let name = names.get(&turn.tid).map_or("", |name| name);
-                events.push(switch(turn.begin_ns, (IDLE, RUNNABLE), (tid, name)));
+            let moments = processors.entry(turns[0].cpu).or_default();
+            for (index, turn) in turns.iter().enumerate() {
+                moments.push(Moment::Begin(turn));
                 // What goes on at the end of the recording has no end.
-                if turn.end != TurnEnd::GoesOn || index + 1 < drawn.len() {
-                    events.push(switch(turn.end_ns, ((tid, name), state(turn.end)), IDLE));
+                if turn.end != TurnEnd::GoesOn || index + 1 < turns.len() {
+                    moments.push(Moment::End(turn));
                 }
             }
         }
         for of in &schedule.wake_ups {
-            processors.entry(of.cpu).or_default().extend(waking(of, &names));
+            processors.entry(of.cpu).or_default().push(Moment::WakeUp(of));
         }
-        for (cpu, mut events) in processors {
-            events.sort_by_key(|event| event.timestamp);
-            for part in events.chunks(BUNDLE_LEN) {
-                self.packets.ftrace(FtraceEventBundle { cpu: Some(cpu), event: part.to_vec() })?;
+        for (cpu, mut moments) in processors {
+            moments.sort_by_key(Moment::at_ns);
+            for part in moments.chunks(BUNDLE_LEN) {
+                let event = part.iter().filter_map(|moment| moment.event(&names)).collect();
+                self.packets.ftrace(FtraceEventBundle { cpu: Some(cpu), event })?;
             }
         }
         Ok(())
@@ -105,9 +129,9 @@ fn switch(
 }
 
 /// Whom an interrupt has woken has nobody to thank: the thread that it interrupted did nothing for it.
-fn waking(of: &WakeUp, names: &HashMap<u32, String>) -> Option<FtraceEvent> {
+fn waking(of: &WakeUp, names: &HashMap<u32, &str>) -> Option<FtraceEvent> {
     let waker = if of.is_by_interrupt { None } else { id(of.waker_tid) };
-    let comm = names.get(&of.woken_tid).map_or("", |name| name);
+    let comm = names.get(&of.woken_tid).copied().unwrap_or_default();
     Some(FtraceEvent {
         timestamp: Some(of.at_ns.min(i64::MAX as u64)),
         pid: Some(waker.unwrap_or(IDLE.0).unsigned_abs()),
