@@ -37,7 +37,17 @@ fn main() {
     let queue = Arc::new(Mutex::new(queue));
     for _ in 0..WORKERS {
         let queue = Arc::clone(&queue);
-        thread::spawn(move || works(&queue));
+        match case.as_str() {
+            // An optimised closure has no function of its own.
+            "turns" => drop(thread::spawn(move || {
+                loop {
+                    let job = queue.lock().unwrap().recv();
+                    let Ok(job) = job else { return };
+                    job();
+                }
+            })),
+            _ => drop(thread::spawn(move || works(&queue))),
+        }
     }
     thread::spawn(|| {
         loop {

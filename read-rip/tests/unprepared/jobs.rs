@@ -21,7 +21,7 @@ fn rust(flags: &[&str]) -> PathBuf {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/jobs.rs");
     let program = directory().join(format!("jobs-rust{}", flags.concat()));
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    tool(Command::new(rustc).args(["--edition", "2024", "-g", source, "-o"]).arg(&program).args(flags));
+    tool(Command::new(rustc).args(["--edition", "2024", source, "-o"]).arg(&program).args(flags));
     program
 }
 
@@ -44,7 +44,7 @@ fn start(program: &Path, case: &str) -> Stuck {
 
 #[test]
 fn a_pool_all_of_whose_jobs_wait_is_not_called_sound() {
-    let programs = [c("-O2"), rust(&["-O"])];
+    let programs = [c("-O2"), rust(&["-g", "-O"])];
     let stuck: Vec<Stuck> = programs.iter().map(|program| start(program, "stuck")).collect();
     let healthy: Vec<Stuck> =
         programs.iter().flat_map(|program| ["idle", "one"].map(|case| start(program, case))).collect();
@@ -78,5 +78,22 @@ fn a_pool_all_of_whose_jobs_wait_is_not_called_sound() {
     for one in &healthy {
         let check = one.read(&["check"]);
         assert_eq!(check.status, 0, "a thread of the pool is free: {check:#?}");
+    }
+}
+
+/// Nothing names the function of such workers. Those that waited for their turn were suspected after a while.
+#[test]
+fn idle_workers_whose_code_is_in_a_function_of_the_language_are_no_finding() {
+    let stuck = start(&rust(&["-O"]), "turns");
+    let began = Instant::now();
+    loop {
+        let check = stuck.read(&["check", "--threshold", "500ms", "--json"]);
+        assert_eq!(check.status, 0, "{check:#?}");
+        let lines = check.json();
+        let waited = lines.iter().find_map(|line| line["data"]["balance"]["longest_wait_ns"].as_u64());
+        if waited.is_some_and(|ns| ns >= 1_000_000_000) {
+            return;
+        }
+        assert!(began.elapsed() < DEADLINE, "{lines:#?}");
     }
 }

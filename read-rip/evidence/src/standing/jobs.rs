@@ -13,6 +13,10 @@
 //! their stacks. If one of them is in no job, or its stack is not known, nothing is said of the pool. The first thread
 //! of the process is no worker: it mostly waits for the end. Nor is one that runs async tasks, or calls for them.
 //!
+//! Where the code of the program is in a function of its language, as that which begins a thread, no name tells the
+//! function of the pool. A thread that waits for a lock there, while another one waits for work in the same function,
+//! waits for its turn.
+//!
 //! # Blind spots
 //!
 //! Code of x86-64 is searched for calls and jumps without decoding it, so a thread may seem to be in a job that has
@@ -24,7 +28,7 @@ use foldhash::{HashMap, HashSet};
 use read_rip_symbols::FunctionNames;
 
 use super::{Standing, Standings};
-use crate::stacks::{Callee, Flow, Stack};
+use crate::stacks::{Callee, Flow, Group, Stack};
 use crate::target::{Memory, RunState};
 use crate::waits::{FutexWait, Role, calls_closure, is_of_library, waits_for_work};
 
@@ -82,6 +86,23 @@ impl Standings {
                 }
             }
         }
+        let shells: Vec<Option<u64>> =
+            self.stacks.iter().map(|group| search.shell_of(&group.stack)).collect();
+        let waits_for_lock = |task: usize| {
+            let construct = self.threads[task].wait.as_ref().and_then(|wait| wait.construct);
+            may_wait[task] && construct.is_some_and(|construct| construct.role == Role::Lock)
+        };
+        let groups = || self.stacks.iter().zip(&shells).filter_map(|(group, shell)| Some((group, (*shell)?)));
+        let waits_for_work =
+            |group: &Group| group.tasks.iter().all(|&task| may_wait[task] && !waits_for_lock(task));
+        let of_pools: HashSet<u64> =
+            groups().filter(|(group, _)| waits_for_work(group)).map(|(_, shell)| shell).collect();
+        let in_turn: Vec<usize> = groups()
+            .filter(|(_, shell)| of_pools.contains(shell))
+            .flat_map(|(group, _)| group.tasks.iter().copied())
+            .filter(|&task| waits_for_lock(task))
+            .collect();
+        in_turn.into_iter().for_each(|task| self.threads[task].waits_for_turn = true);
         for (group, job) in self.stacks.iter().zip(jobs) {
             let Some(job) = job.filter(|job| !free.contains(&job.function.start)) else { continue };
             for &task in group.tasks.iter().filter(|&&task| !is_first(task)) {
@@ -145,6 +166,14 @@ impl<'a, 'm> Search<'a, 'm> {
         let mut before = others.filter(|callee| indirect.is_some() || callee.end < pc);
         let takes_jobs = before.any(|callee| self.waits(callee, DEPTH_MAX));
         takes_jobs.then_some(Job { function, at: pc })
+    }
+
+    /// The function of a language in which a thread waits that has the code of a closure in it, without its name.
+    fn shell_of(&mut self, stack: &Stack) -> Option<u64> {
+        let calls = stack.frames.iter().filter(|frame| frame.is_return_address);
+        let functions = calls.map_while(|frame| self.function(frame.lookup()));
+        let mut own = functions.skip_while(|(name, _)| is_of_library(name) && !calls_closure(name));
+        own.next().filter(|(name, _)| calls_closure(name)).map(|(_, code)| code.start)
     }
 
     /// Whether a function is one in which threads wait for what others bring, or calls such a function. If the loader

@@ -180,6 +180,9 @@ pub struct Standing {
     /// Where the job returns to in which it waits, if it is a worker of a pool all of whose workers wait within jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<u64>,
+    /// Whether it waits for a lock in a function in which another thread waits for work, and which has no name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_turn: bool,
     /// What it called last, if it runs without pause and that was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_calls: Option<LastCalls>,
@@ -248,6 +251,7 @@ impl Standings {
             scheduled: None,
             asleep_ns: None,
             job: None,
+            waits_for_turn: false,
             last_calls: None,
         };
         let threads = stack_of.into_iter().map(standing).collect();

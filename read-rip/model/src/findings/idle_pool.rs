@@ -189,7 +189,7 @@ impl<'v> IdlePlaces<'v> {
     /// Whether a thread stands in such a function. Nothing is claimed of a thread that stands in no known function: it
     /// may.
     pub(super) fn has(&self, view: &View<'_>, seen: &Seen) -> bool {
-        function(view, seen).is_none_or(|function| self.functions.contains(&function))
+        seen.is_idle || function(view, seen).is_none_or(|function| self.functions.contains(&function))
     }
 
     /// Whether all of these threads do.

@@ -575,7 +575,7 @@ fn is_lock(wait: &read_rip_evidence::waits::FutexWait) -> bool {
 /// Whether a thread has nothing to do, by the function of the library in which it waits.
 fn is_idle(standing: &Standing) -> bool {
     let construct = standing.wait.as_ref().and_then(|wait| wait.construct);
-    construct.is_some_and(|construct| construct.role == Role::Idle)
+    standing.waits_for_turn || construct.is_some_and(|construct| construct.role == Role::Idle)
 }
 
 /// Whether the sleep of a thread ends by itself after a time, as far as its call says so.

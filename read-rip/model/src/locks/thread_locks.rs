@@ -32,7 +32,7 @@ pub struct Seen {
     pub limit_ns: Option<NonZeroU64>,
     /// Whether it sleeps for a time and waits for no descriptor, or did so a moment before.
     pub is_at_timer: bool,
-    /// Whether it has nothing to do, by the function of the library in which it waits.
+    /// Whether it has nothing to do, by the function of the library in which it waits, or by that of another thread.
     pub is_idle: bool,
     /// Where the job returns to in which it waits, if it is a worker of a pool all of whose workers wait within jobs.
     pub job: Option<LocationId>,
