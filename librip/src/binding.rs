@@ -61,7 +61,8 @@ const NEW: u8 = 0;
 const ENTERED: u8 = 1;
 const REFUSED: u8 = 2;
 
-/// See the [module](self). It must last as long as the process: readers know its sites by addresses in it.
+/// A place in the source of a language whose code has no marks. It must last as long as the process: readers know its
+/// sites by addresses in it.
 #[derive(Debug)]
 pub struct MadePlace {
     /// File, function, label, and the format of spans, separated by zero bytes.
