@@ -121,8 +121,8 @@ impl Place {
         found.status == 0 && package.is_none_or(|package| tools::python(package).is_some())
     }
 
-    /// Runs a command, again while it says that its server is still starting: `profiler-cli load` waits for half a second
-    /// only.
+    /// Runs a command, again while it says that its server is still starting: `profiler-cli load` waits for half a
+    /// second only.
     fn outcome(&self, folder: &Path, command: &str) -> Outcome {
         let start = Instant::now();
         loop {
