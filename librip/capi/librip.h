@@ -454,14 +454,19 @@ LIBRIP_CALL_ void rip_context_destroy(rip_context *context);
  *                            most 48 bits: its address, for example. A binding records all that is done with a lock,
  *                            so a deadlock of such locks is proven. `flags` is 0, or these, combined by `|`: RIP_TRY,
  *                            RIP_REENTRANT, which says too that only the owner can release the lock, and RIP_OWNED:
- *                            the thread that acquired the lock releases it, as the end of a block does.
+ *                            the thread that acquired the lock releases it, as the end of a block does. A wait, its end
+ *                            and the acquisition after it have the same flags. With RIP_BY_HAND, the program does
+ *                            things with the lock that the binding does not record: then a deadlock is suspected.
+ * rip_lock_number            a number for a lock that no other lock of the process has or had. It is 0 without the
+ *                            library.
  * rip_place_event            the values are those of the format.
  * rip_place_span_begin       begins a span, which the same thread ends.
  * rip_place_snap             the thread was here.
  *
  * A process that has made a place before rip_start has room for 16 open spans in each slot, which take 384 bytes.
- * Without a ring, or with a null place, they do nothing. If the ring has no room for another place, nothing is recorded
- * there, and the ring counts it. These are calls of the library: they take tens of nanoseconds. */
+ * Without a ring, or with a null place, they do nothing. If the ring has no room for another place, no
+ * acquisition is recorded there, and the ring counts it. The release of a recorded acquisition is always recorded. These
+ * are calls of the library: they take tens of nanoseconds. */
 typedef struct rip_place rip_place;
 
 /* A value: the bits of a number, or the address of a text. `type` is one of these; the length of a text is above its
@@ -477,9 +482,11 @@ struct rip_value {
 #define RIP_VALUE_TEXT 12
 
 #define RIP_OWNED 32
+#define RIP_BY_HAND 64
 
 LIBRIP_CALL_ rip_place *rip_place_create(const char *file, uint32_t line, const char *function, const char *label,
                                          const char *format);
+LIBRIP_CALL_ uint64_t rip_lock_number(void);
 LIBRIP_CALL_ void rip_place_lock_wait(rip_place *place, uint64_t lock, uint32_t flags);
 LIBRIP_CALL_ void rip_place_lock_acquired(rip_place *place, uint64_t lock, uint32_t flags);
 LIBRIP_CALL_ void rip_place_lock_released(rip_place *place, uint64_t lock, uint32_t flags);
@@ -1481,6 +1488,9 @@ LIBRIP_CALL_ rip_place *rip_place_create(const char *file, uint32_t line, const 
     (void)function;
     (void)label;
     return LIBRIP_NULL_;
+}
+LIBRIP_CALL_ uint64_t rip_lock_number(void) {
+    return 0;
 }
 LIBRIP_CALL_ void rip_place_lock_wait(rip_place *place, uint64_t lock, uint32_t flags) {
     (void)place;

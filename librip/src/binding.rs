@@ -2,8 +2,11 @@
 //!
 //! A mark is an instruction of a compiled program. A language without these has only places, which a binding learns
 //! when the program runs. Each use of a place is a site of the process, which is entered in the ring at its first use:
-//! see "Sites of processes" in `librip_format::site`. The binding records all that is done with its locks, so they count
-//! as those of wrappers.
+//! see "Sites of processes" in `librip_format::site`. The binding records all that is done with its locks, so they
+//! count as those of wrappers, unless it says that a lock is marked by hand.
+//!
+//! The ring may become full of sites between an acquisition and its release. The release is recorded then all the same,
+//! at a site of this library: no lock stays held for ever.
 //!
 //! It acquires no lock and formats nothing.
 //!
@@ -12,7 +15,7 @@
 //! As in [`bridge`](crate::bridge): who records an event of a site knows that the site is complete in the ring.
 
 use core::sync::atomic::AtomicU8;
-use core::sync::atomic::Ordering::{Acquire, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use librip_format::{
     KIND_EVENT, KIND_LOCK_ACQUIRED, KIND_LOCK_RELEASED, KIND_LOCK_TRY_FAILED, KIND_LOCK_WAIT, KIND_SNAP,
@@ -53,8 +56,11 @@ enum Use {
     SpanEnd,
 }
 
+/// The program does things with the lock that are not recorded.
+const PLACE_BY_HAND: u32 = 64;
+
 /// Each use has so many sites, for as many combinations of flags.
-const FLAGS: usize = 8;
+const FLAGS: usize = 16;
 const USES: usize = Use::SpanEnd as usize + 1;
 
 const NEW: u8 = 0;
@@ -94,17 +100,20 @@ impl MadePlace {
         }
     }
 
-    /// The thread is about to block until it gets the lock.
+    /// The thread is about to block until it gets the lock. Recorded only if there is room for the end of the wait too.
     pub fn wait(&self, lock: u64, flags: u32) {
-        if let Some((_, pc)) = self.site(Use::Wait, flags) {
+        let has_ends = [Use::Acquired, Use::AcquiredTimed, Use::TryFailed]
+            .into_iter()
+            .all(|end| self.site(end, flags).is_some());
+        if has_ends && let Some((_, pc)) = self.site(Use::Wait, flags) {
             by_hand::wait(core::ptr::without_provenance::<u8>(lock as usize), pc, site_flags(flags));
         }
     }
 
     /// The thread has acquired the lock, with or without a wait.
     pub fn acquired(&self, lock: u64, flags: u32) {
-        let Some((_, pc)) = self.site(Use::Acquired, flags) else { return };
-        if let Some((_, timed)) = self.site(Use::AcquiredTimed, flags) {
+        let sites = self.site(Use::Acquired, flags).zip(self.site(Use::AcquiredTimed, flags));
+        if let Some(((_, pc), (_, timed))) = sites {
             let lock = core::ptr::without_provenance::<u8>(lock as usize);
             by_hand::acquired(lock, pc, timed, site_flags(flags));
         }
@@ -112,17 +121,32 @@ impl MadePlace {
 
     /// The thread is about to release the lock.
     pub fn released(&self, lock: u64, flags: u32) {
-        let Some((_, pc)) = self.site(Use::Released, flags) else { return };
-        if let Some((_, timed)) = self.site(Use::ReleasedTimed, flags) {
-            by_hand::released(core::ptr::without_provenance::<u8>(lock as usize), pc, timed);
+        let address = core::ptr::without_provenance::<u8>(lock as usize);
+        match self.site(Use::Released, flags).zip(self.site(Use::ReleasedTimed, flags)) {
+            Some(((_, pc), (_, timed))) => by_hand::released(address, pc, timed),
+            None if self.has_recorded_acquisitions() || by_hand::is_known(lock) => {
+                by_hand::released_here(address)
+            }
+            None => {}
         }
     }
 
     /// A wait has ended without the lock.
     pub fn try_failed(&self, lock: u64, flags: u32) {
-        if let Some((_, pc)) = self.site(Use::TryFailed, flags) {
-            by_hand::try_failed(core::ptr::without_provenance::<u8>(lock as usize), pc);
+        let address = core::ptr::without_provenance::<u8>(lock as usize);
+        match self.site(Use::TryFailed, flags) {
+            Some((_, pc)) => by_hand::try_failed(address, pc),
+            None if by_hand::is_known(lock) => by_hand::try_failed_here(address),
+            None => {}
         }
+    }
+
+    /// Whether a lock may count as held that was acquired here.
+    #[cold]
+    fn has_recorded_acquisitions(&self) -> bool {
+        let first = Use::Acquired as usize * FLAGS;
+        // ORDERING: relaxed, no site is used.
+        self.sites[first..first + FLAGS].iter().any(|state| state.load(Relaxed) == ENTERED)
     }
 
     /// Something happened, with these values. `level`: a `LEVEL_*`.
@@ -181,13 +205,18 @@ impl MadePlace {
     }
 }
 
-/// Which of a use's sites has these flags: for a lock those of [`PLACE_TRY`], [`PLACE_REENTRANT`] and [`PLACE_OWNED`].
+/// Which of a use's sites has these flags: for a lock those of [`PLACE_TRY`], [`PLACE_REENTRANT`],
+/// [`PLACE_OWNED`] and [`PLACE_BY_HAND`].
 #[inline(always)]
 fn row(of: Use, flags: u32) -> usize {
     let bit = |flag: u32| usize::from(flags & flag != 0);
     match of {
         Use::Event => (flags as usize).min(FLAGS - 1),
-        _ => bit(PLACE_TRY) | bit(PLACE_REENTRANT) << 1 | bit(PLACE_OWNED) << 2,
+        _ => {
+            let [tries, reenters, owned, by_hand] =
+                [PLACE_TRY, PLACE_REENTRANT, PLACE_OWNED, PLACE_BY_HAND].map(bit);
+            tries | reenters << 1 | owned << 2 | by_hand << 3
+        }
     }
 }
 
@@ -199,7 +228,8 @@ fn site_flags(flags: u32) -> u16 {
         false => 0,
     };
     let tries = if flags & PLACE_TRY != 0 { SITE_TRY } else { 0 };
-    SITE_WRAPPER | LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT | owned | tries
+    let wrapper = if flags & PLACE_BY_HAND == 0 { SITE_WRAPPER } else { 0 };
+    wrapper | LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT | owned | tries
 }
 
 #[cfg(test)]
@@ -208,8 +238,8 @@ mod tests {
 
     #[test]
     fn each_combination_of_flags_has_a_site_of_its_own() {
-        let flags = [PLACE_TRY, PLACE_REENTRANT, PLACE_OWNED];
-        let all = (0..8_u32).map(|set| (0..3).filter(|bit| set >> bit & 1 == 1).map(|bit| flags[bit]).sum());
+        let flags = [PLACE_TRY, PLACE_REENTRANT, PLACE_OWNED, PLACE_BY_HAND];
+        let all = (0..16_u32).map(|set| (0..4).filter(|bit| set >> bit & 1 == 1).map(|bit| flags[bit]).sum());
         let mut rows: Vec<usize> = all.map(|flags: u32| row(Use::Acquired, flags)).collect();
         rows.sort_unstable();
         assert_eq!(rows, (0..FLAGS).collect::<Vec<usize>>());

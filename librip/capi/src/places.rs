@@ -3,11 +3,23 @@
 //! A place is never freed, because the ring knows it by addresses in it.
 
 use core::ffi::{c_char, c_void};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 
 use librip::capi::binding::MadePlace;
 use librip::capi::{PackedTypes, PackedValue, PackedValues, SpanByHand, with_cancellation_off};
 
 use crate::bytes_of;
+
+/// The next number of a lock. The first one is larger than the addresses of small programs, so a reader sees numbers.
+static LOCK_NUMBERS: AtomicU64 = AtomicU64::new(1 << 40);
+
+/// A number for a lock that no other lock of the process has had, by this function.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn rip_lock_number() -> u64 {
+    // ORDERING: relaxed, each number is given once.
+    LOCK_NUMBERS.fetch_add(8, Relaxed)
+}
 
 /// Makes a place, which lasts as long as the process.
 ///

@@ -182,6 +182,31 @@ pub fn try_failed(lock: impl LockAddress, pc: u64) {
     Here.event(slot, [], [lock], pc);
 }
 
+/// Whether the calling thread holds a lock or waits for it, by its table.
+#[cold]
+pub(crate) fn is_known(lock: u64) -> bool {
+    let is_attempt_or_held = |state| state != HELD_NONE && state != HELD_DESTROYED;
+    Slot::existing().is_some_and(|slot| slot.find(lock, is_attempt_or_held).is_some())
+}
+
+/// Like [`released`], at a site of this library: the place has none.
+#[cold]
+#[inline(never)]
+pub(crate) fn released_here(lock: impl LockAddress) {
+    let pc = crate::__rip_lock_site!(KIND_LOCK_RELEASED, "", [], [OPERAND_LOCK]);
+    let timed =
+        crate::__rip_lock_site!(KIND_LOCK_RELEASED, "", [], [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK]);
+    released(lock, pc, timed);
+}
+
+/// Like [`try_failed`], at a site of this library: the place has none.
+#[cold]
+#[inline(never)]
+pub(crate) fn try_failed_here(lock: impl LockAddress) {
+    let pc = crate::__rip_lock_site!(KIND_LOCK_TRY_FAILED, "", [], [OPERAND_LOCK]);
+    try_failed(lock, pc);
+}
+
 /// What [`rip_condition_wait!`](crate::rip_condition_wait) calls.
 pub fn condition_wait(condition: impl LockAddress, lock: impl LockAddress, pc: u64) {
     CondWait::begin(Here, lock.address(), condition.address(), pc);
