@@ -39,6 +39,20 @@ fn locks_of_python_behave_as_those_of_threading_with_and_without_the_library() {
 }
 
 #[test]
+fn no_lock_of_python_counts_as_held_after_a_fork_or_where_the_ring_is_full() {
+    let ended = fixture("ended.py");
+    let Some(python) = pythons().pop() else { return };
+    let mut victim = plan(&python, &[ended.to_str().unwrap()], &library()).start();
+    victim.until("child");
+    victim.until("ready");
+    let ring = victim.ring_now(&victim.ring_path()).unwrap();
+    assert!(ring.metadata_refused > 0, "it has room");
+    let held: Vec<_> = ring.slots.iter().flat_map(|slot| &slot.held).collect();
+    // The child has a lock of its own.
+    assert_eq!(held.len(), 1, "{held:?}");
+}
+
+#[test]
 fn a_killed_program_in_python_tells_the_lines_of_its_deadlock() {
     let stuck = fixture("stuck.py");
     let arguments = [stuck.to_str().unwrap()];

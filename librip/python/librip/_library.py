@@ -13,7 +13,8 @@ _PASSED_OVER = frozenset(
 )
 _TEXT_MAX = 256
 _OFF = "RIP_RING=off switches it off"
-# Code that is made again and again, as by `exec`, has new places each time. More than these are not recorded.
+# Code that is made again and again, as by `exec`, has new places each time. More than these are not recorded: what is
+# done with locks has one place "elsewhere" then.
 _PLACES_MAX = 10000
 
 
@@ -75,6 +76,7 @@ lock_wait = _function("rip_place_lock_wait", None, ctypes.c_void_p, _u64, _u32)
 lock_acquired = _function("rip_place_lock_acquired", None, ctypes.c_void_p, _u64, _u32)
 lock_released = _function("rip_place_lock_released", None, ctypes.c_void_p, _u64, _u32)
 lock_try_failed = _function("rip_place_lock_try_failed", None, ctypes.c_void_p, _u64, _u32)
+lock_number = _function("rip_lock_number", _u64)
 lock_name = _function("rip_lock_name", None, ctypes.c_void_p, _text)
 place_event = _function("rip_place_event", None, ctypes.c_void_p, _u32, _values, ctypes.c_size_t)
 place_snap = _function("rip_place_snap", None, ctypes.c_void_p)
@@ -178,3 +180,14 @@ def _make_place(frame, label, text):
     )
     # Two threads may make it at once: both places are of the same line.
     return _places.setdefault((id(code), frame.f_lasti, label, text), (made, code))[0]
+
+
+_elsewhere = None
+
+
+def elsewhere():
+    """The place of what is done with locks where `place` has none."""
+    global _elsewhere
+    if _elsewhere is None:
+        _elsewhere = ctypes.c_void_p(_place_create(b"elsewhere", 0, b"", b"", b""))
+    return _elsewhere

@@ -7,11 +7,14 @@ import gc
 import pickle
 import queue
 import signal
+import _thread
 import threading
+import time
 import unittest
 import weakref
 
 import librip
+from librip import _library, _locks
 
 RECORDS = librip.start()
 
@@ -133,15 +136,21 @@ class Alike(unittest.TestCase):
         for lock in self.each("Lock"):
             lock.acquire()
 
+            signals = []
+
             def handler(*_):
-                raise InterruptedError
+                # The first ones may come before the wait, where they prove nothing.
+                signals.append(True)
+                if len(signals) == 5:
+                    raise InterruptedError
 
             before = signal.signal(signal.SIGALRM, handler)
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
             try:
                 with self.assertRaises(InterruptedError):
                     lock.acquire()
             finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
                 signal.signal(signal.SIGALRM, before)
             lock.release()
 
@@ -203,6 +212,49 @@ class Module(unittest.TestCase):
             exec("with lock: pass", {"lock": lock})
         gc.collect()
         self.assertIs(lock.acquire(False), True)
+        if RECORDS:
+            self.assertEqual(len(_library._places), _library._PLACES_MAX)
+
+    def test_where_the_stack_is_full_a_lock_is_acquired_or_not(self):
+        for lock in librip.Lock(), librip.RLock(), librip.locked(threading.Lock()):
+            raised = []
+
+            def deeper():
+                try:
+                    with lock:
+                        pass
+                except RecursionError:
+                    raised.append(True)
+                    raise
+                deeper()
+
+            self.assertRaises(RecursionError, deeper)
+            inner = getattr(lock, "_lock", lock)
+            self.assertIs(in_thread(lambda: inner.acquire(False)), True)
+
+    def test_a_thread_without_a_function_of_python_acquires_it(self):
+        for lock in librip.Lock(), librip.RLock():
+            # The method is all that the thread calls.
+            _thread.start_new_thread(lock.acquire, ())
+            while not repr(lock._lock).startswith("<locked"):
+                time.sleep(0.001)
+
+    def test_each_lock_of_the_process_has_a_number_of_its_own(self):
+        if RECORDS:
+            ids = [librip.Lock()._id.value for _ in range(3)]
+            self.assertEqual(len(set(ids) | {_library.lock_number()}), 4)
+
+    def test_a_lock_of_another_library_has_an_id_until_it_ends(self):
+        def id_of(lock):
+            return librip.locked(lock)._id.value
+
+        if RECORDS:
+            first = threading.Semaphore()
+            known, address = id_of(first), id(first)
+            self.assertEqual(id_of(first), known)
+            del first
+            gc.collect()
+            self.assertNotIn(address, _locks._others)
 
     def test_it_says_whether_it_records(self):
         self.assertIs(librip.is_recording(), RECORDS)
