@@ -28,11 +28,11 @@ impl Deref for Content {
 
 // SAFETY: the bytes are on the heap, and stay where they are if the `Arc` moves. The field is private and nothing
 // changes the vector.
-#[expect(unsafe_code)]
+#[expect(unsafe_code, reason = "gimli asks for the promise by an unsafe trait")]
 unsafe impl StableDeref for Content {}
 
 // SAFETY: a clone refers to the same vector.
-#[expect(unsafe_code)]
+#[expect(unsafe_code, reason = "gimli asks for the promise by an unsafe trait")]
 unsafe impl CloneStableDeref for Content {}
 
 /// A section of a file; empty if the file has none.
