@@ -343,11 +343,21 @@ impl LiveTarget {
         last_ran::not_run_for(&self.tasks, task.tid, task.processor?)
     }
 
-    /// The children of one of its threads, by their pids. A thread that waits in `vfork` has one that still runs on its
-    /// memory.
+    /// The children of one of its threads, by their pids, as far as they are known. A thread that waits in `vfork` has
+    /// one that still runs on its memory.
     pub fn children_of(&self, tid: u32) -> Vec<u32> {
-        let text = self.tasks.read(&format!("{tid}/children")).unwrap_or_default();
-        text::numbers(&text)
+        self.all_children_of(tid).unwrap_or_default()
+    }
+
+    /// As [`children_of`](LiveTarget::children_of); `None` if the kernel does not say all.
+    fn all_children_of(&self, tid: u32) -> Option<Vec<u32>> {
+        self.tasks.read(&format!("{tid}/children")).ok().map(|text| text::numbers(&text))
+    }
+
+    /// The children of all its threads; `None` if the kernel does not say all.
+    fn children(&self) -> Option<Vec<u32>> {
+        let of_threads = self.tasks.numbers().ok()?.into_iter().map(|tid| self.all_children_of(tid));
+        of_threads.collect::<Option<Vec<_>>>().map(|all| all.concat())
     }
 
     /// Whether it was made by fork and has run no program since.

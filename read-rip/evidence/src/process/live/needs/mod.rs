@@ -492,13 +492,12 @@ impl<'a> Of<'a> {
         need
     }
 
-    /// Whether it handles the signal of a child that may end by itself: another one than those for which a thread waits.
+    /// Whether it handles the signal of a child that may end by itself: another one than those for which a thread
+    /// waits. If its children are not known, it may have such a child.
     fn hears_of_children(&self, need: &Need) -> bool {
         let is_awaited = |pid: &u32| need.by.iter().chain(&need.also).any(|party| party.pid == *pid);
-        let children = || {
-            self.live.tasks.numbers().ok().into_iter().flatten().flat_map(|tid| self.live.children_of(tid))
-        };
-        self.status.handles_children() && !children().all(|pid| is_awaited(&pid))
+        let knows_all_awaited = || self.live.children().is_some_and(|all| all.iter().all(is_awaited));
+        self.status.handles_children() && !knows_all_awaited()
     }
 
     /// The process, and those that can bring something.
@@ -515,7 +514,8 @@ impl<'a> Of<'a> {
         let depth = self.status.ids.len().checked_sub(1)?;
         let mut children = Vec::new();
         for tid in self.live.tasks.numbers().ok()? {
-            let of_thread = self.live.children_of(tid);
+            // One that is not known may end.
+            let of_thread = self.live.all_children_of(tid)?;
             if children.len() + of_thread.len() > PARTIES_MAX {
                 return None;
             }
@@ -566,7 +566,7 @@ impl<'a> Of<'a> {
             let live = LiveTarget::open_here(pid).ok()?;
             (&*function == b"wait_for_partner" && live.command_line() == own_line).then(|| party(pid, None))
         };
-        let children = self.live.tasks.numbers().ok()?.into_iter().flat_map(|tid| self.live.children_of(tid));
+        let children = self.live.children()?;
         let by: Vec<Party> = [own.parent].into_iter().chain(children).filter_map(opens).collect();
         let others = Others { by_path: true, ..Others::default() };
         (!by.is_empty()).then_some(Need { what: Needed::OpenFifo(path), by, also: Vec::new(), others })
