@@ -133,9 +133,10 @@ fn mutex(entry: u64, goroutine: u64, kind: Kind, memory: &dyn Memory) -> Option<
     let of_mutex = || semaphore.checked_sub(SEMAPHORE).filter(is_locked);
     let number = |at: u64| memory.u32(at).ok().map(u32::cast_signed);
     // Each of these locks has a writer, which may wait for readers itself.
-    let has_writer = |lock: &u64| number(lock + READERS).is_some_and(|readers| readers < 0);
+    let of_lock = |lock: &u64, field: u64| number(lock.checked_add(field)?);
+    let has_writer = |lock: &u64| of_lock(lock, READERS).is_some_and(|readers| readers < 0);
     let awaits_readers =
-        |lock: &u64| has_writer(lock) && number(lock + AWAITED_READERS).is_some_and(|readers| readers > 0);
+        |lock: &u64| has_writer(lock) && of_lock(lock, AWAITED_READERS).is_some_and(|readers| readers > 0);
     match kind {
         Kind::Mutex => of_mutex(),
         Kind::Writer => of_mutex().or_else(|| semaphore.checked_sub(WRITER_SEMAPHORE).filter(awaits_readers)),

@@ -1,9 +1,9 @@
 //! In which `with` blocks a function is, and of which locks, from 3.11 on.
 //!
 //! A `with` block keeps the method that ends it, `lock.__exit__`, on the stack of its function. The table of exceptions
-//! says how many values the stack has where the block is left because of an exception (`Objects/exception_handling_notes.txt`
-//! of CPython): the last one of these is the method. So the values there are those of blocks that have begun and not
-//! ended.
+//! says how many values the stack has where the block is left because of an exception
+//! (`Objects/exception_handling_notes.txt` of CPython): the last one of these is the method. So the values there are
+//! those of blocks that have begun and not ended.
 //!
 //! A lock may be released in the block all the same. So a function that names `release` before any `acquire` counts as
 //! one that lets go of its locks and of those of its callers, and `Condition.wait` as one that lets go of the lock of
@@ -117,14 +117,17 @@ impl Objects<'_> {
             let is_block = handler.keeps_position && handler.depth <= live;
             live = live.min(handler.depth);
             let slot = handler.depth.checked_sub(1).filter(|_| is_block && locals <= VALUES_MAX);
-            let value =
-                slot.and_then(|slot| self.pointer(frame.address, at.locals + 8 * (u64::from(locals) + slot)));
+            let value = slot.and_then(|slot| {
+                let index = slot.checked_add(u64::from(locals))?;
+                self.pointer(frame.address, index.checked_mul(8)?.checked_add(at.locals)?)
+            });
             let Some(lock) = value.and_then(|value| self.ends_with(value)) else { continue };
             let first = handlers.iter().filter(|of| of.target == handler.target).map(|of| of.begin).min();
             let line = first.and_then(|first| {
-                self.source(frame.code, begin.checked_add(2 * first)?).and_then(|source| source.line)
+                self.source(frame.code, begin.checked_add(first.checked_mul(2)?)?)
+                    .and_then(|source| source.line)
             });
-            live -= 1;
+            live = live.saturating_sub(1);
             found.push(With { lock, at: SourceFrame { line, ..frame.source.clone() } });
         }
         found
@@ -163,7 +166,7 @@ impl Objects<'_> {
     }
 
     fn lets_go(&self, frame: &Frame, at: Blocks) -> LetsGo {
-        let names = self.names(frame.code, at);
+        let Some(names) = self.names(frame.code, at) else { return LetsGo::OfAll };
         let position = |name: &str| names.iter().position(|known| known == name);
         if position("_release_save").is_some() {
             let condition = self.first_variable(frame).filter(|&of| self.is_condition(of));
@@ -179,12 +182,11 @@ impl Objects<'_> {
         if releases_first { LetsGo::OfAll } else { LetsGo::OfNone }
     }
 
-    /// The names of attributes and global variables that code uses.
-    fn names(&self, code: u64, at: Blocks) -> Vec<String> {
-        let Some(tuple) = self.pointer(code, at.names) else { return Vec::new() };
-        let len = self.memory.u64(tuple.wrapping_add(16)).unwrap_or(0).min(NAMES_MAX);
-        let name = |index| self.text(self.pointer(tuple, 24 + 8 * index)?);
-        (0..len).map_while(name).collect()
+    /// The names of attributes and global variables that code uses; `None` if not all of them are known.
+    fn names(&self, code: u64, at: Blocks) -> Option<Vec<String>> {
+        let tuple = self.pointer(code, at.names)?;
+        let len = self.memory.u64(tuple.checked_add(16)?).ok().filter(|&len| len <= NAMES_MAX)?;
+        (0..len).map(|index| self.text(self.pointer(tuple, 24 + 8 * index)?)).collect()
     }
 }
 
