@@ -16,6 +16,9 @@ use crate::recordings::{THREADS, advance, victim};
 /// Both clocks are some tens of nanoseconds apart. A pause while they are compared adds some.
 const CLOCKS_APART_NS: u64 = 10_000;
 
+/// The state in which the kernel has a thread behind that ends.
+const DEAD: u64 = 0x10;
+
 /// A field of a message: its number, and its value.
 enum Field<'a> {
     Number(u64, u64),
@@ -196,6 +199,8 @@ fn threads_recorded_their_events_while_they_had_a_processor_as_the_kernel_says()
             "{} {outside:?} {said}",
             watched.len()
         );
+        let last = turns.iter().max_by_key(|turn| turn.2).unwrap();
+        assert!(last.3 == DEAD || has_gaps, "the kill ends its last turn: {last:?} {said}");
         // It rests every 16 events. A thread that sleeps is woken before its next turn.
         let sleeps = turns.iter().filter(|turn| turn.3 == 1).count();
         assert!(sleeps >= watched.len() / 32, "{sleeps} of {}", watched.len());

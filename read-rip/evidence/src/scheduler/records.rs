@@ -18,7 +18,8 @@ const IN_INTERRUPT: u8 = 0x08 | 0x10;
 /// Where the flags of a tracepoint are in what it says, bytes.
 const FLAGS_AT: usize = 2;
 
-/// A process and a thread, as this reader's PID namespace numbers them. The idle one has no number.
+/// A process and a thread, as this reader's PID namespace numbers them. The idle one has no number, nor has a thread
+/// that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ids {
     pub(super) pid: u32,
@@ -91,7 +92,8 @@ fn record(kind: u32, flags: u16, body: &[u8], waking: Option<&Waking>, ahead_ns:
     Some(Record { at_ns, who, what })
 }
 
-/// The kernel has -1 for a process that this reader's namespace does not have, and for one that is gone.
+/// The kernel has 0 for a thread that this reader's namespace does not have, and -1 for one that has ended: a thread
+/// that is no leader has no ids any more when it leaves its processor for the last time.
 fn ids(pid: u32, tid: u32) -> Ids {
     if pid == u32::MAX || tid == u32::MAX { Ids::default() } else { Ids { pid, tid } }
 }

@@ -1,8 +1,8 @@
 //! Records of all processors become the turns and wake-ups of one process.
 //!
-//! A turn begins when a thread gets a processor and ends when it leaves it. Who had a processor when the watch began,
-//! or after a gap, is known when it leaves. What another process does is a turn too if it took the processor from this
-//! one. Ids and times are those of the ring.
+//! A turn begins when a thread gets a processor and ends when it leaves it. If a thread has a processor when the watch
+//! begins, or after a gap, it is known when it leaves: until then its turn has no parts. What another process does is a
+//! turn too if it took the processor from this one. Ids and times are those of the ring.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,8 +31,8 @@ pub struct Turns {
     ending: HashSet<u32>,
     /// Those that have ended since the last records.
     ended: Vec<u32>,
-    /// Threads whose names were written.
-    named: HashSet<u32>,
+    /// Processes and threads whose names were written, as the ring numbers them.
+    named: HashSet<(u32, u32)>,
     /// Threads as the ring numbers them, if it numbers them as this reader does not.
     translated: Option<HashMap<u32, Option<u32>>>,
     processors: HashMap<u32, Processor>,
@@ -45,7 +45,7 @@ pub struct Turns {
 /// What a processor does.
 #[derive(Clone, Copy, Debug)]
 enum Does {
-    /// Not known since then: whoever leaves it has had it since then.
+    /// Not known since then: the thread that leaves it has had it since then.
     Unknown(u64),
     /// Nothing for this process.
     Other,
@@ -123,10 +123,15 @@ impl Turns {
         // Another thread may get the id.
         for tid in std::mem::take(&mut self.ended) {
             self.threads.remove(&tid);
-            self.named.remove(&tid);
+            self.named.remove(&(self.pid_in_ring, tid));
             self.translated.as_mut().and_then(|translated| translated.remove(&tid));
         }
         all
+    }
+
+    /// From now on, names are written again: what was written before may be in another file, or removed.
+    pub fn forget_names(&mut self) {
+        self.named.clear();
     }
 
     /// The parts of turns that go on.
@@ -137,7 +142,16 @@ impl Turns {
     }
 
     fn record(&mut self, cpu: u32, processor: &mut Processor, record: &Record, all: &mut Vec<Scheduled>) {
-        let Record { at_ns, who, what } = *record;
+        let Record { at_ns, mut who, what } = *record;
+        let mut is_gone = false;
+        if let (Does::Runs(runs, _), What::Out { .. }) = (processor.does, what)
+            && who == Ids::default()
+            && runs.pid == self.pid
+            && self.ending.contains(&runs.tid)
+        {
+            // It has ended, so the kernel has no ids for it.
+            (who, is_gone) = (runs, true);
+        }
         let is_own = who.pid == self.pid;
         match what {
             What::In => {
@@ -155,7 +169,7 @@ impl Turns {
                     Does::Unknown(since_ns) => Some(since_ns).filter(|_| is_own),
                     _ => None,
                 };
-                let end = if could_go_on {
+                let end = if could_go_on && !is_gone {
                     TurnEnd::Preempted
                 } else if is_own && self.ending.remove(&who.tid) {
                     self.ended.push(who.tid);
@@ -169,10 +183,19 @@ impl Turns {
                 processor.does = Does::Other;
                 processor.was_taken = is_own && end == TurnEnd::Preempted;
             }
-            What::Exit if is_own => drop(self.ending.insert(who.tid)),
+            What::Exit if is_own => {
+                self.ending.insert(who.tid);
+                if let Does::Unknown(since_ns) = processor.does {
+                    processor.does = Does::Runs(who, since_ns);
+                }
+            }
             What::Lost(records) => {
                 if let Does::Runs(runs, begin_ns) = processor.does {
                     all.extend(self.turn(cpu, runs, (begin_ns, processor.last_ns), TurnEnd::Lost));
+                    if runs.pid == self.pid && self.ending.remove(&runs.tid) {
+                        // Its last turn is lost.
+                        self.ended.push(runs.tid);
+                    }
                 }
                 let [begin_ns, end_ns] = [processor.last_ns, at_ns].map(|at_ns| self.in_ring_ns(at_ns));
                 all.push(Scheduled::Gap(Gap { cpu, records, begin_ns, end_ns: end_ns.max(begin_ns) }));
@@ -190,7 +213,7 @@ impl Turns {
             return None;
         }
         let woken_tid = self.tid_in_ring(tid)?;
-        // Whom no id of the ring means has none.
+        // A thread that the ring has no id for has none.
         let is_own = record.who.pid == self.pid;
         let (waker_pid, waker_tid) = match self.tid_in_ring(record.who.tid) {
             Some(tid) if is_own => (self.pid_in_ring, tid),
@@ -225,7 +248,7 @@ impl Turns {
         self.processors = processors;
     }
 
-    /// Adds the names of threads that had no turn before.
+    /// Adds the names of threads that had no turn since names were forgotten.
     fn add_names(&mut self, all: &mut Vec<Scheduled>) {
         let mut names = Vec::new();
         for scheduled in &*all {
@@ -235,7 +258,7 @@ impl Turns {
             }
             // Of a thread that the ring numbers in its own way, the ring has the name.
             if self.translated.is_none()
-                && self.named.insert(turn.tid)
+                && self.named.insert((turn.pid, turn.tid))
                 && let Some(name) = thread_name(turn.pid, turn.tid)
             {
                 names.push(Scheduled::Name { pid: turn.pid, tid: turn.tid, name });
@@ -318,6 +341,49 @@ mod tests {
         let preempted = turn(0, PID, 42, (403, 705), TurnEnd::Preempted);
         assert_eq!(turns, [preempted, turn(0, PID, 42, (708, 710), TurnEnd::Exited)]);
         assert_eq!(woken.woken_tid, 42, "it was woken before it ended");
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_has_no_ids_in_its_last_record() {
+        let gone = |at_ns, what| Record { at_ns, who: Ids::default(), what };
+        let records = vec![
+            own(41, 200, What::In),
+            own(41, 210, What::Exit),
+            gone(220, BLOCKS),
+            gone(221, What::In),
+            gone(230, BLOCKS),
+            // The kernel takes the processor from it after that.
+            own(42, 300, What::In),
+            own(42, 310, What::Exit),
+            gone(320, COULD_GO_ON),
+        ];
+        let mut turns = turns();
+        // This one had a processor when the watch began.
+        let other = vec![own(43, 150, What::Exit), gone(160, BLOCKS)];
+        turns.threads.insert(43);
+        let all = turns.take(&watched(vec![(0, records), (1, other)], 1000));
+        let exited = [
+            turn(0, PID, 41, (200, 220), TurnEnd::Exited),
+            turn(0, PID, 42, (300, 320), TurnEnd::Exited),
+            turn(1, PID, 43, (100, 160), TurnEnd::Exited),
+        ];
+        assert_eq!(all, exited);
+        assert!(turns.threads.is_empty() && turns.ending.is_empty() && turns.named.is_empty());
+    }
+
+    #[test]
+    fn names_are_written_again_when_they_are_forgotten() {
+        let pid = std::process::id();
+        let mut turns = Turns::new((pid, pid), HashSet::from([pid]), None, 0);
+        let mut names = |begin_ns| {
+            let records = vec![of(pid, pid, begin_ns, What::In), of(pid, pid, begin_ns + 1, BLOCKS)];
+            let all = turns.take(&watched(vec![(0, records)], begin_ns + 2));
+            if begin_ns == 300 {
+                turns.forget_names();
+            }
+            all.iter().filter(|one| matches!(one, Scheduled::Name { .. })).count()
+        };
+        assert_eq!([200, 300, 400].map(&mut names), [1, 0, 1]);
     }
 
     #[test]

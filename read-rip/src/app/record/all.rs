@@ -59,6 +59,11 @@ pub(super) fn record(args: &RecordArgs, common: &Common) -> Result<u8, AppError>
                 }
             }
         }
+        recorders.retain_mut(|recorder| {
+            let looked = recorder.look();
+            failed |= looked.is_err();
+            looked.map_err(|error| error.report()).is_ok()
+        });
         let watched = rounds.watched();
         recorders.retain_mut(|recorder| match recorder.round(is_last, watched.as_ref(), &options) {
             Ok(false) => true,

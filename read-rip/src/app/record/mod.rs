@@ -34,7 +34,11 @@ pub(super) fn record(args: &RecordArgs, common: &Common) -> Result<u8, AppError>
     let options = common.options();
     let mut rounds = Rounds::begin(args)?;
     let mut recorder = Recorder::begin(&subject, &args.output, args)?;
-    while !recorder.round(rounds.is_last(), rounds.watched().as_ref(), &options)? {
+    loop {
+        recorder.look()?;
+        if recorder.round(rounds.is_last(), rounds.watched().as_ref(), &options)? {
+            break;
+        }
         rounds.pause()?;
     }
     remark(recorder.summary());

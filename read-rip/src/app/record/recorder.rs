@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use read_rip_case::{Context, Options, Reading, Subject, answers, present_ns};
@@ -37,6 +38,8 @@ pub(super) struct Recorder {
     until_ns: u64,
     /// When the process was last seen alive, ns since boot.
     alive_ns: Option<u64>,
+    /// Whether it was dead when it was last looked at.
+    is_dead: bool,
     /// What its process does on the processors, if that is recorded.
     turns: Option<Turns>,
     turns_count: u64,
@@ -72,27 +75,35 @@ impl Recorder {
             copied_ns: 0,
             until_ns: 0,
             alive_ns: None,
+            is_dead: false,
             turns,
             turns_count: 0,
             lost_records: 0,
         })
     }
 
-    /// Writes what is new. Returns whether this was the last time: the process has ended, or `is_stopped`.
+    /// Sees whether the process lives. If it is dead, what is taken after that has its last words and turns.
+    pub(super) fn look(&mut self) -> Result<(), AppError> {
+        let header = ring::present_header(&self.source)?;
+        let before_ns = present_ns(&header);
+        self.is_dead = liveness(&header).is_final();
+        if !self.is_dead {
+            self.alive_ns = before_ns;
+        }
+        Ok(())
+    }
+
+    /// Writes what is new. Returns whether this was the last time: the process had ended at the last [`look`], or
+    /// `is_stopped`. What the processors did is taken after that look.
+    ///
+    /// [`look`]: Recorder::look
     pub(super) fn round(
         &mut self,
         is_stopped: bool,
         watched: Option<&Watched>,
         options: &Options,
     ) -> Result<bool, AppError> {
-        // Asked before the words are copied: if the process is dead, these are its last ones.
-        let header = ring::present_header(&self.source)?;
-        let before_ns = present_ns(&header);
-        let is_dead = liveness(&header).is_final();
-        if !is_dead {
-            self.alive_ns = before_ns;
-        }
-        let is_last = is_dead || is_stopped;
+        let is_last = self.is_dead || is_stopped;
         // Before the words: so no block of words begins before an earlier block of turns.
         self.new_turns(watched, is_last).map_err(|source| self.failed(source))?;
         self.new_words().map_err(|source| self.failed(source))?;
@@ -170,6 +181,10 @@ impl Recorder {
         let context = Context::of(reading, None).with_answers(answers).to_bytes();
         let context = context.map_err(|error| self.failed(error.into()))?;
         self.write_image(header.as_ref(), &context).map_err(|source| self.failed(source))?;
+        // The next block of turns has the names again: a reader of a later range of time, or of the next file, finds them.
+        if let Some(turns) = &mut self.turns {
+            turns.forget_names();
+        }
         self.image_due = Instant::now() + IMAGE_INTERVAL.max(IMAGE_PAUSE * begun.elapsed());
         Ok(())
     }
@@ -214,7 +229,9 @@ fn turns(source: &Source) -> Result<Option<Turns>, AppError> {
     let Liveness::Alive { pid, .. } = liveness(&header) else { return Ok(None) };
     let turns = Turns::of(&header, pid);
     if turns.is_none() {
-        super::say(&Refusal::Clock);
+        static SAID: Once = Once::new();
+        // Once for all rings.
+        SAID.call_once(|| super::say(&Refusal::Clock));
     }
     Ok(turns)
 }
