@@ -53,7 +53,7 @@ const HELP: &[&str] = &[
     "WAIT HELD      lengths of waits and of holds: half are no longer than P50, and 99 of 100 than P99; ~ where words",
     "               were replaced, so that they are those of a part",
     "CPU ON         the share of a processor between the two looks of a reading, and the processor it ran on last",
-    "LAST READINGS  ACQ/S of a lock, or CPU of a thread, in the readings before this one: the latest at the right",
+    "LAST READINGS  ACQ/S of a lock, or CPU of a thread, in this reading and those before it: the latest at the right",
     "Space          freeze the screen, and let it go on; reading goes on",
     "Left Right     the reading before or after this one, of the last minutes",
     "r              read the history and the stack of this thread or task again",

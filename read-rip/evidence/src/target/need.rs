@@ -138,8 +138,8 @@ pub struct Others {
     pub timer: bool,
     /// Whether the process handles `SIGINT`.
     pub interrupt: bool,
-    /// Whether it handles another signal that somebody sends. Who waits for a signal often waits for nothing else. That of
-    /// a child does not count if all children are among those who can bring it.
+    /// Whether it handles another signal that somebody sends. A thread that waits for a signal often waits for nothing
+    /// else. That of a child does not count if all children are among those who can bring it.
     pub handler: bool,
     /// Whether processes outside of this reader's PID namespace, which it does not see, may have an end too.
     pub container: bool,
