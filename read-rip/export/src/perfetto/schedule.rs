@@ -128,7 +128,7 @@ fn switch(
     }
 }
 
-/// Whom an interrupt has woken has nobody to thank: the thread that it interrupted did nothing for it.
+/// A thread that an interrupt has woken has no waker: the thread that was interrupted did nothing for it.
 fn waking(of: &WakeUp, names: &HashMap<u32, &str>) -> Option<FtraceEvent> {
     let waker = if of.is_by_interrupt { None } else { id(of.waker_tid) };
     let comm = names.get(&of.woken_tid).copied().unwrap_or_default();
