@@ -30,7 +30,7 @@ struct job {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queued = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
-static struct job *queue;
+static struct job *queue, *urgent;
 static int taken;
 
 static void submit(struct job *job) {
@@ -80,10 +80,46 @@ static void needs_another(struct job *job) {
 }
 
 /* Waits for what nobody brings. */
-static void needs_signal(struct job *job) {
+static __attribute__((noinline)) void needs_signal(struct job *job) {
     MUST(pthread_mutex_lock(&lock));
     while (!job->is_done) MUST(pthread_cond_wait(&done, &lock));
     MUST(pthread_mutex_unlock(&lock));
+}
+
+static __attribute__((noinline)) struct job *get(void) {
+    MUST(pthread_mutex_lock(&lock));
+    while (queue == NULL) MUST(pthread_cond_wait(&queued, &lock));
+    struct job *job = queue;
+    queue = job->next;
+    MUST(pthread_mutex_unlock(&lock));
+    return job;
+}
+
+static __attribute__((noinline)) struct job *get_urgent(void) {
+    MUST(pthread_mutex_lock(&lock));
+    while (urgent == NULL) MUST(pthread_cond_wait(&queued, &lock));
+    struct job *job = urgent;
+    urgent = job->next;
+    MUST(pthread_mutex_unlock(&lock));
+    return job;
+}
+
+static struct job *(*volatile source)(void) = get;
+static volatile bool is_urgent;
+
+/* A virtual function gets the jobs, and a function with a name runs them, which may wait. */
+static void *works_for_source(void *unused) {
+    for (;;) needs_signal(source());
+    return unused;
+}
+
+/* Two functions get jobs. The worker has nothing to do in the second one. */
+static void *works_for_two(void *unused) {
+    for (;;) {
+        struct job *job = is_urgent ? get_urgent() : get();
+        job->run(job);
+    }
+    return unused;
 }
 
 static void *ticks(void *unused) {
@@ -105,10 +141,12 @@ int main(int argc, char **argv) {
     static struct job jobs[WORKERS];
     MUST(bind(listener, (struct sockaddr *)&any, sizeof any));
     MUST(listen(listener, 1));
-    start(WORKERS, works);
+    bool has_source = !strcmp(name, "source"), has_two = !strcmp(name, "two");
+    bool is_idle = has_source || has_two || !strcmp(name, "idle");
+    start(WORKERS, has_source ? works_for_source : has_two ? works_for_two : works);
     start(1, ticks);
-    /* Of the jobs of `one`, the second one ends, and its worker has nothing to do. */
-    for (int index = 0; strcmp(name, "idle") != 0 && index < WORKERS; index++) {
+    /* The second job of `one` ends, and its worker has nothing to do. */
+    for (int index = 0; !is_idle && index < WORKERS; index++) {
         bool is_stuck = !strcmp(name, "stuck");
         jobs[index].run = is_stuck ? needs_another : index == 0 ? needs_signal : computes;
         submit(&jobs[index]);

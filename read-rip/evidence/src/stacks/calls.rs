@@ -2,10 +2,13 @@
 //!
 //! It decodes the instruction before an address. On x86-64 instructions have no fixed length, so bytes that look like
 //! a call may be a part of something else: that an address can be a return address does not mean that it is one.
+//!
+//! From an address where an instruction begins, as that of a function, it decodes one instruction after the other.
 
 use std::ops::Range;
 
 use foldhash::HashMap;
+use iced_x86::{Code as Opcode, Decoder, DecoderOptions, OpKind};
 use read_rip_symbols::{target_aarch64, target_x86_64};
 
 use crate::target::{Architecture, Mapping, Memory};
@@ -13,8 +16,6 @@ use crate::target::{Architecture, Mapping, Memory};
 /// The longest call instruction of x86-64 that is decoded, bytes.
 const CALL_MAX_BYTES: u64 = 7;
 
-/// The shortest one, bytes.
-const CALL_MIN_BYTES: u64 = 2;
 /// No more of the code of a function is searched.
 const FUNCTION_MAX_BYTES: u64 = 64 << 10;
 /// In a loop that only tries something again, the jump back is at most so many bytes after the call.
@@ -28,6 +29,21 @@ pub(super) enum Call {
     Pointer(u64),
     /// It calls what a register says.
     Register,
+}
+
+/// What an instruction does, if it matters for the way through a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Call(Call),
+    /// It loads a word that may have the address of a function, which is called next.
+    Load(Call),
+    /// It goes on there: always, or else behind this instruction.
+    Jump {
+        to: u64,
+        is_certain: bool,
+    },
+    /// What comes next is not known, or not in this function.
+    End,
 }
 
 pub(super) struct Code<'m> {
@@ -145,59 +161,23 @@ impl<'m> Code<'m> {
     }
 
     /// Whether a jump shortly after the call that returns to this address leads back to the call, or before it, in its
-    /// function. On x86-64 the bytes are not decoded from the beginning, so something else may look like a jump.
+    /// function.
     pub(super) fn leads_back(&self, return_address: u64, function: u64) -> bool {
         if self.architecture != Architecture::X86_64 {
             return false;
         }
         let Ok(code) = self.memory.bytes::<LOOP_MAX_BYTES>(return_address) else { return false };
-        let call_end = return_address.saturating_sub(CALL_MIN_BYTES);
-        jumps_x86_64(&code, return_address).any(|target| (function..=call_end).contains(&target))
+        let leads_back =
+            |step| matches!(step, Step::Jump { to, .. } if (function..return_address).contains(&to));
+        steps_x86_64(&code, return_address).any(|(_, step)| leads_back(step))
     }
 
-    /// The calls in a piece of code that name what they call, each with the address after it, ascending. On x86-64, so
-    /// does what loads a word that may have the address of a function, which is called next. Other bytes may look so:
-    /// whoever asks has to check what is called.
-    pub(super) fn calls_in(&self, code: &Range<u64>) -> Vec<(u64, Call)> {
+    /// The steps in a piece of code that begins with an instruction, each with the address after it, ascending.
+    pub(super) fn steps(&self, code: &Range<u64>) -> Vec<(u64, Step)> {
         let bytes = self.piece(code);
-        let call = |at: usize| {
-            let of = bytes.get(at..)?;
-            let end = |len: usize| code.start + (at + len) as u64;
-            Some(match (self.architecture, of) {
-                (Architecture::X86_64, [0xe8, ..]) => {
-                    let target =
-                        target_x86_64(of.get(..5)?, end(5)).filter(|&target| self.contains(target))?;
-                    (end(5), Call::Direct(target))
-                }
-                // CALL [RIP+disp32]; MOV r64, [RIP+disp32].
-                (Architecture::X86_64, [0xff, 0x15, distance @ ..]) => {
-                    (end(6), Call::Pointer(relative(end(6), distance)?))
-                }
-                (Architecture::X86_64, [0x48 | 0x4c, 0x8b, operands, distance @ ..])
-                    if operands & 0xc7 == 5 =>
-                {
-                    (end(7), Call::Pointer(relative(end(7), distance)?))
-                }
-                (Architecture::X86_64, _) => return None,
-                (Architecture::Aarch64, _) => {
-                    let word = u32::from_le_bytes(*of.first_chunk()?);
-                    (end(4), Call::Direct(target_aarch64(word, end(4))?))
-                }
-            })
-        };
-        let step = if self.architecture == Architecture::Aarch64 { 4 } else { 1 };
-        (0..bytes.len()).step_by(step).filter_map(call).collect()
-    }
-
-    /// Whether a jump behind the call that returns to an address leads back to before that call, in the same piece of
-    /// code. On x86-64 other bytes may look like a jump.
-    pub(super) fn is_in_loop(&self, return_address: u64, code: &Range<u64>) -> bool {
-        let bytes = self.piece(&(return_address..code.end));
-        let call_end = return_address.saturating_sub(CALL_MIN_BYTES);
-        let leads_back = |target: u64| (code.start..=call_end).contains(&target);
         match self.architecture {
-            Architecture::X86_64 => jumps_x86_64(&bytes, return_address).any(leads_back),
-            Architecture::Aarch64 => jumps_aarch64(&bytes, return_address).any(leads_back),
+            Architecture::X86_64 => steps_x86_64(&bytes, code.start).collect(),
+            Architecture::Aarch64 => steps_aarch64(&bytes, code.start).collect(),
         }
     }
 
@@ -229,11 +209,6 @@ impl<'m> Code<'m> {
             }
         }
     }
-}
-
-/// The address at this distance, in the first four of these bytes, from the end of an instruction.
-fn relative(end: u64, distance: &[u8]) -> Option<u64> {
-    Some(end.wrapping_add_signed(i32::from_le_bytes(*distance.first_chunk()?).into()))
 }
 
 /// The call whose last byte is the last of these.
@@ -268,36 +243,50 @@ fn call_x86_64(code: &[u8; CALL_MAX_BYTES as usize], return_address: u64) -> Opt
     })
 }
 
-/// Where the jumps lead that these bytes at this address may have: `jmp` and `jcc`, near and short.
-fn jumps_x86_64(code: &[u8], address: u64) -> impl Iterator<Item = u64> + '_ {
-    (0..code.len()).filter_map(move |at| {
-        let near = |from: usize| {
-            let distance = i32::from_le_bytes(code.get(from..from + 4)?.try_into().ok()?);
-            Some((from + 4, i64::from(distance)))
-        };
-        let (end, distance) = match (code[at], code.get(at + 1)) {
-            (0xeb | 0x70..=0x7f, Some(&distance)) => (at + 2, i64::from(distance as i8)),
-            (0xe9, _) => near(at + 1)?,
-            (0x0f, Some(0x80..=0x8f)) => near(at + 2)?,
+/// The steps of instructions at this address, up to bytes that are none.
+fn steps_x86_64(code: &[u8], address: u64) -> impl Iterator<Item = (u64, Step)> + '_ {
+    let decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    decoder.into_iter().take_while(|instruction| !instruction.is_invalid()).filter_map(|instruction| {
+        let word = instruction.is_ip_rel_memory_operand().then(|| instruction.ip_rel_memory_address());
+        let branch = instruction.op0_kind() == OpKind::NearBranch64;
+        let to = instruction.near_branch64();
+        let step = match (instruction.code(), word) {
+            (Opcode::Call_rel32_64, _) => Step::Call(Call::Direct(to)),
+            (Opcode::Call_rm64, word) => Step::Call(word.map_or(Call::Register, Call::Pointer)),
+            (Opcode::Mov_r64_rm64, Some(word)) => Step::Load(Call::Pointer(word)),
+            (Opcode::Jmp_rel8_64 | Opcode::Jmp_rel32_64, _) => Step::Jump { to, is_certain: true },
+            (Opcode::Jmp_rm64 | Opcode::Retnq | Opcode::Ud2, _) => Step::End,
+            _ if branch => Step::Jump { to, is_certain: false },
             _ => return None,
         };
-        Some(address.wrapping_add(end as u64).wrapping_add_signed(distance))
+        Some((instruction.next_ip(), step))
     })
 }
 
-/// Where the jumps of these instructions at this address lead: B, B.cond, CBZ, CBNZ, TBZ and TBNZ.
-fn jumps_aarch64(code: &[u8], address: u64) -> impl Iterator<Item = u64> + '_ {
+/// The same for aarch64: BL and BLR, B, B.cond, CBZ, CBNZ, TBZ and TBNZ, BR and RET.
+fn steps_aarch64(code: &[u8], address: u64) -> impl Iterator<Item = (u64, Step)> + '_ {
     let words = code.as_chunks::<4>().0.iter().enumerate();
     words.filter_map(move |(at, word)| {
         let word = u32::from_le_bytes(*word);
-        let signed = |first: u32, bits: u32| i64::from((word << (32 - first - bits)) as i32 >> (32 - bits));
-        let distance = match word >> 24 {
-            0x14..=0x17 => signed(0, 26),
-            0x54 | 0x34 | 0x35 | 0xb4 | 0xb5 => signed(5, 19),
-            0x36 | 0x37 | 0xb6 | 0xb7 => signed(5, 14),
-            _ => return None,
+        let begin = address.wrapping_add(4 * at as u64);
+        let end = begin.wrapping_add(4);
+        let to = |first: u32, bits: u32| {
+            let distance = i64::from((word << (32 - first - bits)) as i32 >> (32 - bits));
+            begin.wrapping_add_signed(4 * distance)
         };
-        Some(address.wrapping_add(4 * at as u64).wrapping_add_signed(4 * distance))
+        let step = match word >> 24 {
+            0x14..=0x17 => Step::Jump { to: to(0, 26), is_certain: true },
+            0x54 | 0x34 | 0x35 | 0xb4 | 0xb5 => Step::Jump { to: to(5, 19), is_certain: false },
+            0x36 | 0x37 | 0xb6 | 0xb7 => Step::Jump { to: to(5, 14), is_certain: false },
+            _ => match target_aarch64(word, end) {
+                Some(target) => Step::Call(Call::Direct(target)),
+                None if is_blr(word) => Step::Call(Call::Register),
+                // BR and RET, also with a signed pointer.
+                None if word & 0xfe9f_f000 == 0xd61f_0000 => Step::End,
+                None => return None,
+            },
+        };
+        Some((end, step))
     })
 }
 
@@ -307,8 +296,11 @@ fn call_aarch64(code: &[u8; CALL_MAX_BYTES as usize], return_address: u64) -> Op
     if let Some(target) = target_aarch64(code, return_address) {
         return Some(Call::Direct(target));
     }
-    let is_blr = code & 0xffff_fc1f == 0xd63f_0000 || code & 0xfeff_f800 == 0xd63f_0800;
-    is_blr.then_some(Call::Register)
+    is_blr(code).then_some(Call::Register)
+}
+
+fn is_blr(code: u32) -> bool {
+    code & 0xffff_fc1f == 0xd63f_0000 || code & 0xfeff_f800 == 0xd63f_0800
 }
 
 /// `endbr64` or not, `bnd` or not, then a jump through a pointer: the pointer's address.
@@ -387,58 +379,68 @@ mod tests {
     }
 
     #[test]
-    fn jumps_that_lead_back_are_known() {
-        let jumps = |code: &[u8]| jumps_x86_64(code, 0x1000).collect::<Vec<u64>>();
+    fn jumps_of_x86_64_are_known() {
+        let steps = |code: &[u8]| steps_x86_64(code, 0x1000).collect::<Vec<_>>();
+        let jump = |to, is_certain| Step::Jump { to, is_certain };
         // test %eax, %eax; jne .-12
-        assert_eq!(jumps(&[0x85, 0xc0, 0x75, 0xf4]), [0xff8]);
+        assert_eq!(steps(&[0x85, 0xc0, 0x75, 0xf4]), [(0x1004, jump(0xff8, false))]);
         // jmp .-4; je .+0x10; jmp .-0x100
-        assert_eq!(jumps(&[0xeb, 0xfa]), [0xffc]);
-        assert_eq!(jumps(&[0x0f, 0x84, 0x0a, 0, 0, 0]), [0x1010]);
-        assert_eq!(jumps(&[0xe9, 0xfb, 0xfe, 0xff, 0xff]), [0xf00]);
-        assert_eq!(jumps(&[0x31, 0xc0, 0x5b, 0xc3]), [0_u64; 0]);
+        assert_eq!(steps(&[0xeb, 0xfa]), [(0x1002, jump(0xffc, true))]);
+        assert_eq!(steps(&[0x0f, 0x84, 0x0a, 0, 0, 0]), [(0x1006, jump(0x1010, false))]);
+        assert_eq!(steps(&[0xe9, 0xfb, 0xfe, 0xff, 0xff]), [(0x1005, jump(0xf00, true))]);
+        // xor %eax, %eax; pop %rbx; ret
+        assert_eq!(steps(&[0x31, 0xc0, 0x5b, 0xc3]), [(0x1004, Step::End)]);
+        // jmp *%rax; then a byte that begins no instruction, and a jump.
+        assert_eq!(steps(&[0xff, 0xe0, 0x06, 0xeb, 0xfa]), [(0x1002, Step::End)]);
+    }
+
+    /// A fifth of all calls of a debug build seemed to be in loops.
+    #[test]
+    fn bytes_within_an_instruction_are_no_jump() {
+        // mov -0x10(%rbp), %esi; mov -0x8(%rbp), %edi; mov -0x18(%rbp), %ecx; vmovdqu -0x20(%rbp), %ymm6; ret
+        let code = [0x8b, 0x75, 0xf0, 0x8b, 0x7d, 0xf8, 0x8b, 0x4d, 0xe8, 0xc5, 0xfe, 0x6f, 0x75, 0xe0, 0xc3];
+        assert_eq!(steps_x86_64(&code, 0x1000).collect::<Vec<_>>(), [(0x100f, Step::End)]);
+        // call *%rax; then the same. In a function that begins before it, there seemed to be jumps back to the call.
+        let mut memory = Pieces::default();
+        memory.0.insert(0x1000, [&[0x90; 0x40][..], &[0xff, 0xd0], &code, &[0x90; 64]].concat());
+        let ranges = vec![(0x1000, 0x2000)];
+        let (calls, destinations) = (HashMap::default(), HashMap::default());
+        let own = Code { memory: &memory, architecture: Architecture::X86_64, ranges, calls, destinations };
+        assert!(!own.leads_back(0x1042, 0x1000));
     }
 
     #[test]
-    fn the_calls_and_the_loops_of_a_function_are_known() {
-        // nop; call .+0x105; mov 0x200(%rip), %rax; call *%rax; call *0x300(%rip); jmp to the first call; call out of
-        // the code.
+    fn the_steps_of_a_function_are_known() {
+        // nop; call .+0x105; mov 0x200(%rip), %rax; call *%rax; call *0x300(%rip); jmp to the first call.
         let mut code = vec![0x90, 0xe8, 0, 1, 0, 0, 0x48, 0x8b, 0x05, 0, 2, 0, 0, 0xff, 0xd0];
-        code.extend([0xff, 0x15, 0, 3, 0, 0, 0xeb, 0xea, 0xe8, 0, 0, 0, 0x40]);
-        let mut memory = Pieces::default();
-        memory.0.insert(0x1000, code);
-        let of = |architecture| Code {
-            memory: &memory,
-            architecture,
-            ranges: vec![(0x1000, 0x2000)],
-            calls: HashMap::default(),
-            destinations: HashMap::default(),
-        };
-        let own = of(Architecture::X86_64);
+        code.extend([0xff, 0x15, 0, 3, 0, 0, 0xeb, 0xea]);
+        let steps: Vec<_> = steps_x86_64(&code, 0x1000).collect();
         let expected = [
-            (0x1006, Call::Direct(0x1106)),
-            (0x100d, Call::Pointer(0x120d)),
-            (0x1015, Call::Pointer(0x1315)),
+            (0x1006, Step::Call(Call::Direct(0x1106))),
+            (0x100d, Step::Load(Call::Pointer(0x120d))),
+            (0x100f, Step::Call(Call::Register)),
+            (0x1015, Step::Call(Call::Pointer(0x1315))),
+            (0x1017, Step::Jump { to: 0x1001, is_certain: true }),
         ];
-        assert_eq!(own.calls_in(&(0x1000..0x101c)), expected);
-        assert!(own.is_in_loop(0x1006, &(0x1000..0x101c)) && own.is_in_loop(0x100f, &(0x1000..0x101c)));
-        assert!(!own.is_in_loop(0x1017, &(0x1000..0x101c)), "behind the loop");
-        // bl .+8; b .-4
-        let mut memory = Pieces::default();
-        memory.put(0x1000, &[0x9400_0002, 0x17ff_ffff]);
-        let own = Code { memory: &memory, ..of(Architecture::Aarch64) };
-        assert_eq!(own.calls_in(&(0x1000..0x1008)), [(0x1004, Call::Direct(0x1008))]);
-        assert!(own.is_in_loop(0x1004, &(0x1000..0x1008)));
+        assert_eq!(steps, expected);
     }
 
     #[test]
-    fn jumps_of_aarch64_are_known() {
-        let jumps = |code: u32| jumps_aarch64(&code.to_le_bytes(), 0x1000).collect::<Vec<u64>>();
-        // b .-4; b.ne .-8; cbz w0, .+16; tbnz w1, #3, .-16; ret
-        assert_eq!(jumps(0x17ff_ffff), [0xffc]);
-        assert_eq!(jumps(0x54ff_ffc1), [0xff8]);
-        assert_eq!(jumps(0x3400_0080), [0x1010]);
-        assert_eq!(jumps(0x371f_ff81), [0xff0]);
-        assert_eq!(jumps(0xd65f_03c0), [0_u64; 0]);
+    fn steps_of_aarch64_are_known() {
+        let step = |code: u32| steps_aarch64(&code.to_le_bytes(), 0x1000).next().map(|(_, step)| step);
+        let jump = |to, is_certain| Some(Step::Jump { to, is_certain });
+        // b .-4; b.ne .-8; cbz w0, .+16; tbnz w1, #3, .-16
+        assert_eq!(step(0x17ff_ffff), jump(0xffc, true));
+        assert_eq!(step(0x54ff_ffc1), jump(0xff8, false));
+        assert_eq!(step(0x3400_0080), jump(0x1010, false));
+        assert_eq!(step(0x371f_ff81), jump(0xff0, false));
+        // bl .+8; blr x8; ret; br x8; retaa; add x0, x0, #1
+        assert_eq!(step(0x9400_0002), Some(Step::Call(Call::Direct(0x1008))));
+        assert_eq!(step(0xd63f_0100), Some(Step::Call(Call::Register)));
+        for code in [0xd65f_03c0, 0xd61f_0100, 0xd65f_0bff] {
+            assert_eq!(step(code), Some(Step::End), "{code:x}");
+        }
+        assert_eq!(step(0x9100_0400), None);
     }
 
     #[test]

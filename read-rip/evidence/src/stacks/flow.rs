@@ -1,11 +1,10 @@
-//! What the code of a function does: what it calls, and where it goes round.
+//! What the code of a function does: what it calls, in which order, and where it goes round.
 //!
-//! It resolves no names. On x86-64 it decodes no instructions from the beginning, so bytes may look like a call or a
-//! jump that are a part of something else.
+//! It resolves no names.
 
 use std::ops::Range;
 
-use super::calls::{Call, Code};
+use super::calls::{Call, Code, Step};
 use crate::target::{Memory, Target};
 
 /// What a function may call.
@@ -17,6 +16,56 @@ pub struct Callee {
     pub word: Option<u64>,
     /// Where the function begins.
     pub begin: u64,
+}
+
+/// The code of a function.
+#[derive(Debug)]
+pub struct Body {
+    begin: u64,
+    steps: Vec<(u64, Step)>,
+    /// What it may call directly, ascending by the addresses of the calls.
+    pub calls: Vec<Callee>,
+}
+
+impl Body {
+    /// Whether the call that returns to an address is in a loop: a jump behind it leads back to before it.
+    pub fn is_in_loop(&self, return_address: u64) -> bool {
+        let before = self.begin..return_address;
+        self.steps.iter().any(|&(end, step)| {
+            end > return_address && matches!(step, Step::Jump { to, .. } if before.contains(&to))
+        })
+    }
+
+    /// What the function may call before it makes the call that returns to an address for the first time. In the code,
+    /// it may be behind that. What follows a jump through a register is not known.
+    pub fn calls_before(&self, return_address: u64) -> impl Iterator<Item = Callee> {
+        let mut is_reached = vec![false; self.steps.len()];
+        let mut begins = vec![self.begin];
+        while let Some(begin) = begins.pop() {
+            let mut at = self.steps.partition_point(|&(end, _)| end <= begin);
+            while let Some(&(end, step)) = self.steps.get(at) {
+                // A load for this very call is a part of it.
+                let is_next = self.steps.get(at + 1).is_some_and(|&(end, _)| end == return_address);
+                let is_it = end == return_address || is_next && matches!(step, Step::Load(_));
+                if is_it || std::mem::replace(&mut is_reached[at], true) {
+                    break;
+                }
+                match step {
+                    Step::Call(_) | Step::Load(_) => {}
+                    Step::Jump { to, is_certain } => {
+                        begins.extend(Some(to).filter(|&to| to >= self.begin));
+                        if is_certain {
+                            break;
+                        }
+                    }
+                    Step::End => break,
+                }
+                at += 1;
+            }
+        }
+        let step_of = |callee: &Callee| self.steps.binary_search_by_key(&callee.end, |&(end, _)| end);
+        self.calls.iter().copied().filter(move |callee| step_of(callee).is_ok_and(|at| is_reached[at]))
+    }
 }
 
 /// Answers questions about the code of a target.
@@ -39,18 +88,83 @@ impl<'m> Flow<'m> {
         self.0.call_before(return_address, |_, _| None) == Some(Call::Register)
     }
 
-    /// What the code of a function may call directly, ascending by the addresses of the calls.
-    pub fn calls_in(&mut self, function: &Range<u64>) -> Vec<Callee> {
-        let calls = self.0.calls_in(function).into_iter();
-        calls
-            .filter_map(|(end, call)| {
-                Some(Callee { end, word: self.0.word_of(call), begin: self.0.destination(call)? })
-            })
-            .collect()
+    /// The code of a function.
+    pub fn body(&mut self, function: &Range<u64>) -> Body {
+        let steps = self.0.steps(function);
+        let mut callee = |end: u64, call: Call| {
+            if matches!(call, Call::Direct(target) if !self.0.contains(target)) {
+                return None;
+            }
+            Some(Callee { end, word: self.0.word_of(call), begin: self.0.destination(call)? })
+        };
+        let calls = steps.iter().filter_map(|&(end, step)| match step {
+            Step::Call(call) | Step::Load(call) => callee(end, call),
+            Step::Jump { .. } | Step::End => None,
+        });
+        let calls = calls.collect();
+        Body { begin: function.start, steps, calls }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GETS: u64 = 0x9000;
+    const HANDLES: u64 = 0xa000;
+
+    fn body(steps: Vec<(u64, Step)>) -> Body {
+        let calls = steps.iter().filter_map(|&(end, step)| match step {
+            Step::Call(Call::Direct(begin)) => Some(Callee { end, word: None, begin }),
+            _ => None,
+        });
+        let calls = calls.collect();
+        Body { begin: 0x1000, steps, calls }
     }
 
-    /// Whether the call that returns to an address is in a loop of its function.
-    pub fn is_in_loop(&self, return_address: u64, function: &Range<u64>) -> bool {
-        self.0.is_in_loop(return_address, function)
+    fn jump(to: u64, is_certain: bool) -> Step {
+        Step::Jump { to, is_certain }
+    }
+
+    #[test]
+    fn a_call_is_in_a_loop_if_a_jump_behind_it_leads_back() {
+        let of = body(vec![
+            (0x1006, Step::Call(Call::Direct(GETS))),
+            (0x1010, Step::Call(Call::Register)),
+            (0x1012, jump(0x1008, false)),
+            (0x1018, Step::Call(Call::Register)),
+            (0x1019, Step::End),
+        ]);
+        assert_eq!([0x1006, 0x1010, 0x1018].map(|end| of.is_in_loop(end)), [false, true, false]);
+    }
+
+    /// `while (get()) job->run()`, as compilers arrange it: the condition is behind the loop's body.
+    #[test]
+    fn what_a_function_calls_before_follows_its_jumps() {
+        let with = |condition: Call, inside: Call| {
+            body(vec![
+                (0x1002, jump(0x1010, true)),
+                (0x100a, Step::Call(inside)),
+                (0x1015, Step::Call(condition)),
+                (0x1017, jump(0x1002, false)),
+                (0x1018, Step::End),
+            ])
+        };
+        let before =
+            |of: &Body, end: u64| of.calls_before(end).map(|callee| callee.begin).collect::<Vec<_>>();
+        let closures = with(Call::Direct(GETS), Call::Register);
+        assert_eq!(before(&closures, 0x100a), [GETS]);
+        let virtual_getter = with(Call::Register, Call::Direct(HANDLES));
+        assert_eq!(before(&virtual_getter, 0x1015), [0_u64; 0]);
+        // A word of the program says what the getter is.
+        let load = Callee { end: 0x1007, word: Some(0x4000), begin: GETS };
+        let steps = vec![
+            (0x1007, Step::Load(Call::Pointer(0x4000))),
+            (0x1009, Step::Call(Call::Register)),
+            (0x100e, Step::Call(Call::Direct(HANDLES))),
+            (0x1010, jump(0x1000, true)),
+        ];
+        let of = Body { begin: 0x1000, steps, calls: vec![load] };
+        assert_eq!(before(&of, 0x1009), [0_u64; 0]);
     }
 }

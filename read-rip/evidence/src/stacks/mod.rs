@@ -41,7 +41,7 @@ mod window;
 
 pub use all::all;
 pub use called::Called;
-pub use flow::{Callee, Flow};
+pub use flow::{Body, Callee, Flow};
 pub use group::{Group, group};
 pub use last_calls::LastCall;
 pub use stack::{Cut, End, Frame, Stack};

@@ -1,17 +1,19 @@
-//! Which threads wait within jobs that they run for a pool of threads, when no thread of the pool is free.
+//! Which threads wait within jobs that they run for a pool of threads, if the pool has no free thread.
 //!
 //! # Method
 //!
 //! A worker of a pool goes round in one function: it waits for a job there, and runs it. So a thread is in a job if a
 //! function on its stack
 //!
-//! * has called, in a loop, what a register says: a closure, a virtual function; or a function of the program; and
-//! * also calls, directly or through others, a function in which threads wait for what others bring: before that call,
-//!   unless a register says what that calls.
+//! * has called, in a loop, what a register says: a closure, a virtual function. Up to three functions may lie between
+//!   that are of the program, or that call closures for its language;
+//! * may also call a function in which threads wait for what others bring, directly or through others, before it makes
+//!   that call for the first time.
 //!
 //! The outermost such function is that of the pool. The workers of the pool are the threads that have this function on
-//! their stacks. If one of them is in no job, or its stack is not known, nothing is said of the pool. The first thread
-//! of the process is no worker: it mostly waits for the end. Nor is one that runs async tasks, or calls for them.
+//! their stacks. If one of them is in no job, nothing is said of the pool. Nor is anything said of any pool if the stack
+//! of a thread is not known to its begin. The first thread of the process is no worker: it mostly waits for the end. Nor
+//! is one that runs async tasks, or calls for them.
 //!
 //! Where the code of the program is in a function of its language, as that which begins a thread, no name tells the
 //! function of the pool. A thread that waits for a lock there, while another one waits for work in the same function,
@@ -19,16 +21,19 @@
 //!
 //! # Blind spots
 //!
-//! Code of x86-64 is searched for calls and jumps without decoding it, so a thread may seem to be in a job that has
-//! none. What waits in a loop for two things in turn looks like a worker in a job. So this is no proof of anything.
+//! What waits in a loop for two things in turn, for the second one by a virtual function, looks like a worker in a job.
+//! So this is no proof of anything. A pool whose function calls its handler by name is not known, nor one that gets its
+//! jobs by a virtual function.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use foldhash::{HashMap, HashSet};
 use read_rip_symbols::FunctionNames;
+use serde::{Deserialize, Serialize};
 
 use super::{Standing, Standings};
-use crate::stacks::{Callee, Flow, Group, Stack};
+use crate::stacks::{Body, Callee, Flow, Frame, Group, Stack};
 use crate::target::{Memory, RunState};
 use crate::waits::{FutexWait, Role, calls_closure, is_of_library, waits_for_work};
 
@@ -36,13 +41,26 @@ use crate::waits::{FutexWait, Role, calls_closure, is_of_library, waits_for_work
 const GROUPS_MAX: usize = 256;
 /// The code of no more functions is searched.
 const FUNCTIONS_MAX: usize = 4000;
+/// No more functions are looked up by an address.
+const LOOKUPS_MAX: usize = 40_000;
+/// The function of a pool is among so many outermost ones of a stack.
+const FRAMES_MAX: usize = 64;
 /// A function waits if it calls one that waits, over so many calls.
 const DEPTH_MAX: u32 = 5;
 /// A closure is called by so many functions of its language, one by the other.
 const WRAPPERS_MAX: usize = 4;
 
+/// A job of a pool of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Where the function begins that runs the jobs of the pool.
+    pub pool: u64,
+    /// Where the job returns to.
+    pub at: u64,
+}
+
 impl Standings {
-    /// Finds the threads that wait within jobs, of pools no thread of which is free.
+    /// Finds the threads that wait within jobs, if no thread of their pool is free, and those that wait for their turn.
     pub fn find_jobs(&mut self, memory: &dyn Memory, names: &mut FunctionNames) {
         // A worker of tasks may be a job of the pool for calls, and have nothing to do.
         let is_idle = |wait: &FutexWait| wait.construct.is_some_and(|of| of.role == Role::Idle);
@@ -56,42 +74,21 @@ impl Standings {
             return;
         }
         let may_wait: Vec<bool> = self.threads.iter().map(waits).collect();
-        let is_first = |task: usize| self.target.tasks[task].tid == self.target.pid;
         let mut search = Search::new(Flow::new(&self.target, memory), names);
-        // The function that runs the job, and where, of each group.
-        let jobs: Vec<Option<Job>> = self
-            .stacks
-            .iter()
-            .map(|group| {
-                let is_worker = group.tasks.iter().any(|&task| may_wait[task] && !is_first(task));
-                if is_worker { search.job_of(&group.stack) } else { None }
-            })
-            .collect();
-        let pools: HashMap<u64, Range<u64>> =
-            jobs.iter().flatten().map(|job| (job.function.start, job.function.clone())).collect();
-        let mut free: HashSet<u64> = HashSet::default();
-        let has_ended =
-            |&task: &usize| matches!(self.target.tasks[task].state, RunState::Zombie | RunState::Dead);
-        for (group, job) in self.stacks.iter().zip(&jobs) {
-            if group.tasks.iter().all(has_ended) {
-                continue;
-            }
-            let own = job.as_ref().map(|job| job.function.start);
-            let are_all_waiting = group.tasks.iter().all(|&task| may_wait[task]);
-            for (&pool, code) in &pools {
-                let is_in = group.stack.frames.iter().any(|frame| code.contains(&frame.lookup()));
-                let may_be_in = is_in || !group.stack.is_complete();
-                if may_be_in && !(own == Some(pool) && are_all_waiting) {
-                    free.insert(pool);
-                }
-            }
-        }
-        let shells: Vec<Option<u64>> =
-            self.stacks.iter().map(|group| search.shell_of(&group.stack)).collect();
+        self.find_turns(&may_wait, &mut search);
+        self.find_full_pools(&may_wait, &mut search);
+    }
+
+    fn find_turns(&mut self, may_wait: &[bool], search: &mut Search<'_, '_>) {
         let waits_for_lock = |task: usize| {
             let construct = self.threads[task].wait.as_ref().and_then(|wait| wait.construct);
             may_wait[task] && construct.is_some_and(|construct| construct.role == Role::Lock)
         };
+        if !(0..self.threads.len()).any(waits_for_lock) {
+            return;
+        }
+        let shells: Vec<Option<u64>> =
+            self.stacks.iter().map(|group| search.shell_of(&group.stack)).collect();
         let groups = || self.stacks.iter().zip(&shells).filter_map(|(group, shell)| Some((group, (*shell)?)));
         let waits_for_work =
             |group: &Group| group.tasks.iter().all(|&task| may_wait[task] && !waits_for_lock(task));
@@ -103,77 +100,122 @@ impl Standings {
             .filter(|&task| waits_for_lock(task))
             .collect();
         in_turn.into_iter().for_each(|task| self.threads[task].waits_for_turn = true);
-        for (group, job) in self.stacks.iter().zip(jobs) {
-            let Some(job) = job.filter(|job| !free.contains(&job.function.start)) else { continue };
-            for &task in group.tasks.iter().filter(|&&task| !is_first(task)) {
-                self.threads[task].job = Some(job.at);
+    }
+
+    fn find_full_pools(&mut self, may_wait: &[bool], search: &mut Search<'_, '_>) {
+        let is_first = |task: usize| self.target.tasks[task].tid == self.target.pid;
+        let has_ended =
+            |&task: &usize| matches!(self.target.tasks[task].state, RunState::Zombie | RunState::Dead);
+        let living = || self.stacks.iter().filter(|group| !group.tasks.iter().all(has_ended));
+        // A thread whose stack is not known may be a free worker of any pool.
+        if living().any(|group| !group.stack.is_complete()) {
+            return;
+        }
+        // The function that runs the job, and where, of each group.
+        let jobs: Vec<Option<(Job, Range<u64>)>> = living()
+            .map(|group| {
+                let is_worker = group.tasks.iter().any(|&task| may_wait[task] && !is_first(task));
+                if is_worker { search.job_of(&group.stack) } else { None }
+            })
+            .collect();
+        let pools: HashMap<u64, Range<u64>> =
+            jobs.iter().flatten().map(|(job, code)| (job.pool, code.clone())).collect();
+        let mut free: HashSet<u64> = HashSet::default();
+        for (group, job) in living().zip(&jobs) {
+            let own = job.as_ref().map(|(job, _)| job.pool);
+            let are_all_waiting = group.tasks.iter().all(|&task| may_wait[task]);
+            for (&pool, code) in &pools {
+                let is_in = group.stack.frames.iter().any(|frame| code.contains(&frame.lookup()));
+                if is_in && !(own == Some(pool) && are_all_waiting) {
+                    free.insert(pool);
+                }
             }
         }
+        let mut found = Vec::new();
+        for (group, job) in living().zip(&jobs) {
+            let Some((job, _)) = job.as_ref().filter(|(job, _)| !free.contains(&job.pool)) else { continue };
+            found.extend(group.tasks.iter().filter(|&&task| !is_first(task)).map(|&task| (task, *job)));
+        }
+        found.into_iter().for_each(|(task, job)| self.threads[task].job = Some(job));
     }
 }
 
-/// A job that a thread is in.
-struct Job {
-    /// The code of the function that runs it.
-    function: Range<u64>,
-    /// Where the job returns to.
-    at: u64,
-}
+/// The name of a function, and its code.
+type Function = Rc<(String, Range<u64>)>;
 
 struct Search<'a, 'm> {
     flow: Flow<'m>,
     names: &'a mut FunctionNames,
-    functions: HashMap<u64, Option<(String, Range<u64>)>>,
-    calls: HashMap<u64, Vec<Callee>>,
+    /// By addresses in their code.
+    functions: HashMap<u64, Option<Function>>,
+    /// By the addresses where functions begin.
+    bodies: HashMap<u64, Rc<Body>>,
     /// Whether a function waits, over at most so many calls.
     waits: HashMap<(u64, u32), bool>,
 }
 
 impl<'a, 'm> Search<'a, 'm> {
     fn new(flow: Flow<'m>, names: &'a mut FunctionNames) -> Search<'a, 'm> {
-        let (functions, calls) = (HashMap::default(), HashMap::default());
-        Search { flow, names, functions, calls, waits: HashMap::default() }
+        let (functions, bodies) = (HashMap::default(), HashMap::default());
+        Search { flow, names, functions, bodies, waits: HashMap::default() }
     }
 
-    /// The outermost job that a thread with this stack is in.
-    fn job_of(&mut self, stack: &Stack) -> Option<Job> {
-        let calls: Vec<u64> =
-            stack.frames.iter().filter(|frame| frame.is_return_address).map(|frame| frame.pc).collect();
-        (0..calls.len()).rev().find_map(|at| self.job_at(&calls, at))
+    /// The outermost job that a thread with this stack is in, and the code of the pool's function.
+    fn job_of(&mut self, stack: &Stack) -> Option<(Job, Range<u64>)> {
+        let calls: Vec<Frame> =
+            stack.frames.iter().copied().filter(|frame| frame.is_return_address).collect();
+        (0..calls.len()).rev().take(FRAMES_MAX).find_map(|at| self.job_at(&calls, at))
     }
 
-    /// The job that returns to one of the return addresses of a stack, which begins with the innermost one.
-    fn job_at(&mut self, calls: &[u64], at: usize) -> Option<Job> {
-        let pc = calls[at];
-        let (name, function) = self.function(pc - 1)?;
-        let may_run_jobs = !is_of_library(&name) || calls_closure(&name);
-        if !may_run_jobs || !self.flow.is_in_loop(pc, &function) {
+    /// The job that returns to one of the calls of a stack, which begins with the innermost one.
+    fn job_at(&mut self, calls: &[Frame], at: usize) -> Option<(Job, Range<u64>)> {
+        let function = self.function(calls[at].lookup())?;
+        let (name, code) = &*function;
+        if !may_run_jobs(name) {
             return None;
         }
-        // The functions of a language that call closures go in between. They run no jobs themselves.
-        let wrappers = at.saturating_sub(WRAPPERS_MAX - 1)..=at;
-        let indirect = wrappers.rev().find(|&inner| self.flow.is_indirect(calls[inner]));
-        if let Some(job) = indirect.and_then(|from| (from..at).find_map(|inner| self.job_at(calls, inner))) {
+        let body = self.body(code)?;
+        if !body.is_in_loop(calls[at].pc) {
+            return None;
+        }
+        let from = self.indirect_call(calls, at)?;
+        // A closure that was inlined into a function that calls closures may have the loop of the pool.
+        if let Some(job) = (from..at).find_map(|inner| self.job_at(calls, inner)) {
             return Some(job);
         }
-        // A register may also have the address of a function that waits. And a function may call one of several that
-        // wait, as with and without a time limit.
-        let called = calls.get(indirect.unwrap_or(at).checked_sub(1)?)?;
-        if self.function(called - 1).is_none_or(|(name, _)| is_of_library(&name) && !calls_closure(&name)) {
+        // A register may also have the address of a function that waits.
+        let called = calls.get(from.checked_sub(1)?)?;
+        if !may_run_jobs(&self.function(called.lookup())?.0) {
             return None;
         }
-        let others = self.calls_of(&function).into_iter().filter(|callee| callee.end != pc);
-        let mut before = others.filter(|callee| indirect.is_some() || callee.end < pc);
-        let takes_jobs = before.any(|callee| self.waits(callee, DEPTH_MAX));
-        takes_jobs.then_some(Job { function, at: pc })
+        // A loop may call a function that gets jobs in two places.
+        let current = self.function(calls[at - 1].lookup())?.1.start;
+        let mut others = body.calls_before(calls[at].pc).filter(|callee| callee.begin != current);
+        let takes_jobs = others.any(|callee| self.waits(callee, DEPTH_MAX));
+        takes_jobs.then(|| (Job { pool: code.start, at: calls[at].pc }, code.clone()))
+    }
+
+    /// The outermost call through a register, of this call and of the next inner ones: those of functions that may lie
+    /// between a pool and its job.
+    fn indirect_call(&mut self, calls: &[Frame], at: usize) -> Option<usize> {
+        for inner in (0..=at).rev().take(WRAPPERS_MAX) {
+            if inner < at && !may_run_jobs(&self.function(calls[inner].lookup())?.0) {
+                return None;
+            }
+            if self.flow.is_indirect(calls[inner].pc) {
+                return Some(inner);
+            }
+        }
+        None
     }
 
     /// The function of a language in which a thread waits that has the code of a closure in it, without its name.
     fn shell_of(&mut self, stack: &Stack) -> Option<u64> {
         let calls = stack.frames.iter().filter(|frame| frame.is_return_address);
-        let functions = calls.map_while(|frame| self.function(frame.lookup()));
-        let mut own = functions.skip_while(|(name, _)| is_of_library(name) && !calls_closure(name));
-        own.next().filter(|(name, _)| calls_closure(name)).map(|(_, code)| code.start)
+        let mut functions = calls.map_while(|frame| self.function(frame.lookup()));
+        let own = functions.find(|function| may_run_jobs(&function.0))?;
+        let (name, code) = &*own;
+        calls_closure(name).then_some(code.start)
     }
 
     /// Whether a function is one in which threads wait for what others bring, or calls such a function. If the loader
@@ -183,10 +225,14 @@ impl<'a, 'm> Search<'a, 'm> {
             return known;
         }
         self.waits.insert((begin, depth), false);
-        let waits = match self.function(begin) {
-            Some((name, function)) if function.start == begin => {
-                waits_for_work(&name)
-                    || depth > 1 && self.calls_of(&function).into_iter().any(|of| self.waits(of, depth - 1))
+        let function = self.function(begin);
+        let waits = match function.as_deref() {
+            Some((name, code)) if code.start == begin => {
+                waits_for_work(name)
+                    || depth > 1
+                        && self
+                            .body(code)
+                            .is_some_and(|body| body.calls.iter().any(|&of| self.waits(of, depth - 1)))
             }
             _ => word.and_then(|word| self.names.imported_at(word)).is_some_and(|name| waits_for_work(&name)),
         };
@@ -194,16 +240,32 @@ impl<'a, 'm> Search<'a, 'm> {
         waits
     }
 
-    fn function(&mut self, address: u64) -> Option<(String, Range<u64>)> {
-        let names = &mut self.names;
-        self.functions.entry(address).or_insert_with(|| names.function(address)).clone()
+    fn function(&mut self, address: u64) -> Option<Function> {
+        if let Some(known) = self.functions.get(&address) {
+            return known.clone();
+        }
+        if self.functions.len() >= LOOKUPS_MAX {
+            return None;
+        }
+        let function = self.names.function(address).map(Rc::new);
+        self.functions.insert(address, function.clone());
+        function
     }
 
-    fn calls_of(&mut self, function: &Range<u64>) -> Vec<Callee> {
-        if !self.calls.contains_key(&function.start) && self.calls.len() < FUNCTIONS_MAX {
-            let calls = self.flow.calls_in(function);
-            self.calls.insert(function.start, calls);
+    fn body(&mut self, code: &Range<u64>) -> Option<Rc<Body>> {
+        if let Some(known) = self.bodies.get(&code.start) {
+            return Some(Rc::clone(known));
         }
-        self.calls.get(&function.start).cloned().unwrap_or_default()
+        if self.bodies.len() >= FUNCTIONS_MAX {
+            return None;
+        }
+        let body = Rc::new(self.flow.body(code));
+        self.bodies.insert(code.start, Rc::clone(&body));
+        Some(body)
     }
+}
+
+/// Whether a function of this name may run a job, or call a closure that does.
+fn may_run_jobs(name: &str) -> bool {
+    !is_of_library(name) || calls_closure(name)
 }

@@ -25,6 +25,7 @@ mod scheduled;
 
 pub use activity::Activity;
 pub use inward::Inward;
+pub use jobs::Job;
 pub use last_calls::LastCalls;
 pub use scheduled::{Load, Scheduled, WINDOW_MIN_NS};
 
@@ -177,9 +178,9 @@ pub struct Standing {
     /// For how long it has not run, ns, at least; `None` if it did not stand still, or if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asleep_ns: Option<u64>,
-    /// Where the job returns to in which it waits, if it is a worker of a pool all of whose workers wait within jobs.
+    /// The job in which it waits, if all workers of its pool wait within jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub job: Option<u64>,
+    pub job: Option<Job>,
     /// Whether it waits for a lock in a function in which another thread waits for work, and which has no name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_turn: bool,

@@ -21,7 +21,7 @@
 //! | `going_on` | which waits may end in a moment |
 //! | `left_waiting` | who waited in a dead process that is not judged |
 //! | `managed_lock` | which threads wait for locks that a database keeps |
-//! | `jobs` | pools of threads all of whose threads wait within jobs |
+//! | `jobs` | pools whose threads all wait within jobs |
 //! | `suspended_tasks` | tasks of a dead process that may await objects of a pool |
 //! | `beside_timers` | threads that wait for one another, while all others sleep for a time again and again |
 //! | `running_on` | threads that run without pause while all others wait for one another |

@@ -72,7 +72,7 @@ pub use task_groups::{
     TaskDoes, TaskGroup, TaskPlace, task_awaits, task_does, task_groups, task_place, task_since,
 };
 pub use thread_locks::{
-    ConditionCalls, Doing, EndOfCondition, Join, LastCall, OfFutures, Rest, Seen, Signal, ThreadLocks,
+    ConditionCalls, Doing, EndOfCondition, Job, Join, LastCall, OfFutures, Rest, Seen, Signal, ThreadLocks,
 };
 pub use tokio_tasks::{
     AwaitCircle, AwaitTask, EndCircle, EndTask, PoolAwaits, TokioDoes, TokioGroup, TokioPart, pool_awaits,

@@ -30,7 +30,7 @@ use read_rip_ring::LockType;
 
 use super::tokio_tasks::{await_circles, end_circles, pool_awaits};
 use super::{
-    AbsentOwner, Doing, FormerClients, Halt, Hold, HoldState, Join, LastCall, Lock, LockId, LockModel,
+    AbsentOwner, Doing, FormerClients, Halt, Hold, HoldState, Job, Join, LastCall, Lock, LockId, LockModel,
     LockName, Nature, OwnerInMemory, Ownership, Seen, ThreadId, ThreadLocks, Unserved, Wait, halts, knots_of,
     lost_locks, only_helpers,
 };
@@ -112,7 +112,9 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             let last_call = LastCall { location: locations.place(pid, &last.stack), trying: last.trying };
             observer.model.last_calls.insert(id, last_call);
         }
-        let job = standing.job.and_then(|pc| locations.place(pid, &Stack::at_call(pc)));
+        let job = standing
+            .job
+            .and_then(|job| Some(Job { pool: job.pool, at: locations.place(pid, &Stack::at_call(job.at))? }));
         let own = &mut observer.model.threads[id];
         own.seen = Some(Seen {
             process: process as u32,

@@ -34,8 +34,8 @@ pub struct Seen {
     pub is_at_timer: bool,
     /// Whether it has nothing to do, by the function of the library in which it waits, or by that of another thread.
     pub is_idle: bool,
-    /// Where the job returns to in which it waits, if it is a worker of a pool all of whose workers wait within jobs.
-    pub job: Option<LocationId>,
+    /// The job in which it waits, if all workers of its pool wait within jobs.
+    pub job: Option<Job>,
     /// What it is for an executor of async tasks, as far as its stack says so.
     pub worker: Option<Worker>,
     /// What keeps the lock for which it waits, if that is a database.
@@ -49,6 +49,15 @@ pub struct Seen {
     /// Whether it ran all the time between two readings, and did nothing that the kernel counts: it computes, or waits
     /// in a loop.
     pub runs_on: bool,
+}
+
+/// A job of a pool of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Where the function begins that runs the jobs of the pool.
+    pub pool: u64,
+    /// Where that function has called the job.
+    pub at: LocationId,
 }
 
 /// What a thread did to condition variables, besides waiting.
