@@ -45,7 +45,8 @@ impl Reading {
         let seen = inspect(&group[..group.len().min(GROUP_MAX)], options);
         let is_own = seen.first().is_some_and(|own| Some(&own.target.pid) == group.first());
         let has_tasks = self.snapshot.slots.iter().any(|slot| slot.kind == SlotKind::Task);
-        let matters = |knot: &Knot| tells(knot) || has_tasks && is_loop_alone(knot);
+        let is_of_own = |knot: &Knot| knot.links.iter().all(|link| Some(&link.pid) == group.first());
+        let matters = |knot: &Knot| tells(knot) || has_tasks && is_loop_alone(knot) && is_of_own(knot);
         let Some((own, others)) = together(seen, matters).filter(|_| is_own) else { return };
         if let Some(seen) = &mut self.seen {
             seen.adopt(own);

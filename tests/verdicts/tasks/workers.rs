@@ -154,9 +154,35 @@ fn a_process_that_nobody_else_can_wake_is_not_judged_and_its_tasks_are_listed() 
     };
     assert!(text.contains("\n    flusher[task ") && text.contains("\n    closer[task "), "{text}");
     assert!(text.contains(" waiting for the end of flusher[task "), "{text}");
-    let victim = started(plan("left-to-itself-for-a-time"));
-    let answer = check(&victim.ring_path(), &[]);
-    assert_eq!((answer.status, answer.findings.len()), (0, 0), "it wakes by itself: {answer:#?}");
+}
+
+#[test]
+fn a_process_that_wakes_by_itself_or_by_the_end_of_a_child_is_not_left_to_itself() {
+    for scenario in ["left-to-itself-for-a-time", "left-to-itself-and-a-child"] {
+        let victim = started(plan(scenario));
+        until_all_sleep_and_one_polls(&victim);
+        let answer = check(&victim.ring_path(), &[]);
+        assert_eq!((answer.status, answer.findings.len()), (0, 0), "{scenario}: {answer:#?}");
+    }
+}
+
+/// Waits until all threads of a process sleep, and one of them sleeps in `poll`.
+fn until_all_sleep_and_one_polls(victim: &Victim) {
+    #[cfg(target_arch = "x86_64")]
+    const POLL: libc::c_long = libc::SYS_poll;
+    #[cfg(not(target_arch = "x86_64"))]
+    const POLL: libc::c_long = libc::SYS_ppoll;
+    let (start, poll) = (Instant::now(), format!("{POLL} "));
+    loop {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", victim.pid())).unwrap();
+        let calls = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("syscall")).unwrap());
+        let calls: Vec<String> = calls.collect();
+        let sleeps = |call: &String| !call.starts_with("running");
+        if calls.iter().all(sleeps) && calls.iter().any(|call| call.starts_with(&poll)) {
+            return;
+        }
+        assert!(start.elapsed() < DEADLINE, "{calls:?}");
+    }
 }
 
 fn executor(arguments: &[&str]) -> Victim {

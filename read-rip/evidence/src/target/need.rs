@@ -138,9 +138,12 @@ pub struct Others {
     pub timer: bool,
     /// Whether the process handles `SIGINT`.
     pub interrupt: bool,
-    /// Whether it handles another signal that somebody sends. A thread that waits for a signal often waits for nothing
-    /// else. That of a child does not count if all children are among those who can bring it.
+    /// Whether it handles another signal that somebody sends, or [`Others::child`]. A process that waits for a signal
+    /// often waits for nothing else.
     pub handler: bool,
+    /// Whether it handles the signal of a child that may end by itself: one that is not among those who can bring it.
+    #[serde(default)]
+    pub child: bool,
     /// Whether processes outside of this reader's PID namespace, which it does not see, may have an end too.
     pub container: bool,
     /// Whether the wait may have a time limit of the socket, `SO_RCVTIMEO` or `SO_SNDTIMEO`, which could not be asked.
@@ -164,6 +167,7 @@ impl Others {
             timer: self.timer || other.timer,
             interrupt: self.interrupt || other.interrupt,
             handler: self.handler || other.handler,
+            child: self.child || other.child,
             container: self.container || other.container,
             limit: self.limit || other.limit,
         }

@@ -234,10 +234,10 @@ fn may_idle(knot: &Knot) -> bool {
     (is_open || knot.links.iter().any(is_vague)) && waits.iter().all(may_be_idle)
 }
 
-/// Whether all is a process with a loop that waits for events, and nobody else brings any: what its tasks wait for,
-/// this reader does not see.
+/// Whether all is a process with a loop that waits for events, and nobody else brings any, as a child that ends does:
+/// what its tasks wait for, this reader does not see.
 pub fn is_loop_alone(knot: &Knot) -> bool {
-    let is_alone = knot.links.iter().all(|link| link.pid == knot.links[0].pid);
+    let is_alone = !knot.others.child && knot.links.iter().all(|link| link.pid == knot.links[0].pid);
     is_alone && waits_of(knot).any(|what| what == WaitsFor::OneOfMany)
 }
 
@@ -254,7 +254,8 @@ pub(super) fn may_wait_for_others(view: &View<'_>) -> bool {
 
 /// Whether all threads of the process wait for one another, or for events that it alone brings.
 pub(super) fn is_left_to_itself(view: &View<'_>) -> bool {
-    view.now.knots.iter().any(is_loop_alone)
+    let is_own = |link: &Link| view.now.threads[link.thread].pid == view.now.pid;
+    view.now.knots.iter().any(|knot| is_loop_alone(knot) && knot.links.iter().all(is_own))
 }
 
 /// Whether a thread waits for something in memory that others find by a name.
@@ -630,6 +631,25 @@ mod tests {
         assert_eq!(found[0].mentions.locks, [0]);
         let Evidence::ProcessCycle(cycle) = &found[0].evidence else { panic!("{found:?}") };
         assert_eq!((cycle.waits[0].lock, cycle.waits[1].lock), (Some(0), None));
+    }
+
+    #[test]
+    fn a_loop_alone_leaves_its_own_process_to_itself_and_no_other_one() {
+        let is_left = |change: fn(&mut Scene, &mut Knot)| {
+            let mut scene = Scene::new();
+            let thread = scene.thread("driver");
+            let by = vec![Party { pid: 70, name: "driver".into(), descriptor: Some(5), tid: None }];
+            let (what, others) = (Needed::OneOfMany(1), Others::default());
+            let need = Some(Need { what, by, also: Vec::new(), others });
+            let link = Link { thread, pid: 70, program: "work".into(), threads: 1, need, owner: None };
+            let mut knot = Knot { links: vec![link], behind: Vec::new(), others };
+            change(&mut scene, &mut knot);
+            scene.model.knots.push(knot);
+            scene.with_view(is_left_to_itself)
+        };
+        assert!(is_left(|_, _| {}));
+        assert!(!is_left(|scene, _| scene.model.threads[0].pid += 1), "another process is");
+        assert!(!is_left(|_, knot| knot.others.child = true), "a child may end");
     }
 
     #[test]

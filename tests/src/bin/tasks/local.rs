@@ -1,6 +1,7 @@
 //! Tasks that no worker polls: the future of a `block_on`, and those of a `LocalSet`. And a driver that nobody wakes.
 
 use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
 use std::sync::PoisonError;
 use std::thread;
 
@@ -27,8 +28,21 @@ pub(crate) async fn traced_main_future_holds() {
     .await;
 }
 
-/// A task waits for the end of another one, which never ends. The driver asks for events that nobody else brings, for as
-/// long as it says.
+/// A child runs, and a signal tells of its end. It ends with this process.
+pub(crate) async fn left_to_itself_and_a_child() {
+    extern "C" fn child_has_ended(_: libc::c_int) {}
+    // SAFETY: the handler does nothing.
+    unsafe {
+        libc::signal(libc::SIGCHLD, child_has_ended as extern "C" fn(libc::c_int) as libc::sighandler_t)
+    };
+    let child =
+        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("there is cat");
+    left_to_itself(-1).await;
+    drop(child);
+}
+
+/// A task waits for the end of another one, which never ends. The driver asks for events that nobody else brings, for
+/// as long as it says.
 pub(crate) async fn left_to_itself(limit_ms: i32) {
     let flusher = Task::new().name("flusher").spawn(std::future::pending::<()>());
     Task::new().name("closer").spawn(async move { flusher.await.expect("it never ends") });

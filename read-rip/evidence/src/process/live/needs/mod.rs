@@ -488,7 +488,8 @@ impl<'a> Of<'a> {
     fn interrupted(&self, mut need: Need) -> Need {
         need.others.timer = self.status.handles_timers();
         need.others.interrupt = self.status.handles_interrupt();
-        need.others.handler = self.status.handles_others() || self.hears_of_children(&need);
+        need.others.child = self.hears_of_children(&need);
+        need.others.handler = self.status.handles_others() || need.others.child;
         need
     }
 
