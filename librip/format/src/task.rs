@@ -76,8 +76,8 @@ pub struct RestPart {
     pub turn: AtomicU64,
     /// When the last sleep began, or when it ended: [`task_since`].
     pub since: AtomicU64,
-    /// For how long the thread was awake before its last sleep, ticks, and for how long it slept. Both are halved as
-    /// often as [`rest_shift`] says, so they are about the last seconds.
+    /// For how long the thread was awake before its last sleep, since it has a slot, ticks, and for how long it slept.
+    /// Both are halved as often as [`rest_shift`] says, so they are about the last seconds.
     pub awake: AtomicU64,
     /// See [`RestPart::awake`].
     pub asleep: AtomicU64,

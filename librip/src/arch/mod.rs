@@ -81,8 +81,8 @@ macro_rules! symbols {
             ".globl librip_task_1\n",
             ".hidden librip_task_1\n",
             ".type librip_task_1,@object\n",
-            ".size librip_task_1,72\n",
-            "librip_task_1: .zero 72\n",
+            ".size librip_task_1,96\n",
+            "librip_task_1: .zero 96\n",
             ".popsection\n",
             ".pushsection .bss.librip,\"aw\",@nobits\n",
             ".balign 8\n",
@@ -195,6 +195,11 @@ pub(crate) struct TaskBlock {
     pub(crate) moment_ticks: Cell<u64>,
     /// Where the thread counts its polls; 0 before the first one: see `process::polls`.
     pub(crate) lane: Cell<u64>,
+    /// When the thread last began or ended a sleep, or claimed its slot, ticks; 0 if that is not known.
+    pub(crate) rest_since: Cell<u64>,
+    /// For how long it was awake, and slept, ticks: what its slot says too.
+    pub(crate) awake: Cell<u64>,
+    pub(crate) asleep: Cell<u64>,
 }
 
 /// The state of a module, `librip_module_1`: what its marks need to know of the ring.
@@ -292,7 +297,7 @@ const _: () = {
     use core::mem::{offset_of, size_of};
     assert!(size_of::<ThreadBlock>() == 56, "librip_tls_1 has this size in assembly");
     assert!(size_of::<ForkBlock>() == 408, "librip_fork_1 has this size in assembly");
-    assert!(size_of::<TaskBlock>() == 72, "librip_task_1 has this size in assembly");
+    assert!(size_of::<TaskBlock>() == 96, "librip_task_1 has this size in assembly");
     assert!(offset_of!(ThreadBlock, cursor) == 0, "marks load the cursor from the block's start");
     assert!(offset_of!(ThreadBlock, is_absent) == 8, "marks look here before they enter");
     assert!(offset_of!(ThreadBlock, due) == 32, "marks compare their sequences with it");

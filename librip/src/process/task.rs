@@ -31,7 +31,7 @@ use core::sync::atomic::{AtomicU64, compiler_fence};
 
 use librip_format::{
     PAYLOAD_MASK, RestPart, SlotHeader, TASK_BLOCKING, TASK_NAME_IS_KIND, TaskPart, WAKERS_OFF_WORKER,
-    WAKERS_UNKNOWN, pack_wakers, payload, rest_shift, sampled_time, task_since, task_ticks, unpack_wakers,
+    WAKERS_UNKNOWN, pack_wakers, rest_shift, sampled_time, task_since, task_ticks, unpack_wakers,
 };
 
 use super::blocks::blocks;
@@ -39,6 +39,7 @@ use super::slot::Slot;
 use super::task_slot::{TaskSlot, Turn};
 use super::{clock, current, polls, sampled, state};
 use crate::arch::{self, DUE_NOW, TaskBlock, ThreadBlock};
+use crate::ring::Ring;
 use crate::ring::slots::{self, NewTask, Position};
 use crate::sys;
 
@@ -272,7 +273,7 @@ fn exact(ticks: u64) -> u64 {
 /// Reads the clock at the begin or the end of a turn of the task with this slot. The turns that have this time too have
 /// the time that it leaves in the block.
 fn read_clock(tasks: &TaskBlock, slot: &TaskSlot) -> u64 {
-    let ticks = if clock::times_events() { clock::of_event() } else { 0 };
+    let ticks = event_ticks();
     if let Some(slot) = Slot::at(slot.words) {
         sampled::take_between(slot, ticks);
     }
@@ -296,27 +297,46 @@ pub(crate) fn rests(begins: bool) {
         claim_own(own);
     }
     if let Some(part) = ring.slot_of(home(own)).and_then(|index| ring.rest(index)) {
-        note_rest(part, begins, if clock::times_events() { clock::of_event() } else { 0 });
+        note_rest(arch::task_block(), part, begins, event_ticks());
+    }
+}
+
+/// The present time, ticks; 0 if events have no times.
+fn event_ticks() -> u64 {
+    if clock::times_events() { clock::of_event() } else { 0 }
+}
+
+/// The calling thread has claimed a slot in this ring: the time that it is awake begins.
+pub(super) fn claimed(ring: &Ring) {
+    if ring.geometry.slot.has_task {
+        let tasks = arch::task_block();
+        tasks.rest_since.set(event_ticks());
+        tasks.awake.set(0);
+        tasks.asleep.set(0);
     }
 }
 
 /// Notes that a sleep begins or ends. `ticks`: when; 0 if that is not known.
-fn note_rest(part: &RestPart, begins: bool, ticks: u64) {
+fn note_rest(tasks: &TaskBlock, part: &RestPart, begins: bool, ticks: u64) {
     // ORDERING: relaxed, here and below: this thread's own stores. The reader believes the time only if it fits the
     // turn.
-    let (turn, before) = (part.turn.load(Relaxed), payload(part.since.load(Relaxed)) & !1);
+    let turn = part.turn.load(Relaxed);
     let next = if begins { turn | 1 } else { (turn.wrapping_add(1) & !1).max(2) };
     if next == turn {
         return;
     }
+    let before = tasks.rest_since.replace(ticks);
     let lasted = ticks.wrapping_sub(before) & PAYLOAD_MASK;
     // Processors may be apart by some ticks.
     if ticks != 0 && before != 0 && lasted <= PAYLOAD_MASK / 2 {
-        let sums = [&part.awake, &part.asleep].map(|sum| sum.load(Relaxed) & PAYLOAD_MASK);
-        let [awake, asleep] = if begins { [sums[0] + lasted, sums[1]] } else { [sums[0], sums[1] + lasted] };
-        let shift = rest_shift(awake + asleep);
-        part.awake.store(awake >> shift, Relaxed);
-        part.asleep.store(asleep >> shift, Relaxed);
+        // Nobody may have said that it begins to sleep.
+        let sum = if turn % 2 == 1 { &tasks.asleep } else { &tasks.awake };
+        sum.set(sum.get() + lasted);
+        let shift = rest_shift(tasks.awake.get() + tasks.asleep.get());
+        for (own, sum) in [(&tasks.awake, &part.awake), (&tasks.asleep, &part.asleep)] {
+            own.set(own.get() >> shift);
+            sum.store(own.get(), Relaxed);
+        }
     }
     part.since.store(task_since(next, exact(ticks)), Relaxed);
     // ORDERING: release: a reader that sees the turn sees what was stored before it.
@@ -513,26 +533,50 @@ mod tests {
             let words = [&part.turn, &part.since, &part.awake, &part.asleep].map(|word| word.load(Relaxed));
             assert_eq!(words, [turn, task_since(turn, exact(ticks)), awake, asleep]);
         };
-        note_rest(&part, true, 1000);
+        // SAFETY: zero is a value of each of its fields, which are cells.
+        let tasks: TaskBlock = unsafe { core::mem::zeroed() };
+        let note_rest = |begins, ticks| note_rest(&tasks, &part, begins, ticks);
+        note_rest(true, 1000);
         has(1, 1000, 0, 0);
-        note_rest(&part, false, 1500);
+        note_rest(false, 1500);
         has(2, 1500, 0, 500);
-        note_rest(&part, true, 1600);
+        note_rest(true, 1600);
         has(3, 1600, 100, 500);
-        note_rest(&part, true, 1700);
+        note_rest(true, 1700);
         has(3, 1600, 100, 500);
-        note_rest(&part, false, 0);
-        note_rest(&part, true, 2000);
+        note_rest(false, 0);
+        note_rest(true, 2000);
         has(5, 2000, 100, 500);
         // A clock of another processor.
-        note_rest(&part, false, 1998);
+        note_rest(false, 1998);
         has(6, 1998, 100, 500);
-        note_rest(&part, true, 2000 + (1 << 40));
-        note_rest(&part, false, 2000 + (1 << 41));
+        note_rest(true, 2000 + (1 << 40));
+        note_rest(false, 2000 + (1 << 41));
         assert!(part.awake.load(Relaxed) + part.asleep.load(Relaxed) < 1 << 29);
+        let sums = || [&part.awake, &part.asleep].map(|sum| sum.load(Relaxed));
+        let kept = sums();
+        [&part.awake, &part.asleep].into_iter().for_each(|sum| sum.store(u64::MAX, Relaxed));
+        note_rest(true, 2000 + (1 << 41));
+        assert_eq!(sums(), kept, "somebody has scribbled on them");
         part.turn.store(u64::MAX, Relaxed);
-        note_rest(&part, false, 3000);
+        note_rest(false, 3000);
         assert_eq!(part.turn.load(Relaxed), 2, "somebody has scribbled on it");
+    }
+
+    #[test]
+    fn a_thread_is_awake_before_its_first_sleep() {
+        // SAFETY: zero is a value of each of its fields, which are atomics.
+        let part: RestPart = unsafe { core::mem::zeroed() };
+        // SAFETY: zero is a value of each of its fields, which are cells.
+        let tasks: TaskBlock = unsafe { core::mem::zeroed() };
+        tasks.rest_since.set(400);
+        let sums = || [&part.awake, &part.asleep].map(|sum| sum.load(Relaxed));
+        // The executor says only that the thread has slept.
+        note_rest(&tasks, &part, false, 1000);
+        assert_eq!(sums(), [600, 0]);
+        note_rest(&tasks, &part, true, 1100);
+        note_rest(&tasks, &part, false, 1150);
+        assert_eq!(sums(), [700, 50]);
     }
 
     #[test]

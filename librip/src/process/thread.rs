@@ -97,6 +97,7 @@ pub(crate) fn attach(block: &ThreadBlock) {
     if own.cursor.get().is_null() && own.is_absent.get() == 0 {
         own.is_absent.set(1);
         if let Some(cursor) = first_mark(own) {
+            current::ring().into_iter().for_each(task::claimed);
             // All blocks: a function that the claim called may have marked in another module, whose block is absent
             // since.
             for linked in blocks(own) {

@@ -21,6 +21,7 @@
 //!   refer to, but only where that is data of the recorder's own module (`process::image`).
 //! * where the histories of the own slot are (`process::channels`). Numbers in private memory bound it.
 //! * the least level of a channel (`process::channels`). It says whether an event is recorded.
+//! * how often the calling thread has slept, to count on, if it polls tasks (`process::task`).
 //! * statistics in the header, and counts of polls, to add to them ([`polls`]). The greatest length that the file has
 //!   says whether a greater one is stored. The name of a task is copied.
 //!

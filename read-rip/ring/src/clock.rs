@@ -112,7 +112,7 @@ impl Clock {
     }
 
     /// A length of time, ns.
-    pub(super) fn length_ns(&self, ticks: u64) -> u64 {
+    pub fn length_ns(&self, ticks: u64) -> u64 {
         let ns = u128::from(ticks) * KILOSECOND_NS / u128::from(self.ticks_per_kilosecond.max(1));
         u64::try_from(ns).unwrap_or(u64::MAX)
     }

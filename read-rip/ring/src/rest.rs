@@ -15,8 +15,8 @@ pub struct RestState {
     pub is_asleep: bool,
     /// When its last sleep began, or when it ended: ticks.
     pub since_ticks: Option<u64>,
-    /// For how long it was awake in the seconds before that, and for how long it slept, ticks. Both are 0 if that is not
-    /// known.
+    /// For how long it was awake in the seconds before that, and for how long it slept, ticks. Both are 0 if that is
+    /// not known.
     pub awake_ticks: u64,
     pub asleep_ticks: u64,
 }

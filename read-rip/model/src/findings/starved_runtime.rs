@@ -313,19 +313,19 @@ pub(super) fn saturated(view: &View<'_>) -> Saturated {
     kept.or_else(|| rare_polls(view)).unwrap_or_default()
 }
 
-/// Whether a thread of an executor was awake, and slept nearly all of the time before. A healthy process is hardly ever
-/// killed then.
-fn is_rarely_awake(thread: &ThreadLocks) -> bool {
-    thread.rest.as_deref().is_some_and(|rest| !rest.is_asleep && rest.is_mostly_asleep())
+/// Whether a thread of an executor was awake, and slept nearly all of the time before it woke, or before `until_ns`. A
+/// healthy process is hardly ever killed then.
+fn is_rarely_awake(thread: &ThreadLocks, until_ns: Option<u64>) -> bool {
+    thread.rest.as_deref().is_some_and(|rest| rest.is_rarely_awake(until_ns))
 }
 
-/// The workers that were rarely awake, were so when the process died, and polled no recorded task. So does a thread that
-/// runs an executor for a while, and something else after that: only threads with the name of workers count.
+/// The workers that were rarely awake, were so when the process died, and polled no recorded task. A thread that runs
+/// an executor for a while, and something else after that, looks the same: only threads with the name of workers count.
 pub(super) fn rarely_awake(view: &View<'_>) -> Vec<ThreadId> {
     let task = |id: ThreadId| task_of(&view.now.threads[id]).filter(|task| task.is_polled);
     let polls: HashSet<ThreadId> = (0..view.now.threads.len()).filter_map(|id| task(id)?.thread).collect();
     let is_one = |&(id, thread): &(ThreadId, &ThreadLocks)| {
-        !polls.contains(&id) && is_rarely_awake(thread) && executor(thread).is_some()
+        !polls.contains(&id) && is_rarely_awake(thread, None) && executor(thread).is_some()
     };
     view.now.present().filter(is_one).map(|(id, _)| id).take(LISTED_MAX).collect()
 }
@@ -334,8 +334,11 @@ pub(super) fn rarely_awake(view: &View<'_>) -> Vec<ThreadId> {
 fn rare_polls(view: &View<'_>) -> Option<Saturated> {
     let is_rare = |id: &ThreadId| {
         let task = task_of(&view.now.threads[*id]).filter(|task| task.kind == TaskKind::Async);
-        let thread = task.filter(|task| task.is_polled && !task.is_off_worker).and_then(|task| task.thread);
-        thread.is_some_and(|thread| is_rarely_awake(&view.now.threads[thread]))
+        let task = task.filter(|task| task.is_polled && !task.is_off_worker);
+        // Before the poll began, the thread may have been awake for long.
+        let is_rare =
+            |task: &TaskFacts| is_rarely_awake(&view.now.threads[task.thread?], task.since_ns).then_some(());
+        task.and_then(is_rare).is_some()
     };
     let all: Vec<ThreadId> = (0..view.now.threads.len()).filter(is_rare).collect();
     // That of a task within another one says more.
@@ -347,18 +350,27 @@ fn rare_polls(view: &View<'_>) -> Option<Saturated> {
     are_some.then(|| Saturated { polls: longest_polls(view, &tasks), are_all: false, are_rare: true })
 }
 
-/// The polls of requests, if all threads that have polled requests were in one, and no thread of an executor is known
-/// to sleep: how many workers there are is not recorded.
+/// The polls of requests, if all threads that have polled requests were in one, and no thread sleeps that may be of the
+/// same executor: how many workers there are is not recorded.
 fn polls_of_requests(view: &View<'_>, strays: &[ThreadId]) -> Option<Saturated> {
     let request = |id: ThreadId| task_of(&view.now.threads[id]).filter(|task| task.is_request());
     let workers: HashSet<ThreadId> =
         (0..view.now.threads.len()).filter_map(|id| request(id)?.thread).collect();
     let polled = strays.iter().copied().filter(|&id| request(id).is_some()).collect();
     let tasks = Tasks { polled, ready: Vec::new() };
+    let number = |task: &TaskFacts| Some(task.runtime?.number).filter(|&number| number != 0);
+    let own: HashSet<u32> = (0..view.now.threads.len()).filter_map(|id| number(request(id)?)).collect();
+    // A thread that has polled tasks of other executors alone.
+    let is_of_other = |thread: ThreadId| {
+        let polled = view.now.threads.iter().filter_map(task_of).filter(|task| task.thread == Some(thread));
+        let mut numbers = polled.map(number).peekable();
+        numbers.peek().is_some() && numbers.all(|number| number.is_some_and(|number| !own.contains(&number)))
+    };
     let sleeps = |thread: &ThreadLocks| thread.rest.as_deref().is_some_and(|rest| rest.is_asleep);
-    let are_all = !workers.is_empty()
-        && tasks.threads(view) >= workers.len()
-        && !view.now.present().any(|(_, thread)| sleeps(thread));
+    let is_free =
+        |(id, thread): (ThreadId, &ThreadLocks)| sleeps(thread) && (own.is_empty() || !is_of_other(id));
+    let are_all =
+        !workers.is_empty() && tasks.threads(view) >= workers.len() && !view.now.present().any(is_free);
     are_all.then(|| Saturated { polls: longest_polls(view, &tasks), are_all, are_rare: false })
 }
 

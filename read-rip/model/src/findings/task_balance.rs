@@ -275,16 +275,15 @@ mod tests {
     /// One of two workers was blocked in a poll, the other slept, and no task was ready. That was called sound.
     #[test]
     fn a_process_that_died_while_a_worker_was_awake_that_mostly_slept_is_not_called_sound() {
-        let rest =
-            |is_asleep, awake_ticks| Rest { is_asleep, since_ns: None, awake_ticks, asleep_ticks: 1000 };
+        let rest = |is_asleep, awake_ns| Rest { is_asleep, since_ns: None, awake_ns, asleep_ns: 10 * SECOND };
         let rare = || {
             let mut scene = Scene::killed();
             let [worker, other] = [(); 2].map(|()| scene.thread("tokio-rt-worker"));
             let [connection, request] = ["connection", "GET /"].map(|name| scene.task(name));
             [connection, request].into_iter().for_each(|task| scene.polls(worker, task));
             scene.facts(request).outer = Some(connection);
-            scene.model.threads[worker].rest = Some(Box::new(rest(false, 10)));
-            scene.model.threads[other].rest = Some(Box::new(rest(true, 900)));
+            scene.model.threads[worker].rest = Some(Box::new(rest(false, SECOND / 10)));
+            scene.model.threads[other].rest = Some(Box::new(rest(true, 9 * SECOND)));
             (scene, connection, request)
         };
         let (mut scene, connection, request) = rare();
@@ -297,7 +296,12 @@ mod tests {
         scene.model.threads[0].name = "main".into();
         assert_eq!(outcome(&scene), Outcome::NothingFound, "it may do something else now");
         let healthy: &[fn(&mut Scene)] = &[
-            |scene| scene.model.threads[0].rest.as_mut().unwrap().awake_ticks = 200,
+            |scene| scene.model.threads[0].rest.as_mut().unwrap().awake_ns = 2 * SECOND,
+            |scene| {
+                // It was awake for long before the poll began.
+                scene.model.threads[0].rest.as_mut().unwrap().since_ns = Some(NOW - 4 * SECOND);
+                [2, 3].into_iter().for_each(|task| scene.facts(task).since_ns = Some(NOW - SECOND));
+            },
             |scene| scene.model.threads[0].rest.as_mut().unwrap().is_asleep = true,
             |scene| scene.model.threads[0].rest = None,
             |scene| [2, 3].into_iter().for_each(|task| scene.facts(task).is_off_worker = true),
@@ -343,6 +347,14 @@ mod tests {
             scene.polls(worker, request);
         }
         assert_eq!(outcome(&scene), Outcome::AllWorkersBusy);
+        let (sleeper, job) = (scene.thread("tokio-rt-worker"), scene.task("job"));
+        let rest = Rest { is_asleep: true, since_ns: None, awake_ns: SECOND, asleep_ns: SECOND };
+        scene.model.threads[sleeper].rest = Some(Box::new(rest));
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "it may be a free worker");
+        scene.facts(job).thread = Some(sleeper);
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "it is a free worker");
+        scene.facts(job).runtime.as_mut().unwrap().number += 1;
+        assert_eq!(outcome(&scene), Outcome::AllWorkersBusy, "it is a worker of another executor");
         scene.facts(requests[0]).is_polled = false;
         assert_eq!(outcome(&scene), Outcome::NothingFound, "that one was suspended");
         // Whatever wakes it next may be in the poll of the other.

@@ -275,7 +275,8 @@ fn one_thread<'a>(
     own.rest = slot.rest.map(|rest| {
         let RestState { is_asleep, awake_ticks, asleep_ticks, since_ticks } = rest;
         let since_ns = since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks));
-        Box::new(Rest { is_asleep, since_ns, awake_ticks, asleep_ticks })
+        let [awake_ns, asleep_ns] = [awake_ticks, asleep_ticks].map(|ticks| ledger.length_ns(ticks));
+        Box::new(Rest { is_asleep, since_ns, awake_ns, asleep_ns })
     });
     ledger.words_for_each = steadiness.before.as_ref().map_or(1.0, |before| before.words_for_each(slot));
     let history = replay(slot, steadiness.before.as_ref(), id, marks, ledger, scratch);

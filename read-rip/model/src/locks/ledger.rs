@@ -126,6 +126,11 @@ impl<'s> Ledger<'s> {
         self.clock?.boottime_ns(ticks, slot.claimed_boottime_ns, self.horizon.now_ns)
     }
 
+    /// A recorded length of time, ns; 0 if the ring has no clock.
+    pub(super) fn length_ns(&self, ticks: u64) -> u64 {
+        self.clock.map_or(0, |clock| clock.length_ns(ticks))
+    }
+
     /// Whether a lock that was acquired at this place was released by another thread.
     pub(super) fn is_place_of_handed_over(&self, place: u64) -> bool {
         self.handed_over.is_some_and(|known| known.places.contains(&place))

@@ -250,27 +250,33 @@ pub struct Rest {
     pub is_asleep: bool,
     /// When its last sleep began, or when it ended, ns since boot; `None` if that was not recorded.
     pub since_ns: Option<u64>,
-    /// For how long it was awake in the seconds before that, and for how long it slept, ticks. Both are 0 if that is not
-    /// known.
-    pub awake_ticks: u64,
-    pub asleep_ticks: u64,
+    /// For how long it was awake in the seconds before that, and for how long it slept, ns. Both are 0 if that is
+    /// not known.
+    pub awake_ns: u64,
+    pub asleep_ns: u64,
 }
 
 impl Rest {
     /// Which part of the time before that it was awake, percent; `None` if that is not known.
     pub fn awake_percent(&self) -> Option<u64> {
-        let all = self.awake_ticks.saturating_add(self.asleep_ticks);
-        (all > 0).then(|| (u128::from(self.awake_ticks) * 100 / u128::from(all)) as u64)
+        let all = self.awake_ns.saturating_add(self.asleep_ns);
+        (all > 0).then(|| (u128::from(self.awake_ns) * 100 / u128::from(all)) as u64)
     }
 
-    /// Whether it has slept nearly all of the time before that.
-    pub fn is_mostly_asleep(&self) -> bool {
-        self.asleep_ticks > AWAKE_PART.saturating_mul(self.awake_ticks)
+    /// Whether it is awake, and had slept nearly all of the time before `until_ns`, or before it woke.
+    pub fn is_rarely_awake(&self, until_ns: Option<u64>) -> bool {
+        let present_ns = until_ns.zip(self.since_ns).and_then(|(until, since)| until.checked_sub(since));
+        let awake_ns = self.awake_ns.saturating_add(present_ns.unwrap_or(0));
+        let is_known = awake_ns.saturating_add(self.asleep_ns) >= KNOWN_MIN_NS;
+        !self.is_asleep && is_known && self.asleep_ns > (AWAKE_PART - 1).saturating_mul(awake_ns)
     }
 }
 
 /// A thread that is awake for less than one part of the time in so many is one that mostly sleeps.
 const AWAKE_PART: u64 = 8;
+
+/// A shorter time says nothing of what a thread mostly does.
+const KNOWN_MIN_NS: u64 = 1_000_000_000;
 
 /// What futures that belong to no recorded task did in the polls of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -396,4 +402,27 @@ pub struct Signal {
     pub is_heard: bool,
     /// The location of the call.
     pub location: LocationId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_awake_for_an_eighth_of_the_time_is_not_rarely_awake() {
+        const SECOND: u64 = KNOWN_MIN_NS;
+        let rest =
+            |awake_ns, asleep_ns| Rest { is_asleep: false, since_ns: Some(SECOND), awake_ns, asleep_ns };
+        assert!(rest(SECOND, 7 * SECOND + 1).is_rarely_awake(None));
+        assert!(!rest(SECOND, 7 * SECOND).is_rarely_awake(None));
+        let short = rest(SECOND / 10, SECOND - SECOND / 10);
+        assert!(
+            short.is_rarely_awake(None)
+                && !Rest { asleep_ns: short.asleep_ns - 1, ..short }.is_rarely_awake(None)
+        );
+        let woken = rest(0, 7 * SECOND);
+        assert!(woken.is_rarely_awake(Some(2 * SECOND - 1)) && !woken.is_rarely_awake(Some(2 * SECOND)));
+        assert!(woken.is_rarely_awake(Some(0)), "the time of the poll is an earlier one");
+        assert!(!Rest { is_asleep: true, ..woken }.is_rarely_awake(None));
+    }
 }

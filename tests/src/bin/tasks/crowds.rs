@@ -48,9 +48,11 @@ pub(crate) async fn long_poll() {
     arrivals.wait(1).await;
 }
 
-/// The same after the workers have slept for a while.
+/// The same after the workers have slept for a second, and for much longer than they were awake, however slow the
+/// machine is.
 pub(crate) async fn rare_poll() {
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let asleep = crate::BEGUN.elapsed() * 16;
+    tokio::time::sleep(asleep.max(Duration::from_millis(1200))).await;
     long_poll().await;
 }
 

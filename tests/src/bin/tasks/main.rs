@@ -23,8 +23,9 @@ mod unspawned;
 
 use std::io::Write;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Scenario = (&'static str, fn() -> Pin<Box<dyn Future<Output = ()>>>);
 
@@ -97,7 +98,11 @@ const SCENARIOS: &[Scenario] = &[
     ("crowd", || Box::pin(crowds::crowd())),
 ];
 
+/// When this program began.
+static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
 fn main() {
+    LazyLock::force(&BEGUN);
     let wanted = std::env::args().nth(1).unwrap_or_default();
     let Some((_, scenario)) = SCENARIOS.iter().find(|(name, _)| *name == wanted) else {
         eprintln!("no such scenario: {wanted}");
