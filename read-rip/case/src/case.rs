@@ -96,20 +96,20 @@ impl<'a> Case<'a> {
     /// Finds what is wrong. A wait is long from `threshold` on. The threads that findings name get the names that they
     /// have now.
     pub fn judge(&mut self, threshold: Duration) -> Judgement {
-        // The constants of a program are many.
-        let may_await = self.model.has_tasks() && self.model.is_end_unknown;
-        let pools = if may_await { pools_among(&self.locations.packages()) } else { Vec::new() };
-        let mut judgement = self.with_view(threshold, |view| {
+        let (mut judgement, suspended) = self.with_view(threshold, |view| {
             let (mut findings, limits) = findings::run_bounded(view);
             self.reading.doubt(&mut findings);
-            let mut balance = Balance::of(view, &findings);
-            if findings.is_empty() && !pools.is_empty() {
-                balance = balance.with_pools(view, &pools);
-            }
-            balance.outcome = self.reading.outcome(balance.outcome, self.model.runtime);
-            Judgement { findings, balance, limits }
+            let balance = Balance::of(view, &findings);
+            let suspended = balance.suspended_tasks(view);
+            (Judgement { findings, balance, limits }, suspended)
         });
-        let of_futures = &mut judgement.balance.unrecorded_futures;
+        let balance = &mut judgement.balance;
+        // The constants of a program are many: this looks for its pools only if they matter.
+        if let Some(suspended) = suspended {
+            balance.note_suspended(suspended, pools_among(&self.locations.packages()));
+        }
+        balance.outcome = self.reading.outcome(balance.outcome, self.model.runtime);
+        let of_futures = &mut balance.unrecorded_futures;
         *of_futures = of_futures.take().map(|of| of.with_crates(&self.locations.packages()));
         let holders: Vec<_> = judgement.balance.pools.iter().map(|pool| pool.holder).collect();
         self.reading.name_threads(&mut self.model, &judgement.findings, &holders);

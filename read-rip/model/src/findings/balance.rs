@@ -477,16 +477,17 @@ impl Balance {
 }
 
 impl Balance {
-    /// The same of a program that has these pools of async code: if nothing else is wrong, tasks may have awaited objects
-    /// of them when the process died.
-    #[must_use]
-    pub fn with_pools(self, view: &View<'_>, pools: &[&'static str]) -> Balance {
-        if self.outcome != Outcome::NothingFound {
-            return self;
-        }
-        match SuspendedTasks::of(view, pools) {
-            None => self,
-            suspended_tasks => Balance { outcome: Outcome::EmptyPool, suspended_tasks, ..self },
+    /// The tasks that may have awaited objects of a pool when the process died, if nothing else is wrong and the
+    /// program has pools of async code.
+    pub fn suspended_tasks(&self, view: &View<'_>) -> Option<SuspendedTasks> {
+        (self.outcome == Outcome::NothingFound).then(|| SuspendedTasks::of(view)).flatten()
+    }
+
+    /// The program of these tasks has these pools. Without any, nothing changes.
+    pub fn note_suspended(&mut self, suspended: SuspendedTasks, pools: Vec<&'static str>) {
+        if !pools.is_empty() {
+            self.outcome = Outcome::EmptyPool;
+            self.suspended_tasks = Some(SuspendedTasks { pools, ..suspended });
         }
     }
 }

@@ -34,8 +34,8 @@ pub struct SuspendedTasks {
 }
 
 impl SuspendedTasks {
-    /// Those of one place that were suspended for longest. `pools`: the libraries of the pools that the program has.
-    pub fn of(view: &View<'_>, pools: &[&'static str]) -> Option<SuspendedTasks> {
+    /// Those of one place that were suspended for longest. Which pools the program has is not known yet.
+    pub(super) fn of(view: &View<'_>) -> Option<SuspendedTasks> {
         if !view.now.is_final || !view.now.is_end_unknown || !view.now.seen.is_empty() {
             return None;
         }
@@ -46,7 +46,7 @@ impl SuspendedTasks {
         for (first, task) in tasks.filter(|(_, task)| task.kind == TaskKind::Async) {
             let Some(made_at) = task.made_at else { continue };
             let for_ns = view.ago_ns(task.since_ns).filter(|&for_ns| for_ns >= LATELY_NS);
-            let new = SuspendedTasks { tasks: 0, first, made_at, for_ns, pools: pools.to_vec() };
+            let new = SuspendedTasks { tasks: 0, first, made_at, for_ns, pools: Vec::new() };
             let place = places.entry(made_at).or_insert(Some(new));
             let is_silent = is_silent(task) && (for_ns.is_some() || task.polls <= FEW_POLLS);
             *place = place.take().filter(|_| is_silent).map(|of| SuspendedTasks {
@@ -80,7 +80,7 @@ mod tests {
         }
         (scene.facts(2).since_ns, scene.facts(2).polls) = (Some(NOW), 500);
         change(&mut scene);
-        scene.with_view(|view| SuspendedTasks::of(view, &["deadpool"]))
+        scene.with_view(SuspendedTasks::of)
     }
 
     #[test]
