@@ -51,6 +51,7 @@ pub(super) struct Image {
     file: Content,
     sections: Vec<Section>,
     section_names: Vec<u8>,
+    segments: Vec<SegmentHeader>,
     /// How much may still be read, bytes.
     budget_bytes: Cell<u64>,
 }
@@ -76,13 +77,15 @@ impl Image {
             file: opened,
             sections: Vec::new(),
             section_names: Vec::new(),
+            segments: Vec::new(),
             budget_bytes: FILE_READ_MAX_BYTES.into(),
         };
         let header: FileHeader = image.read_one(0)?;
         image.endian = byte_order(&header)?;
         image.machine = header.e_machine.get(image.endian);
         image.read_sections(&header)?;
-        image.build_id = image.find_build_id(&header);
+        image.segments = image.read_segments(&header);
+        image.build_id = image.find_build_id();
         Ok(image)
     }
 
@@ -153,14 +156,14 @@ impl Image {
     }
 
     /// The build id, from the notes of sections, or of segments if there are no sections.
-    fn find_build_id(&self, header: &FileHeader) -> Vec<u8> {
+    fn find_build_id(&self) -> Vec<u8> {
         let endian = self.endian;
         let sections = self.sections.iter().filter(|section| section.sh_type.get(endian) == elf::SHT_NOTE);
         let sections = sections.map(|section| {
             (section.sh_offset.get(endian), section.sh_size.get(endian), section.sh_addralign.get(endian))
         });
         sections
-            .chain(self.note_segments(header))
+            .chain(self.note_segments())
             .filter(|&(_, len_bytes, _)| len_bytes <= NOTES_MAX_BYTES)
             .filter_map(|(offset, len_bytes, align)| Some((self.read(offset, len_bytes).ok()?, align)))
             .find_map(|(bytes, align)| build_id_in(&bytes, align, endian))
@@ -168,20 +171,20 @@ impl Image {
     }
 
     /// The table of segments; empty if there is none.
-    fn segment_table(&self, header: &FileHeader) -> Vec<u8> {
+    fn read_segments(&self, header: &FileHeader) -> Vec<SegmentHeader> {
         let endian = self.endian;
         if usize::from(header.e_phentsize.get(endian)) != size_of::<SegmentHeader>() {
             return Vec::new();
         }
         let len_bytes = u64::from(header.e_phnum.get(endian)) * size_of::<SegmentHeader>() as u64;
-        self.read(header.e_phoff.get(endian), len_bytes).unwrap_or_default()
+        let table = self.read(header.e_phoff.get(endian), len_bytes).unwrap_or_default();
+        entries(&table).to_vec()
     }
 
     /// Offset, length and alignment of the segments that hold notes.
-    fn note_segments(&self, header: &FileHeader) -> Vec<(u64, u64, u64)> {
-        let (endian, table) = (self.endian, self.segment_table(header));
-        let segments: &[SegmentHeader] = entries(&table);
-        let notes = segments.iter().filter(|segment| segment.p_type.get(endian) == elf::PT_NOTE);
+    fn note_segments(&self) -> Vec<(u64, u64, u64)> {
+        let endian = self.endian;
+        let notes = self.segments.iter().filter(|segment| segment.p_type.get(endian) == elf::PT_NOTE);
         let notes = notes.map(|segment| {
             (segment.p_offset.get(endian), segment.p_filesz.get(endian), segment.p_align.get(endian))
         });
@@ -226,9 +229,7 @@ impl Image {
     /// segment, and in the file. The file must be the program or library itself.
     pub(super) fn mapped(&self, address: u64, len_bytes: u64) -> Option<Vec<u8>> {
         let endian = self.endian;
-        let table = self.segment_table(&self.read_one(0).ok()?);
-        let segments: &[SegmentHeader] = entries(&table);
-        let offset = segments.iter().find_map(|segment| {
+        let offset = self.segments.iter().find_map(|segment| {
             let at = address.checked_sub(segment.p_vaddr.get(endian))?;
             let rest = segment.p_filesz.get(endian).checked_sub(at)?;
             let is_there = segment.p_type.get(endian) == elf::PT_LOAD && len_bytes <= rest;
