@@ -109,8 +109,8 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             ", and if that lasted, nobody polled these",
         ),
         Outcome::RareWorkersBusy => reason(
-            "not judged: workers were awake when the process died, and slept nearly all of the time before",
-            ", so the polls that they were in may have been stuck",
+            "not judged: when the process died, workers were awake that had slept nearly all of the time before",
+            ", so what they did may have been stuck",
         ),
         Outcome::WaitsWithinPoll => reason(
             "not judged: polls or calls of tasks waited and had not returned when the process died",
@@ -274,7 +274,7 @@ fn suspended_tasks(of: &SuspendedTasks, names: &LockNames<'_>) -> Reason {
         ),
         more: format!(
             "; the program has a pool ({}): if these tasks have its objects and await more, they get one only when a \
-             time limit ends; librip::task::at names such an await, so that `read-rip tasks` shows it",
+             time limit ends; `librip::task::at` names such an await, so that `read-rip tasks` shows it",
             pools.join(", ")
         ),
     }
@@ -330,7 +330,7 @@ fn silent_requests(of: SilentRequests, names: &LockNames<'_>) -> Reason {
         ),
         more: format!(
             "; the longest is {}: it may wait for an object of a pool, an answer, or a time; \
-             librip::task::at names such an await, so that `read-rip tasks` shows it",
+             `librip::task::at` names such an await, so that `read-rip tasks` shows it",
             names.thread(first)
         ),
     }

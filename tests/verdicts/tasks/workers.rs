@@ -116,7 +116,7 @@ fn a_dead_process_one_of_whose_workers_was_in_a_poll_and_mostly_slept_before_is_
     let text = printed(&["check"], &remains.ring_path());
     let lines: Vec<&str> = text.lines().collect();
     assert!(
-        lines[1].starts_with("not judged: workers were awake when the process died, and slept"),
+        lines[1].starts_with("not judged: when the process died, workers were awake that had slept"),
         "{text}"
     );
     assert!(lines[2].contains(" has polled resizes[task ") && lines[2].contains(" crowds.rs:"), "{text}");

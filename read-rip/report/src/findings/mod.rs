@@ -104,12 +104,12 @@ const LEFT_MAX: usize = 5;
 /// The tasks of a process that may wait for their ends, those that have been suspended longest first, a line each.
 fn left_tasks(names: &LockNames<'_>) -> Vec<String> {
     let of = |(id, thread): (ThreadId, &ThreadLocks)| {
-        let task = thread.task.as_deref().filter(|task| !task.is_polled)?;
-        (thread.state == ThreadState::Present).then_some((task.since_ns, id))
+        let task = thread.task.as_deref().filter(|task| task.is_asleep())?;
+        (thread.state == ThreadState::Present).then_some((task.since_ns.unwrap_or(u64::MAX), id))
     };
     let mut left: Vec<_> = names.model.threads.iter().enumerate().filter_map(of).collect();
     left.sort_unstable();
-    let line = |&(_, id): &(Option<u64>, ThreadId)| {
+    let line = |&(_, id): &(u64, ThreadId)| {
         let mut text = Vec::new();
         task(&mut text, id, names).ok()?;
         plain_lines(&text).into_iter().next()
