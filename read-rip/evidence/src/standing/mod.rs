@@ -151,7 +151,7 @@ pub struct Standing {
     /// What it is for an executor of async tasks, by the functions of its stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<Worker>,
-    /// What keeps the lock for which it waits, by the functions of its stack. Of two readings: if it waits there in
+    /// What keeps the lock for which it waits, by the functions of its stack; after two readings, if it waits there in
     /// both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<LockManager>,
@@ -164,8 +164,8 @@ pub struct Standing {
     /// it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ns: Option<u64>,
-    /// Whether it sleeps for a time and waits for no descriptor. Of two readings: also if it did so in the first one and
-    /// runs in the second one.
+    /// Whether it sleeps for a time and waits for no descriptor; after two readings, also if it did so in the first one
+    /// and runs in the second one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_at_timer: bool,
     /// Whether it stood still between two readings; `None` if there was one. In a core file: whether it slept. A thread

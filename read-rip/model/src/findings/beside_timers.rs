@@ -4,8 +4,8 @@
 //! them, and they are stuck. The kernel shows no difference, so this accuses nobody. It says that the process is not
 //! judged.
 //!
-//! Who waits for a thread that goes on, because that has the lock or must end, is not counted. So it is if the record
-//! says that such a thread has woken waiters of this condition before.
+//! A thread that waits for one that goes on, because that has the lock or must end, is not counted. Nor is one that
+//! waits at a condition whose waiters such a thread has woken before, by the record.
 
 use std::num::NonZeroU64;
 
