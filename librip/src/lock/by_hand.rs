@@ -183,6 +183,7 @@ pub fn try_failed(lock: impl LockAddress, pc: u64) {
 }
 
 /// Whether the calling thread holds a lock or waits for it, by its table.
+#[cfg(feature = "capi")]
 #[cold]
 pub(crate) fn is_known(lock: u64) -> bool {
     let is_attempt_or_held = |state| state != HELD_NONE && state != HELD_DESTROYED;
@@ -190,6 +191,7 @@ pub(crate) fn is_known(lock: u64) -> bool {
 }
 
 /// Like [`released`], at a site of this library: the place has none.
+#[cfg(feature = "capi")]
 #[cold]
 #[inline(never)]
 pub(crate) fn released_here(lock: impl LockAddress) {
@@ -200,6 +202,7 @@ pub(crate) fn released_here(lock: impl LockAddress) {
 }
 
 /// Like [`try_failed`], at a site of this library: the place has none.
+#[cfg(feature = "capi")]
 #[cold]
 #[inline(never)]
 pub(crate) fn try_failed_here(lock: impl LockAddress) {
