@@ -98,6 +98,10 @@ impl Scheduler {
             refusal = refusal.or(refused);
             buffers.push(buffer);
         }
+        // Last: a thread may sleep on one processor and be woken on another one, whose tracepoint takes its time.
+        for buffer in &buffers {
+            buffer.begin().map_err(Refusal::Events)?;
+        }
         let read_ns = boottime_ns().ok_or(Refusal::Clock)?;
         Ok((Scheduler { buffers, waking, bytes: Vec::new(), ahead_ns, read_ns }, refusal))
     }

@@ -33,11 +33,14 @@ const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
 const SAMPLE_CPU: u64 = 1 << 7;
 const SAMPLE_RAW: u64 = 1 << 10;
+const FLAG_DISABLED: u64 = 1;
 const FLAG_TASK: u64 = 1 << 13;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_CONTEXT_SWITCH: u64 = 1 << 26;
 const OPEN_CLOEXEC: libc::c_ulong = 8;
+/// `PERF_EVENT_IOC_ENABLE`.
+const ENABLE: libc::Ioctl = 0x2400;
 /// `PERF_EVENT_IOC_SET_OUTPUT`.
 const SET_OUTPUT: libc::Ioctl = 0x2405;
 
@@ -52,12 +55,12 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Opens an event that has who gets or leaves a processor, and who ends; and if a tracepoint is given, another one
-    /// that has what this says. Also says why not, if the kernel refuses that one.
+    /// Opens an event of the threads that get or leave a processor, or end: [`begin`](Buffer::begin) begins it. If a
+    /// tracepoint is given, opens another event of what this says, which begins here. Also says why not, if the kernel
+    /// refuses that one.
     pub(super) fn open(cpu: u32, tracepoint: Option<u64>) -> Result<(Buffer, Option<Refusal>), Refusal> {
-        // First: the kernel takes its time for the first event of a tracepoint, and switches would go on meanwhile.
         let of_tracepoint = tracepoint.map(|id| open((TYPE_TRACEPOINT, id), (1, SAMPLE_RAW), 0, cpu));
-        let flags = FLAG_TASK | FLAG_CONTEXT_SWITCH;
+        let flags = FLAG_DISABLED | FLAG_TASK | FLAG_CONTEXT_SWITCH;
         let event = open((TYPE_SOFTWARE, COUNT_SW_DUMMY), (0, 0), flags, cpu).map_err(Refusal::Events)?;
         let begin = rustix::param::page_size();
         let memory =
@@ -69,6 +72,15 @@ impl Buffer {
 
     pub(super) fn cpu(&self) -> u32 {
         self.cpu
+    }
+
+    /// Begins the event of switches.
+    pub(super) fn begin(&self) -> io::Result<()> {
+        // SAFETY: the call takes no address. `self` owns the open descriptor.
+        match unsafe { libc::ioctl(self.events[0].as_raw_fd(), ENABLE, 0) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     /// Adds another event of this processor, whose records go to the same buffer.
