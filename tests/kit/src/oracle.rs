@@ -107,8 +107,9 @@ pub struct Call {
 /// A mark in the source.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Site {
+    /// `u32::MAX` for a site of a process, which is in no module.
     pub module: usize,
-    /// Module-relative.
+    /// Module-relative, if it is in a module.
     pub pc: u64,
     pub file: String,
     pub module_path: String,
@@ -288,7 +289,8 @@ impl Ring {
 
     /// The site of an actual address.
     pub fn site_of(&self, pc: u64) -> Option<&Site> {
-        self.sites.iter().find(|site| self.modules[site.module].load_bias.wrapping_add(site.pc) == pc)
+        let load_bias = |site: &Site| self.modules.get(site.module).map_or(0, |module| module.load_bias);
+        self.sites.iter().find(|site| load_bias(site).wrapping_add(site.pc) == pc)
     }
 
     /// The label of the site of an actual address.

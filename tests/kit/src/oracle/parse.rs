@@ -267,10 +267,13 @@ fn site(bytes: &Bytes, at: usize, texts: &Region, modules: &[Module]) -> Result<
     };
     let module = bytes.u32(at + site_at::MODULE)? as usize;
     let pc = bytes.u64(at + site_at::PC)?;
-    let Some(home) = modules.get(module) else {
-        return Err(Damage::Defect(format!("the site at {at} is of module {module}")));
-    };
-    require!((home.begin..home.end).contains(&pc), "the site at {at} is outside its module");
+    // A site of a process is in no module.
+    if module != u32::MAX as usize {
+        let Some(home) = modules.get(module) else {
+            return Err(Damage::Defect(format!("the site at {at} is of module {module}")));
+        };
+        require!((home.begin..home.end).contains(&pc), "the site at {at} is outside its module");
+    }
     let operands = bytes.get::<1>(at + site_at::OPERAND_COUNT)?[0] as usize;
     let operand_types = bytes.get::<12>(at + site_at::OPERAND_TYPES)?;
     require!(operands <= 12, "the site at {at} has {operands} operands");
