@@ -89,8 +89,10 @@ fn signals_that_come_while_a_process_forks_write_nothing_into_the_parents_slot()
     let strangers =
         slot.events().events.iter().filter(|event| ring.label(event.pc).contains("child")).count();
     assert_eq!(strangers, 0, "marks of children in the parent's slot");
-    // The handler counts after it marks, in one thread, so the two agree exactly.
-    assert_eq!(slot.count, marks + handled);
+    // The handler counts after it marks, in one thread. Few signals meet a mark between its load and its addition, and
+    // each of these leaves a number unused.
+    let unused = slot.count.checked_sub(marks + handled).expect("no mark is lost");
+    assert!(unused * 50 <= handled, "{handled} signals left {unused} numbers unused");
     assert!(handled > 100, "only {handled} signals came");
 }
 
