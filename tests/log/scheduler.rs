@@ -158,32 +158,57 @@ const WITH_TRACEFS: [&str; 3] = [
      'mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null; exec \"$0\" \"$@\"' \"$0\" \"$@\"",
 ];
 
-#[test]
-fn threads_recorded_their_events_while_they_had_a_processor_as_the_kernel_says() {
+/// What a recording says of a program with three threads.
+struct Recorded {
+    said: String,
+    kernel: Kernel,
+    /// By thread: the times of its events, ns.
+    events: BTreeMap<u64, Vec<u64>>,
+}
+
+/// `None` if this machine does not permit it.
+fn recorded() -> Option<Recorded> {
     let (mut victim, cells) = victim();
     let target = victim.dir().join("recording");
     let said = record(&mut victim, &target, &WITH_TRACEFS, |victim| {
         advance(cells, 500);
         victim.kill();
-    });
-    let Some(said) = said else { return };
+    })?;
     let _remains = victim.wait();
     if said.contains("no turns of threads on processors are recorded") {
         eprintln!("SKIPPED: this machine does not permit perf events: {said}");
-        return;
+        return None;
     }
-    assert!(said.contains(" words and ") && said.contains(" turns in "), "{said}");
     let trace = target.with_extension("perfetto");
     reader::ask(&["export", "-f", "perfetto", "-o", trace.to_str().unwrap()], &target).sound();
     let kernel = kernel(&std::fs::read(trace).unwrap());
-    let mut threads: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut events: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for event in json(&["log"], "event", &target) {
         let at_ns = event["boottime_ns"].as_str().unwrap().parse().unwrap();
-        threads.entry(event["thread"]["tid"].as_u64().unwrap()).or_default().push(at_ns);
+        events.entry(event["thread"]["tid"].as_u64().unwrap()).or_default().push(at_ns);
     }
-    assert_eq!(threads.len(), THREADS, "{said}");
-    let has_gaps = said.contains("of the kernel's scheduler lost");
-    for (tid, events) in threads {
+    Some(Recorded { said, kernel, events })
+}
+
+#[test]
+fn threads_recorded_their_events_while_they_had_a_processor_as_the_kernel_says() {
+    // If others keep the processors busy, the kernel's buffers may be full before the recorder reads them.
+    const ATTEMPTS: usize = 30;
+    for _ in 0..ATTEMPTS {
+        let Some(recorded) = recorded() else { return };
+        let lost = ["was", "were"].map(|verb| format!(" of the kernel's scheduler {verb} lost"));
+        if !lost.iter().any(|lost| recorded.said.contains(lost)) {
+            check(recorded);
+            return;
+        }
+    }
+    panic!("records of the scheduler were lost in {ATTEMPTS} recordings");
+}
+
+fn check(Recorded { said, kernel, events }: Recorded) {
+    assert!(said.contains(" words and ") && said.contains(" turns in "), "{said}");
+    assert_eq!(events.len(), THREADS, "{said}");
+    for (tid, events) in events {
         let turns: Vec<_> = kernel.turns.iter().filter(|turn| turn.0 == tid).collect();
         assert!(!turns.is_empty(), "{said}");
         let (first_ns, last_ns) =
@@ -194,19 +219,15 @@ fn threads_recorded_their_events_while_they_had_a_processor_as_the_kernel_says()
         let watched: Vec<u64> =
             events.into_iter().filter(|at_ns| (first_ns..last_ns).contains(at_ns)).collect();
         let outside: Vec<&u64> = watched.iter().filter(|at_ns| !is_within(**at_ns)).collect();
-        assert!(
-            watched.len() > 100 && (outside.is_empty() || has_gaps),
-            "{} {outside:?} {said}",
-            watched.len()
-        );
+        assert!(watched.len() > 100 && outside.is_empty(), "{} {outside:?} {said}", watched.len());
         let last = turns.iter().max_by_key(|turn| turn.2).unwrap();
-        assert!(last.3 == DEAD || has_gaps, "the kill ends its last turn: {last:?} {said}");
+        assert_eq!(last.3, DEAD, "the kill ends its last turn: {last:?} {said}");
         // It rests every 16 events. A thread that sleeps is woken before its next turn.
         let sleeps = turns.iter().filter(|turn| turn.3 == 1).count();
         assert!(sleeps >= watched.len() / 32, "{sleeps} of {}", watched.len());
         if !said.contains("no wake-ups are recorded") {
             let woken = kernel.wake_ups.iter().filter(|wake_up| wake_up.0 == tid).count();
-            assert!(woken + 1 >= sleeps || has_gaps, "{woken} of {sleeps}");
+            assert!(woken + 1 >= sleeps, "{woken} of {sleeps}");
         }
     }
 }
