@@ -95,7 +95,7 @@ fn says_what_the_holder_does_by_the_kernel() {
 #[test]
 fn says_that_the_holder_is_stopped() {
     let mut victim = start("holder-reads-a-socket");
-    victim.signal(nix::sys::signal::Signal::SIGSTOP as i32);
+    victim.stop();
     let live = check(&victim.ring_path(), &["--threshold", "1ms"]);
     assert_eq!(live.findings, ["proven stopped", "suspected long-wait"], "{live:#?}");
     assert_eq!(codes(&finding(&live)["advice"]), ["continue"], "{live:#?}");

@@ -341,6 +341,20 @@ impl Victim {
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
+    /// Stops it, and waits until all of its threads are stopped.
+    pub fn stop(&mut self) {
+        self.signal(libc::SIGSTOP);
+        let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+            // A thread that has just ended is none.
+            let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+        };
+        let tasks = format!("/proc/{}/task", self.pid());
+        while !std::fs::read_dir(&tasks).unwrap().all(is_stopped) {
+            crate::pause();
+        }
+    }
+
     /// Reads the ring as it is now, through the victim's own view of the file system.
     pub fn ring_now(&self, path: &Path) -> Result<Ring, Damage> {
         let root = PathBuf::from(format!("/proc/{}/root", self.pid()));
