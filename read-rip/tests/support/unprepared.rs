@@ -28,6 +28,15 @@ pub(crate) fn compile(source: &str, name: &str, compiler: &str, flags: &[&str]) 
     Some(program)
 }
 
+/// Compiles a source of `tests/programs` in Rust.
+pub(crate) fn compile_rust(source: &str, name: &str, flags: &[&str]) -> PathBuf {
+    let program = directory().join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    tool(Command::new(rustc).args(["--edition", "2024"]).arg(source).arg("-o").arg(&program).args(flags));
+    program
+}
+
 /// `programs/deadlocks.c`, linked with this machine's C library.
 pub(crate) fn deadlocks() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -89,6 +98,19 @@ impl Stuck {
     pub(crate) fn read(&self, command: &[&str]) -> Outcome {
         let pid = self.0.pid().to_string();
         read_rip(command.iter().copied().chain([pid.as_str()]))
+    }
+
+    /// Asks `check` until it does not judge the process, because threads have waited for long. It finds nothing before.
+    #[track_caller]
+    pub(crate) fn not_judged(&self) -> Outcome {
+        let began = Instant::now();
+        loop {
+            let outcome = self.read(&["check"]);
+            if outcome.status == 3 {
+                return outcome;
+            }
+            assert!(outcome.status == 0 && began.elapsed() < DEADLINE, "{outcome:#?}");
+        }
     }
 
     /// What `check --json` finds: the objects of type `finding`.

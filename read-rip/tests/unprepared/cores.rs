@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use librip_test_kit::core;
-use librip_test_kit::tool::{is_installed, tool};
+use librip_test_kit::tool::is_installed;
 use librip_test_kit::victim::{Plan, tempdir};
 use nix::sys::resource::Resource;
 use tempfile::TempDir;
 
 use crate::support::run::{Outcome, read_rip, show};
 use crate::support::synth::{Held, Ring, Site, Slot, Task};
-use crate::support::unprepared::{Stuck, compile, contains, deadlocks, is_proven_deadlock};
+use crate::support::unprepared::{Stuck, compile, compile_rust, contains, deadlocks, is_proven_deadlock};
 
 /// A stuck program, and a core file of it.
 struct Cored {
@@ -383,11 +383,8 @@ fn the_core_that_gcore_makes_of_a_deadlock_proves_it() {
 /// A debugger leaves out the code, and no section has all of it. So no use of a static lock was known.
 #[test]
 fn the_holders_of_static_locks_are_presumed_in_the_core_that_gcore_makes() {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/deadlock.rs");
     let directory = tempdir();
-    let program = directory.path().join("deadlock-rust-core");
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    tool(Command::new(rustc).args(["--edition", "2024", "-g", "-O", source, "-o"]).arg(&program));
+    let program = compile_rust("deadlock.rs", "deadlock-rust-core", &["-g", "-O"]);
     let stuck = Stuck::start(&program, &[], 4);
     let test = "the_holders_of_static_locks_are_presumed_in_the_core_that_gcore_makes";
     let Some(core) = gcore(&stuck, directory.path(), test) else { return };

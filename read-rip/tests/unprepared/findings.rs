@@ -3,13 +3,14 @@
 //! `programs/deadlocks.c` gets threads stuck. What the C library's objects look like in memory: see `waits`.
 
 use std::fs;
-use std::process::Command;
 
-use librip_test_kit::tool::{is_installed, tool};
+use librip_test_kit::tool::is_installed;
 use read_rip_evidence::process::live::LiveTarget;
 
 use crate::support::run::read_rip;
-use crate::support::unprepared::{Stuck, compile, contains, deadlocks, directory, futex, is_proven_deadlock};
+use crate::support::unprepared::{
+    Stuck, compile, compile_rust, contains, deadlocks, directory, futex, is_proven_deadlock,
+};
 
 /// Lines of `programs/deadlocks.c`.
 fn line_of(text: &str) -> usize {
@@ -283,10 +284,7 @@ fn who_runs_an_initialisation_or_writes_to_a_stream_is_known_by_its_stack() {
         healthy.until(|tasks| tasks.len() == 2);
         healthy.read(&["check"]).sound();
     }
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/initialisers.rs");
-    let program = directory().join("initialisers-rust");
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    tool(Command::new(rustc).args(["--edition", "2024", "-g", "-O", source, "-o"]).arg(&program));
+    let program = compile_rust("initialisers.rs", "initialisers-rust", &["-g", "-O"]);
     let cases = [
         ("statics", "proven", [("first[", "] runs "), ("second[", "] runs ")]),
         (
@@ -309,10 +307,7 @@ fn who_runs_an_initialisation_or_writes_to_a_stream_is_known_by_its_stack() {
 
 #[test]
 fn who_has_a_lock_that_stores_no_owner_is_presumed_if_all_who_have_its_address_wait() {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/initialisers.rs");
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let program = directory().join("presumed-rust");
-    tool(Command::new(&rustc).args(["--edition", "2024", "-g", "-O", source, "-o"]).arg(&program));
+    let program = compile_rust("initialisers.rs", "presumed-rust", &["-g", "-O"]);
     let start = |arguments: &[&str]| Stuck::start(&program, arguments, 3);
     let [lock, locks, kept] = [&["lock"][..], &["locks"], &["locks", "healthy"]].map(start);
     let healthy = Stuck::start(&program, &["lock", "healthy"], 0);
@@ -354,10 +349,7 @@ fn who_has_a_lock_that_stores_no_owner_is_presumed_if_all_who_have_its_address_w
 
 #[test]
 fn locks_of_rust_are_named_and_their_holders_are_presumed() {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/deadlock.rs");
-    let program = directory().join("deadlock-rust");
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    tool(Command::new(rustc).args(["--edition", "2024", "-g", "-O", source, "-o"]).arg(&program));
+    let program = compile_rust("deadlock.rs", "deadlock-rust", &["-g", "-O"]);
     let stuck = Stuck::start(&program, &[], 4);
     let view = stuck.read(&[]).sound().stdout;
     contains(&view, &["std::sync::Mutex deadlock::SAVINGS", "std::sync::Mutex deadlock::CURRENT"]);

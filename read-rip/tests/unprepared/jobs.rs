@@ -4,38 +4,19 @@
 //! `programs/jobs.c` and `jobs.rs` have the threads.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
-use librip_test_kit::tool::tool;
 use librip_test_kit::victim::DEADLINE;
 
-use crate::support::run::{Outcome, read_rip};
-use crate::support::unprepared::{Stuck, compile, contains, directory};
+use crate::support::run::read_rip;
+use crate::support::unprepared::{Stuck, compile, compile_rust, contains};
 
 fn c(flags: &str) -> PathBuf {
     compile("jobs.c", &format!("jobs-c{flags}"), "cc", &["-g", flags, "-pthread"]).expect("a C compiler")
 }
 
 fn rust(flags: &[&str]) -> PathBuf {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/jobs.rs");
-    let program = directory().join(format!("jobs-rust{}", flags.concat()));
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    tool(Command::new(rustc).args(["--edition", "2024", source, "-o"]).arg(&program).args(flags));
-    program
-}
-
-/// Asks until the threads have waited for long.
-#[track_caller]
-fn unjudged(stuck: &Stuck) -> Outcome {
-    let began = Instant::now();
-    loop {
-        let outcome = stuck.read(&["check"]);
-        if outcome.status == 3 {
-            return outcome;
-        }
-        assert!(outcome.status == 0 && began.elapsed() < DEADLINE, "{outcome:#?}");
-    }
+    compile_rust("jobs.rs", &format!("jobs-rust{}", flags.concat()), flags)
 }
 
 fn start(program: &Path, case: &str) -> Stuck {
@@ -50,7 +31,7 @@ fn a_pool_whose_jobs_all_wait_is_not_called_sound() {
     let getters = ["source", "two"].map(|case| start(&programs[0], case));
     let healthy: Vec<Stuck> = healthy.chain(getters).collect();
     for one in &stuck {
-        let check = unjudged(one).stdout;
+        let check = one.not_judged().stdout;
         contains(
             &check,
             &[

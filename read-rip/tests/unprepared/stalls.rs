@@ -4,14 +4,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use librip_test_kit::tool::{is_installed, tool};
+use librip_test_kit::tool::is_installed;
 
 use crate::support::run::read_rip;
-use crate::support::unprepared::{Stuck, compile, directory};
+use crate::support::unprepared::{Stuck, compile, compile_rust, directory};
 
 fn c() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -21,15 +20,7 @@ fn c() -> &'static Path {
 
 fn rust() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| compile_rust("idle-rust", &["-g", "-O"]))
-}
-
-fn compile_rust(name: &str, flags: &[&str]) -> PathBuf {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/idle.rs");
-    let program = directory().join(name);
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    tool(Command::new(rustc).args(["--edition", "2024", source, "-o"]).arg(&program).args(flags));
-    program
+    PROGRAM.get_or_init(|| compile_rust("idle.rs", "idle-rust", &["-g", "-O"]))
 }
 
 /// What `check` finds, as `CONFIDENCE KIND`. The balance counts each thread once, and the last line of the view says
@@ -147,7 +138,7 @@ fn with_a_c_library_without_unwind_tables_the_same_is_found() {
 /// In a static program the functions of the C library are among those of the program.
 #[test]
 fn without_debug_information_the_same_is_found_by_the_names_of_functions() {
-    let rust = compile_rust("idle-rust-release", &["-O"]);
+    let rust = compile_rust("idle.rs", "idle-rust-release", &["-O"]);
     for (case, sleepers) in [("book-pool", 4), ("queue", 4), ("parked", 4)] {
         silent(&rust, case, sleepers);
     }

@@ -5,11 +5,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Instant;
 
-use librip_test_kit::victim::DEADLINE;
-
-use crate::support::run::{Outcome, read_rip};
+use crate::support::run::read_rip;
 use crate::support::unprepared::{Stuck, compile, contains};
 
 fn program() -> &'static Path {
@@ -19,25 +16,12 @@ fn program() -> &'static Path {
     })
 }
 
-/// Asks until the threads have waited for long.
-#[track_caller]
-fn unjudged(stuck: &Stuck) -> Outcome {
-    let began = Instant::now();
-    loop {
-        let outcome = stuck.read(&["check"]);
-        if outcome.status == 3 {
-            return outcome;
-        }
-        assert!(outcome.status == 0 && began.elapsed() < DEADLINE, "{outcome:#?}");
-    }
-}
-
 #[test]
 fn threads_that_wait_for_one_another_beside_a_timer_are_not_called_sound() {
     let semaphores = Stuck::start_untimed(program(), &["semaphores"], 3);
     let signal = Stuck::start_untimed(program(), &["signal"], 2);
     let server = Stuck::start_untimed(program(), &["idle", "server"], 2);
-    let check = unjudged(&semaphores).stdout;
+    let check = semaphores.not_judged().stdout;
     contains(
         &check,
         &[
@@ -48,7 +32,7 @@ fn threads_that_wait_for_one_another_beside_a_timer_are_not_called_sound() {
             &format!("; next: read-rip stacks {} (4 threads, 0 locks)", semaphores.0.pid()),
         ],
     );
-    let check = unjudged(&signal).stdout;
+    let check = signal.not_judged().stdout;
     contains(&check, &["not judged: 2 threads wait", " at misses_signal ticking.c:"]);
     contains(&signal.read(&[]).stdout, &["check: not judged: 2 threads wait for one another"]);
     let all = read_rip(["check", "--all"]).stdout;
