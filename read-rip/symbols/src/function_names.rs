@@ -72,10 +72,9 @@ impl FunctionNames {
         Some(actual(range.start)..actual(range.end)).filter(|range| !range.is_empty())
     }
 
-    /// Whether the program has a package whose functions have no names: its constants have paths of the package, and
-    /// none of its symbols is in it.
-    pub fn hides(&mut self, package: &str) -> bool {
-        self.of_program(|table, has_package| !table.has_path(package) && has_package(package))
+    /// Whether the program has a package, by the paths among its constants. Its functions may have no names.
+    pub fn has_package(&mut self, package: &str) -> bool {
+        self.of_program(|_, has_package| has_package(package))
     }
 
     /// Whether a function of the program is in this module of Rust, or of this type, as `tokio::task::local`.

@@ -298,11 +298,12 @@ impl Standings {
     pub fn read_tasks(&mut self, memory: &dyn Memory, names: &mut FunctionNames, is_core: bool) {
         let polls = |&at: &usize| self.is_of_tokio(at);
         let mut threads: Vec<usize> = (0..self.threads.len()).filter(polls).collect();
-        self.hides_tokio = threads.is_empty() && self.target.hidden.is_none() && names.hides(TOKIO);
+        let may_search = threads.is_empty() && self.target.hidden.is_none();
+        let is_named = may_search && names.has_path(TOKIO);
+        self.hides_tokio = may_search && !is_named && names.has_package(TOKIO);
         // A `LocalSet` may be polled by any function that polls futures. While its thread sleeps there, nothing of
         // tokio is on the stack.
-        let may_search = threads.is_empty() && self.target.hidden.is_none() && !self.hides_tokio;
-        let may_have_set = may_search && names.has_path(LOCAL_SET);
+        let may_have_set = is_named && names.has_path(LOCAL_SET);
         if threads.is_empty() && (is_core || self.hides_tokio || may_have_set) {
             threads = (0..self.threads.len()).collect();
         }
