@@ -465,8 +465,8 @@ LIBRIP_CALL_ void rip_context_destroy(rip_context *context);
  *
  * A process that has made a place before rip_start has room for 16 open spans in each slot, which take 384 bytes.
  * Without a ring, or with a null place, they do nothing. If the ring has no room for another place, no
- * acquisition is recorded there, and the ring counts it. The release of a recorded acquisition is always recorded. These
- * are calls of the library: they take tens of nanoseconds. */
+ * acquisition is recorded there, and the ring counts it. The release of a recorded acquisition is always recorded.
+ * These are calls of the library: they take tens of nanoseconds. */
 typedef struct rip_place rip_place;
 
 /* A value: the bits of a number, or the address of a text. `type` is one of these; the length of a text is above its

@@ -39,6 +39,8 @@ const PLACE_TRY: u32 = SITE_TRY as u32;
 const PLACE_REENTRANT: u32 = SITE_REENTRANT as u32;
 /// Whoever acquired the lock releases it: by a rule of the language, as that of a block.
 const PLACE_OWNED: u32 = 32;
+/// The program does things with the lock that are not recorded.
+const PLACE_BY_HAND: u32 = 64;
 
 /// What a use of a place records.
 #[derive(Clone, Copy)]
@@ -55,9 +57,6 @@ enum Use {
     SpanBegin,
     SpanEnd,
 }
-
-/// The program does things with the lock that are not recorded.
-const PLACE_BY_HAND: u32 = 64;
 
 /// Each use has so many sites, for as many combinations of flags.
 const FLAGS: usize = 16;

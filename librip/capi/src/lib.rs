@@ -1,10 +1,10 @@
 //! librip for C and C++: `librip.h`, and the library behind it.
 //!
 //! This file has the functions that `librip.h` declares, but for those of events, of coroutines and of places, which
-//! `events`, `coroutines` and `places` have. `locks` has those that the locks of `rip.hpp` call. They translate arguments
-//! and results, and record nothing themselves: marks are instructions that the header puts into the program. No function
-//! fails because recording does; without a ring they do nothing. `scripts/install-c` installs the header, both libraries
-//! and a file for pkg-config.
+//! `events`, `coroutines` and `places` have. `locks` has those that the locks of `rip.hpp` call. They translate
+//! arguments and results, and record nothing themselves: marks are instructions that the header puts into the program.
+//! No function fails because recording does; without a ring they do nothing. `scripts/install-c` installs the header,
+//! both libraries and a file for pkg-config.
 //!
 //! A Rust program with parts in C depends on this package, says `use rip as _;` somewhere, and compiles its C sources
 //! in a build script with the directory in `DEP_RIP_INCLUDE` among the include directories. It needs no other library:

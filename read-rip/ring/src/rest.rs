@@ -1,4 +1,4 @@
-//! What the slot of a thread says besides: when the thread sleeps, if an executor says so.
+//! What the slot of a thread says besides: when the thread sleeps, if an executor reports that.
 //!
 //! Only the thread writes it. So if the turn is the same in two copies, and a word is, then that word belongs to the
 //! turn.

@@ -63,7 +63,7 @@ struct Processor {
 }
 
 impl Turns {
-    /// Of the living process of a ring, as this reader numbers it; `None` if the ring's times mean nothing here.
+    /// Those of the living process of a ring. `pid`: its id for this reader. `None` if the ring's times mean nothing here.
     pub fn of(header: &Header, pid: i32) -> Option<Turns> {
         /// Any moment.
         const MOMENT_NS: u64 = 1 << 60;
@@ -158,7 +158,7 @@ impl Turns {
                 if is_own {
                     self.threads.insert(who.tid);
                 }
-                // Another one is told if it took the processor.
+                // A turn of another process counts if that took the processor.
                 let is_told = is_own || processor.was_taken && who.tid != 0 && self.translated.is_none();
                 processor.does = if is_told { Does::Runs(who, at_ns) } else { Does::Other };
                 processor.was_taken = false;
@@ -256,7 +256,7 @@ impl Turns {
             if names.len() == NAMES_MAX {
                 break;
             }
-            // Of a thread that the ring numbers in its own way, the ring has the name.
+            // If the ring has ids of its own, it also has the names.
             if self.translated.is_none()
                 && self.named.insert((turn.pid, turn.tid))
                 && let Some(name) = thread_name(turn.pid, turn.tid)

@@ -28,7 +28,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// Whether the call that returns to an address is in a loop: a jump behind it leads back to before it.
+    /// Whether the call that returns to an address is in a loop: a later jump leads back to before it.
     pub fn is_in_loop(&self, return_address: u64) -> bool {
         let before = self.begin..return_address;
         self.steps.iter().any(|&(end, step)| {
@@ -37,7 +37,7 @@ impl Body {
     }
 
     /// What the function may call before it makes the call that returns to an address for the first time. In the code,
-    /// it may be behind that. What follows a jump through a register is not known.
+    /// it may come later. What follows a jump through a register is not known.
     pub fn calls_before(&self, return_address: u64) -> impl Iterator<Item = Callee> {
         let mut is_reached = vec![false; self.steps.len()];
         let mut begins = vec![self.begin];
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!([0x1006, 0x1010, 0x1018].map(|end| of.is_in_loop(end)), [false, true, false]);
     }
 
-    /// `while (get()) job->run()`, as compilers arrange it: the condition is behind the loop's body.
+    /// `while (get()) job->run()`, as compilers arrange it: the condition follows the body of the loop.
     #[test]
     fn what_a_function_calls_before_follows_its_jumps() {
         let with = |condition: Call, inside: Call| {

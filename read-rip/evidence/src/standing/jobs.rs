@@ -11,9 +11,9 @@
 //!   that call for the first time.
 //!
 //! The outermost such function is that of the pool. The workers of the pool are the threads that have this function on
-//! their stacks. If one of them is in no job, nothing is said of the pool. Nor is anything said of any pool if the stack
-//! of a thread is not known to its begin. The first thread of the process is no worker: it mostly waits for the end. Nor
-//! is one that runs async tasks, or calls for them.
+//! their stacks. If one of them is in no job, nothing is said of the pool. If the stack of a thread is not known to its
+//! begin, nothing is said of any pool. The first thread of the process is no worker, because it mostly waits for the
+//! end. A thread that runs async tasks, or calls for them, is none either.
 //!
 //! Where the code of the program is in a function of its language, as that which begins a thread, no name tells the
 //! function of the pool. A thread that waits for a lock there, while another one waits for work in the same function,

@@ -240,7 +240,7 @@ pub struct ThreadLocks {
     pub seen: Option<Seen>,
     /// What is known of a task besides; `None` if it is a thread.
     pub task: Option<Box<TaskFacts>>,
-    /// When it sleeps, if it is a thread of an executor that says so.
+    /// Its sleeps, if it is a thread of an executor that reports them.
     pub rest: Option<Box<Rest>>,
 }
 

@@ -181,7 +181,7 @@ impl Recorder {
         let context = Context::of(reading, None).with_answers(answers).to_bytes();
         let context = context.map_err(|error| self.failed(error.into()))?;
         self.write_image(header.as_ref(), &context).map_err(|source| self.failed(source))?;
-        // The next block of turns has the names again: a reader of a later range of time, or of the next file, finds them.
+        // The next block of turns has the names again, for a reader of a later range of time or of the next file.
         if let Some(turns) = &mut self.turns {
             turns.forget_names();
         }

@@ -157,7 +157,7 @@ mod tests {
     fn the_semaphore_tells_the_lock_and_its_numbers_that_it_is_awaited() {
         const ENTRY: u64 = 0x1000;
         const LOCK: u64 = 0x2000;
-        // Of the lock: the state and the semaphore of its mutex, two semaphores, and two numbers of readers.
+        // The lock has the state and the semaphore of its mutex, two semaphores, and two numbers of readers.
         let of = |kind, semaphore: u64, lock: [u32; 6]| {
             let mut memory = crate::waits::testing::Pieces::default();
             memory.put(ENTRY, &[77, 0, 0, 0, 0, 0, semaphore as u32, 0]);
