@@ -93,6 +93,12 @@ impl Pasts {
         let first_ns = waits.filter_map(|wait| wait.since_ns).min()?;
         let past = self.get(hold.lock).filter(|past| !past.has_undated_release)?;
         let is_kept = !hold.is_shared && hold.state == HoldState::Held;
+        // The record would have the changes of hands. Memory names the present holder alone, which may have acquired the
+        // lock when it last ran.
+        let first_ns = match hold.location {
+            Some(_) => first_ns,
+            None => first_ns.max(asleep_since_ns(model, hold.thread)?),
+        };
         is_kept.then_some(match past.released_ns.filter(|&released_ns| released_ns > first_ns) {
             Some(released_ns) => HeldSince::About(released_ns),
             None => HeldSince::OrEarlier(first_ns),
@@ -118,6 +124,12 @@ impl Pasts {
     }
 }
 
+/// Since when the thread has been asleep at least, ns since boot.
+fn asleep_since_ns(model: &LockModel, thread: ThreadId) -> Option<u64> {
+    let asleep_ns = model.threads[thread].seen?.asleep_ns?;
+    model.now_ns?.checked_sub(asleep_ns.get())
+}
+
 impl Past {
     /// Notes that a thread uses the lock. Threads come one after the other.
     fn is_used_by(&mut self, thread: ThreadId) {
@@ -130,7 +142,9 @@ impl Past {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::testing::{NOW, SECOND, Scene};
+    use crate::findings::testing::{NOW, SECOND, Scene, seen};
+    use crate::locks::{Doing, Seen};
+    use std::num::NonZeroU64;
 
     #[test]
     fn a_hold_without_a_time_began_before_the_first_wait_or_after_the_last_release() {
@@ -151,5 +165,22 @@ mod tests {
         assert_eq!(held_since(&scene), Some(HeldSince::OrEarlier(NOW - 12 * SECOND)));
         scene.model.locks[0].holders[0].is_shared = true;
         assert_eq!(held_since(&scene), None);
+    }
+
+    #[test]
+    fn a_holder_that_memory_alone_names_may_have_acquired_the_lock_when_it_last_ran() {
+        let mut scene = Scene::of_two_threads_and_a_lock();
+        let holder = 1;
+        scene.holds_with(holder, 0, |hold| (hold.since_ns, hold.location) = (None, None));
+        scene.waits(0, 0);
+        let mut held_since = |asleep_ns| {
+            let seen = Seen { asleep_ns: NonZeroU64::new(asleep_ns), ..seen(Doing::WaitsOutside, true) };
+            scene.model.threads[holder].seen = Some(seen);
+            let hold = &scene.model.locks[0].holders[0];
+            Pasts::of(&scene.model, [0].into_iter()).held_since(&scene.model, hold)
+        };
+        assert_eq!(held_since(20 * SECOND), Some(HeldSince::OrEarlier(NOW - 12 * SECOND)), "before the wait");
+        assert_eq!(held_since(3 * SECOND), Some(HeldSince::OrEarlier(NOW - 3 * SECOND)), "it ran meanwhile");
+        assert_eq!(held_since(0), None, "it runs");
     }
 }
