@@ -232,8 +232,8 @@ fn it_looks_the_same_in_all_terminals_and_over_ssh() {
         let Some(tmux) = Tmux::start(&format!("term-{term}"), (80, 24), &line) else { return };
         tmux.shows("HELD BY");
         tmux.keys(&["2", "Down", "PageUp", "1", "Enter"]);
-        tmux.shows("mutex at 0x7f000000");
-        let screen = tmux.run(&["capture-pane", "-p", "-e"]);
+        let is_open = |screen: &str| screen.contains("mutex at 0x7f000000") && !screen.contains("HELD BY");
+        let screen = tmux.looks("the lock alone", is_open);
         assert!(!screen.contains("\x1b[38;"), "{term}: {screen:?}");
         screens.push(screen);
         tmux.keys(&["q"]);

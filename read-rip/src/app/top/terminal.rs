@@ -114,6 +114,8 @@ impl Terminal {
         IS_TAKEN.store(true, Ordering::Relaxed);
         watch(io::stdin().as_fd().try_clone_to_owned()?)?;
         enable_raw_mode()?;
+        // crossterm hears of a new size from its first poll on. The first picture takes the size after it.
+        event::poll(Duration::ZERO)?;
         execute!(io::stdout(), EnterAlternateScreen, Print(if has_mouse { MOUSE } else { "" }))?;
         Ok(terminal)
     }
