@@ -90,14 +90,6 @@ class _Recorded:
             raise
         return is_acquired
 
-    def _end(self, at, flags):
-        """Releases it, and records that before: another thread may acquire it then. No place: nobody has it."""
-        try:
-            if at is not None:
-                lock_released(at, self._id, flags)
-        finally:
-            self._lock.release()
-
     def __repr__(self):
         return "<librip.%s of %r>" % (type(self).__name__, self._lock)
 
@@ -112,12 +104,19 @@ class Lock(_Recorded):
 
     def release(self):
         """As that of `threading.Lock`."""
-        at, self._at = self._at, None
-        self._end(at, _NONE)
+        self._end(self._at, _NONE)
 
     def __exit__(self, *_):
-        at, self._at = self._at, None
-        self._end(at, _OWNED)
+        self._end(self._at, _OWNED)
+
+    def _end(self, at, flags):
+        """Releases it, and records that before: another thread may acquire it then. No place: nobody has it."""
+        try:
+            if at is not None:
+                lock_released(at, self._id, flags)
+            self._at = None
+        finally:
+            self._lock.release()
 
     def locked(self):
         """Whether a thread has it."""
@@ -146,6 +145,14 @@ class RLock(_Recorded):
 
     def __exit__(self, *_):
         self._end(self._at if self._lock._is_owned() else None, _REENTRANT)
+
+    def _end(self, at, flags):
+        """As that of `Lock`. The thread may have acquired it more than once."""
+        try:
+            if at is not None:
+                lock_released(at, self._id, flags)
+        finally:
+            self._lock.release()
 
     def _record_releases(self):
         """Records that the thread releases it as often as it has acquired it."""
@@ -209,7 +216,7 @@ def _id_of_other(lock):
 
 
 class locked:
-    """Acquires any lock that has `acquire` and `release` for the block, and records it.
+    """Acquires a lock by its `acquire()` for the block, and releases it by `release()`. Records both.
 
     For locks of other libraries, as those of `multiprocessing`. What is done with the lock elsewhere is not recorded,
     so it counts as a lock that is marked by hand.
@@ -223,14 +230,15 @@ class locked:
             lock_name(self._id.value, encoded(name))
 
     def __enter__(self):
-        lock, is_acquired, is_waiting, at = self._lock, False, False, _here()
+        is_acquired, is_waiting, at = False, False, _here()
         try:
-            is_acquired = lock.acquire(False)
+            name_thread()
+            is_waiting = True
+            # Not each library can try without waiting. So a wait is recorded that may not last.
+            lock_wait(at, self._id, _BY_HAND)
+            is_acquired = self._lock.acquire() is not False
             if not is_acquired:
-                name_thread()
-                is_waiting = True
-                lock_wait(at, self._id, _BY_HAND)
-                is_acquired = lock.acquire()
+                raise RuntimeError("acquire() of %r has returned False" % self._lock)
             self._at = at
             lock_acquired(at, self._id, _BY_HAND)
         except BaseException:
@@ -239,7 +247,7 @@ class locked:
             elif is_waiting:
                 lock_try_failed(at, self._id, _BY_HAND)
             raise
-        return lock
+        return self._lock
 
     def __exit__(self, *_):
         try:

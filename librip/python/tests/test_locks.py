@@ -199,6 +199,25 @@ class Module(unittest.TestCase):
             self.assertIs(lock.acquire(False), False)
         self.assertIs(lock.acquire(False), True)
 
+    def test_a_block_only_asks_for_acquire_and_release_without_arguments(self):
+        class Odd:
+            is_acquired = answer = None
+
+            def acquire(self):
+                self.is_acquired = self.answer is not False
+                return self.answer
+
+            def release(self):
+                self.is_acquired = False
+
+        odd = Odd()
+        with librip.locked(odd):
+            self.assertIs(odd.is_acquired, True)
+        self.assertIs(odd.is_acquired, False)
+        odd.answer = False
+        with self.assertRaises(RuntimeError), librip.locked(odd):
+            self.fail("nobody has the lock")
+
     def test_values_of_any_type_are_taken(self):
         librip.event("{} {} {} {} {}", 1, -1, 1 << 64, 2.5, True)
         librip.event("{} {} {}", "\N{SNOWMAN}" * 100, b"\0\xff", None, level="error")
