@@ -43,7 +43,6 @@ fn no_lock_of_python_counts_as_held_after_a_fork_or_where_the_ring_is_full() {
     let ended = fixture("ended.py");
     let Some(python) = pythons().pop() else { return };
     let mut victim = plan(&python, &[ended.to_str().unwrap()], &library()).start();
-    victim.until("child");
     victim.until("ready");
     let ring = victim.ring_now(&victim.ring_path()).unwrap();
     assert!(ring.metadata_refused > 0, "it has room");
