@@ -343,8 +343,8 @@ fn rare_polls(view: &View<'_>) -> Option<Saturated> {
     let all: Vec<ThreadId> = (0..view.now.threads.len()).filter(is_rare).collect();
     // That of a task within another one says more.
     let outer = |id: ThreadId| task_of(&view.now.threads[id]).and_then(|task| task.outer);
-    let is_innermost = |id: &ThreadId| all.iter().all(|&other| outer(other) != Some(*id));
-    let polled: Vec<ThreadId> = all.iter().copied().filter(is_innermost).collect();
+    let outers: HashSet<ThreadId> = all.iter().filter_map(|&id| outer(id)).collect();
+    let polled: Vec<ThreadId> = all.into_iter().filter(|id| !outers.contains(id)).collect();
     let tasks = Tasks { polled, ready: Vec::new() };
     let are_some = !tasks.polled.is_empty();
     are_some.then(|| Saturated { polls: longest_polls(view, &tasks), are_all: false, are_rare: true })
@@ -360,15 +360,18 @@ fn polls_of_requests(view: &View<'_>, strays: &[ThreadId]) -> Option<Saturated> 
     let tasks = Tasks { polled, ready: Vec::new() };
     let number = |task: &TaskFacts| Some(task.runtime?.number).filter(|&number| number != 0);
     let own: HashSet<u32> = (0..view.now.threads.len()).filter_map(|id| number(request(id)?)).collect();
-    // A thread that has polled tasks of other executors alone.
-    let is_of_other = |thread: ThreadId| {
-        let polled = view.now.threads.iter().filter_map(task_of).filter(|task| task.thread == Some(thread));
-        let mut numbers = polled.map(number).peekable();
-        numbers.peek().is_some() && numbers.all(|number| number.is_some_and(|number| !own.contains(&number)))
-    };
+    // For each thread that has polled tasks, whether all of them are of other executors.
+    let mut are_others: HashMap<ThreadId, bool> = HashMap::default();
+    for task in view.now.threads.iter().filter_map(task_of) {
+        if let Some(thread) = task.thread {
+            *are_others.entry(thread).or_insert(true) &=
+                number(task).is_some_and(|number| !own.contains(&number));
+        }
+    }
     let sleeps = |thread: &ThreadLocks| thread.rest.as_deref().is_some_and(|rest| rest.is_asleep);
-    let is_free =
-        |(id, thread): (ThreadId, &ThreadLocks)| sleeps(thread) && (own.is_empty() || !is_of_other(id));
+    let is_free = |(id, thread): (ThreadId, &ThreadLocks)| {
+        sleeps(thread) && (own.is_empty() || are_others.get(&id) != Some(&true))
+    };
     let are_all =
         !workers.is_empty() && tasks.threads(view) >= workers.len() && !view.now.present().any(is_free);
     are_all.then(|| Saturated { polls: longest_polls(view, &tasks), are_all, are_rare: false })
