@@ -241,7 +241,12 @@ fn finds_a_suspected_livelock() {
 #[track_caller]
 fn suspects(scenario: &str, finding: &str, look: impl Fn(&Answer, usize)) {
     let victim = start(scenario);
-    let mut answers = vec![check(&victim.ring_path(), &[])];
+    let mut alive = check(&victim.ring_path(), &[]);
+    // Other work may have the processors for as long as the window: then the holder starves too.
+    while alive.findings == ["suspected starved-holder"] {
+        alive = check(&victim.ring_path(), &[]);
+    }
+    let mut answers = vec![alive];
     answers.push(check(&victim.killed().ring_path(), &[]));
     for answer in answers {
         let at = answer.findings.iter().position(|found| found == finding);

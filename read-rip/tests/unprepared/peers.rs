@@ -5,6 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
+use librip_test_kit::pause;
 use librip_test_kit::victim::{DEADLINE, tempdir};
 use read_rip_evidence::process::live::LiveTarget;
 use read_rip_evidence::target::{CallKind, Descriptor, DescriptorKind, Peer, Sleep};
@@ -43,9 +44,18 @@ impl Cat {
         live.descriptors().get_with_peers([0, 4711]).remove(0)
     }
 
-    /// What the view of it says of its thread.
-    fn view(&self) -> String {
-        read_rip([self.0.id().to_string()]).sound().stdout
+    /// Asks for the view of it until that says all of this. A child of another test may be named as the other end, for as
+    /// long as it has a copy.
+    fn says(&self, parts: &[&str]) {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let view = read_rip([self.0.id().to_string()]).sound().stdout;
+            if parts.iter().all(|part| view.contains(part)) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{view}");
+            pause();
+        }
     }
 }
 
@@ -54,6 +64,11 @@ impl Drop for Cat {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// What a view calls a descriptor of this process.
+fn this_process(end: &impl AsRawFd) -> String {
+    format!("[{}], descriptor {}", std::process::id(), end.as_raw_fd())
 }
 
 /// This process, with a descriptor. Children of other tests may have a copy of it for a moment, and higher pids.
@@ -74,9 +89,7 @@ fn a_reader_of_a_pipe_names_who_can_write_to_it() {
     let DescriptorKind::Pipe { peers, .. } = &input.kind else { panic!("{input:?}") };
     assert!(is_this_end(peers, &writer), "{input:?}");
     assert!(peers.iter().all(|peer| peer.pid != cat.0.id()), "it cannot write: {input:?}");
-    let expected = format!("[{}], descriptor {}", std::process::id(), writer.as_raw_fd());
-    let view = cat.view();
-    assert!(view.contains("in read on descriptor 0 (pipe to ") && view.contains(&expected), "{view}");
+    cat.says(&["in read on descriptor 0 (pipe to ", &this_process(&writer)]);
     // And the other way round: who can read what this process writes.
     let own = LiveTarget::open(std::process::id()).expect("this process");
     let found = own.descriptors().get_with_peers([u32::try_from(writer.as_raw_fd()).expect("a descriptor")]);
@@ -92,9 +105,7 @@ fn a_reader_of_a_unix_socket_names_who_has_its_other_end() {
     let input = cat.input();
     let DescriptorKind::Unix { peers, name: None, .. } = &input.kind else { panic!("{input:?}") };
     assert!(is_this_end(peers, &other), "{input:?}");
-    let expected = format!("[{}], descriptor {}", std::process::id(), other.as_raw_fd());
-    let view = cat.view();
-    assert!(view.contains("in read on descriptor 0 (unix socket to ") && view.contains(&expected), "{view}");
+    cat.says(&["in read on descriptor 0 (unix socket to ", &this_process(&other)]);
 }
 
 #[test]
@@ -123,6 +134,5 @@ fn a_process_that_has_the_other_end_itself_says_so() {
     // The shell has both ends, and so does the program that it becomes.
     shell.args(["-c", "exec cat 5<&1 >/dev/null"]).stdin(OwnedFd::from(one)).stdout(OwnedFd::from(other));
     let cat = Cat::start(shell);
-    let view = cat.view();
-    assert!(view.contains("(unix socket to descriptor 5 of this process)"), "{view}");
+    cat.says(&["(unix socket to descriptor 5 of this process)"]);
 }
