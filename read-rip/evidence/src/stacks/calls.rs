@@ -17,7 +17,7 @@ use crate::target::{Architecture, Mapping, Memory};
 const CALL_MAX_BYTES: u64 = 7;
 
 /// No more of the code of a function is searched.
-const FUNCTION_MAX_BYTES: u64 = 64 << 10;
+pub(crate) const FUNCTION_MAX_BYTES: u64 = 64 << 10;
 /// In a loop that only tries something again, the jump back is at most so many bytes after the call.
 const LOOP_MAX_BYTES: usize = 48;
 
@@ -52,7 +52,7 @@ pub(super) struct Code<'m> {
     /// Ranges of executable memory, ascending.
     ranges: Vec<(u64, u64)>,
     calls: HashMap<u64, Option<Call>>,
-    destinations: HashMap<Call, u64>,
+    destinations: HashMap<Call, (u64, Option<u64>)>,
 }
 
 impl<'m> Code<'m> {
@@ -106,24 +106,28 @@ impl<'m> Code<'m> {
 
     /// The function that a call calls. `None` for a call through a register, whose value is not known.
     pub(super) fn destination(&mut self, call: Call) -> Option<u64> {
+        self.called(call).map(|(function, _)| function)
+    }
+
+    /// The function that a call calls, and the word that has the function's address, if one does. `None` for a call
+    /// through a register.
+    pub(super) fn called(&mut self, call: Call) -> Option<(u64, Option<u64>)> {
         if call == Call::Register {
             return None;
         }
         if let Some(&known) = self.destinations.get(&call) {
             return Some(known);
         }
-        let destination = match call {
-            Call::Direct(target) => self.behind_stub(target).unwrap_or(target),
-            Call::Pointer(address) => self.memory.u64(address).ok()?,
+        let called = match call {
+            Call::Direct(target) => {
+                let word = self.word_of_stub(target);
+                (word.and_then(|word| self.memory.u64(word).ok()).unwrap_or(target), word)
+            }
+            Call::Pointer(word) => (self.memory.u64(word).ok()?, Some(word)),
             Call::Register => return None,
         };
-        self.destinations.insert(call, destination);
-        Some(destination)
-    }
-
-    /// Where a stub of the linker jumps to; `None` if this is no stub.
-    fn behind_stub(&self, address: u64) -> Option<u64> {
-        self.memory.u64(self.word_of_stub(address)?).ok()
+        self.destinations.insert(call, called);
+        Some(called)
     }
 
     /// The word with the address to which a stub of the linker jumps; `None` if this is no stub.
@@ -131,15 +135,6 @@ impl<'m> Code<'m> {
         match self.architecture {
             Architecture::X86_64 => stub_x86_64(&self.memory.bytes::<11>(address).ok()?, address),
             Architecture::Aarch64 => stub_aarch64(&self.memory.bytes::<8>(address).ok()?, address),
-        }
-    }
-
-    /// The word that says what a call calls, if one does.
-    pub(super) fn word_of(&self, call: Call) -> Option<u64> {
-        match call {
-            Call::Direct(target) => self.word_of_stub(target),
-            Call::Pointer(word) => Some(word),
-            Call::Register => None,
         }
     }
 

@@ -28,26 +28,35 @@ pub struct Body {
 }
 
 impl Body {
-    /// Whether the call that returns to an address is in a loop: a later jump leads back to before it.
+    /// Whether the call that returns to an address is in a loop: what follows it leads to it again. What follows a jump
+    /// through a register is not known.
     pub fn is_in_loop(&self, return_address: u64) -> bool {
-        let before = self.begin..return_address;
-        self.steps.iter().any(|&(end, step)| {
-            end > return_address && matches!(step, Step::Jump { to, .. } if before.contains(&to))
-        })
+        self.walk(return_address, return_address).1
     }
 
     /// What the function may call before it makes the call that returns to an address for the first time. In the code,
     /// it may come later. What follows a jump through a register is not known.
     pub fn calls_before(&self, return_address: u64) -> impl Iterator<Item = Callee> {
-        let mut is_reached = vec![false; self.steps.len()];
-        let mut begins = vec![self.begin];
+        let (is_passed, _) = self.walk(self.begin, return_address);
+        let step_of = |callee: &Callee| self.steps.binary_search_by_key(&callee.end, |&(end, _)| end);
+        self.calls.iter().copied().filter(move |callee| step_of(callee).is_ok_and(|at| is_passed[at]))
+    }
+
+    /// Goes all ways from an address to the call that returns to another one: the steps that it passes, and whether it
+    /// comes to that call.
+    fn walk(&self, from: u64, return_address: u64) -> (Vec<bool>, bool) {
+        let (mut is_passed, mut arrives) = (vec![false; self.steps.len()], false);
+        let mut begins = vec![from];
         while let Some(begin) = begins.pop() {
             let mut at = self.steps.partition_point(|&(end, _)| end <= begin);
             while let Some(&(end, step)) = self.steps.get(at) {
                 // A load for this very call is a part of it.
                 let is_next = self.steps.get(at + 1).is_some_and(|&(end, _)| end == return_address);
-                let is_it = end == return_address || is_next && matches!(step, Step::Load(_));
-                if is_it || std::mem::replace(&mut is_reached[at], true) {
+                if end == return_address || is_next && matches!(step, Step::Load(_)) {
+                    arrives = true;
+                    break;
+                }
+                if std::mem::replace(&mut is_passed[at], true) {
                     break;
                 }
                 match step {
@@ -63,8 +72,7 @@ impl Body {
                 at += 1;
             }
         }
-        let step_of = |callee: &Callee| self.steps.binary_search_by_key(&callee.end, |&(end, _)| end);
-        self.calls.iter().copied().filter(move |callee| step_of(callee).is_ok_and(|at| is_reached[at]))
+        (is_passed, arrives)
     }
 }
 
@@ -95,7 +103,7 @@ impl<'m> Flow<'m> {
             if matches!(call, Call::Direct(target) if !self.0.contains(target)) {
                 return None;
             }
-            Some(Callee { end, word: self.0.word_of(call), begin: self.0.destination(call)? })
+            self.0.called(call).map(|(begin, word)| Callee { end, word, begin })
         };
         let calls = steps.iter().filter_map(|&(end, step)| match step {
             Step::Call(call) | Step::Load(call) => callee(end, call),
@@ -136,6 +144,24 @@ mod tests {
             (0x1019, Step::End),
         ]);
         assert_eq!([0x1006, 0x1010, 0x1018].map(|end| of.is_in_loop(end)), [false, true, false]);
+    }
+
+    /// `job = get(); job->run()`, with a way at the end that goes back to other code in front of the call.
+    #[test]
+    fn a_jump_back_that_does_not_lead_to_the_call_makes_no_loop() {
+        let of = |back_to: u64| {
+            body(vec![
+                (0x1004, jump(0x1020, false)),
+                (0x1008, Step::End),
+                (0x1010, Step::Call(Call::Register)),
+                (0x1014, jump(0x1022, false)),
+                (0x1018, Step::End),
+                (0x1022, jump(0x1008, true)),
+                (0x1026, jump(back_to, true)),
+            ])
+        };
+        assert!(!of(0x1004).is_in_loop(0x1010), "it returns there");
+        assert!(of(0x100a).is_in_loop(0x1010));
     }
 
     /// `while (get()) job->run()`, as compilers arrange it: the condition follows the body of the loop.

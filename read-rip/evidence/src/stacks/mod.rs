@@ -41,6 +41,7 @@ mod window;
 
 pub use all::all;
 pub use called::Called;
+pub(crate) use calls::FUNCTION_MAX_BYTES;
 pub use flow::{Body, Callee, Flow};
 pub use group::{Group, group};
 pub use last_calls::LastCall;

@@ -17,13 +17,14 @@
 //!
 //! Where the code of the program is in a function of its language, as that which begins a thread, no name tells the
 //! function of the pool. A thread that waits for a lock there, while another one waits for work in the same function,
-//! waits for its turn.
+//! waits for its turn, if all threads that wait for locks there wait for one lock.
 //!
 //! # Blind spots
 //!
 //! What waits in a loop for two things in turn, for the second one by a virtual function, looks like a worker in a job.
 //! So this is no proof of anything. A pool whose function calls its handler by name is not known, nor one that gets its
-//! jobs by a virtual function.
+//! jobs by a virtual function. In a function without a name, threads that wait for one lock of another kind look as if
+//! they waited for their turn.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -33,14 +34,16 @@ use read_rip_symbols::FunctionNames;
 use serde::{Deserialize, Serialize};
 
 use super::{Standing, Standings};
-use crate::stacks::{Body, Callee, Flow, Frame, Group, Stack};
+use crate::stacks::{Body, Callee, FUNCTION_MAX_BYTES, Flow, Frame, Group, Stack};
 use crate::target::{Memory, RunState};
-use crate::waits::{FutexWait, Role, calls_closure, is_of_library, waits_for_work};
+use crate::waits::{FutexWait, Role, brings, calls_closure, is_of_library, waits_for_work};
 
 /// The stacks of no more groups of threads are looked at.
 const GROUPS_MAX: usize = 256;
 /// The code of no more functions is searched.
 const FUNCTIONS_MAX: usize = 4000;
+/// No more code is searched: what hostile symbols claim may overlap.
+const CODE_MAX_BYTES: u64 = 4 << 20;
 /// No more functions are looked up by an address.
 const LOOKUPS_MAX: usize = 40_000;
 /// The function of a pool is among so many outermost ones of a stack.
@@ -91,15 +94,29 @@ impl Standings {
             self.stacks.iter().map(|group| search.shell_of(&group.stack)).collect();
         let groups = || self.stacks.iter().zip(&shells).filter_map(|(group, shell)| Some((group, (*shell)?)));
         let waits_for_work =
-            |group: &Group| group.tasks.iter().all(|&task| may_wait[task] && !waits_for_lock(task));
+            |group: &Group| group.tasks.iter().all(|&task| may_wait[task] && self.waits_for_work(task));
         let of_pools: HashSet<u64> =
             groups().filter(|(group, _)| waits_for_work(group)).map(|(_, shell)| shell).collect();
-        let in_turn: Vec<usize> = groups()
-            .filter(|(_, shell)| of_pools.contains(shell))
-            .flat_map(|(group, _)| group.tasks.iter().copied())
-            .filter(|&task| waits_for_lock(task))
-            .collect();
-        in_turn.into_iter().for_each(|task| self.threads[task].waits_for_turn = true);
+        // The word of the lock for which threads wait in each function; `None` if they wait for several ones.
+        let mut turns: HashMap<u64, Option<u64>> = HashMap::default();
+        let mut waiting: Vec<(usize, u64)> = Vec::new();
+        for (group, shell) in groups().filter(|(_, shell)| of_pools.contains(shell)) {
+            for &task in group.tasks.iter().filter(|&&task| waits_for_lock(task)) {
+                let Some(word) = self.threads[task].wait.as_ref().map(|wait| wait.futex) else { continue };
+                let known = turns.entry(shell).or_insert(Some(word));
+                *known = known.filter(|&known| known == word);
+                waiting.push((task, shell));
+            }
+        }
+        for (task, shell) in waiting {
+            self.threads[task].waits_for_turn = turns[&shell].is_some();
+        }
+    }
+
+    /// Whether a thread waits for what another one brings.
+    fn waits_for_work(&self, task: usize) -> bool {
+        let construct = self.threads[task].wait.as_ref().and_then(|wait| wait.construct);
+        construct.is_some_and(|construct| construct.role == Role::Channel || brings(construct.role))
     }
 
     fn find_full_pools(&mut self, may_wait: &[bool], search: &mut Search<'_, '_>) {
@@ -150,6 +167,8 @@ struct Search<'a, 'm> {
     functions: HashMap<u64, Option<Function>>,
     /// By the addresses where functions begin.
     bodies: HashMap<u64, Rc<Body>>,
+    /// How much more code is searched.
+    left_bytes: u64,
     /// Whether a function waits, over at most so many calls.
     waits: HashMap<(u64, u32), bool>,
 }
@@ -157,7 +176,7 @@ struct Search<'a, 'm> {
 impl<'a, 'm> Search<'a, 'm> {
     fn new(flow: Flow<'m>, names: &'a mut FunctionNames) -> Search<'a, 'm> {
         let (functions, bodies) = (HashMap::default(), HashMap::default());
-        Search { flow, names, functions, bodies, waits: HashMap::default() }
+        Search { flow, names, functions, bodies, left_bytes: CODE_MAX_BYTES, waits: HashMap::default() }
     }
 
     /// The outermost job that a thread with this stack is in, and the code of the pool's function.
@@ -259,6 +278,8 @@ impl<'a, 'm> Search<'a, 'm> {
         if self.bodies.len() >= FUNCTIONS_MAX {
             return None;
         }
+        let len_bytes = (code.end - code.start).min(FUNCTION_MAX_BYTES);
+        self.left_bytes = self.left_bytes.checked_sub(len_bytes)?;
         let body = Rc::new(self.flow.body(code));
         self.bodies.insert(code.start, Rc::clone(&body));
         Some(body)

@@ -67,7 +67,7 @@ pub(crate) fn waits_for_work(function: &str) -> bool {
 }
 
 /// Whether another thread has to bring something to whoever waits for an object with this role.
-fn brings(role: Role) -> bool {
+pub(crate) fn brings(role: Role) -> bool {
     matches!(role, Role::Condition | Role::Semaphore | Role::Park | Role::Idle)
 }
 
