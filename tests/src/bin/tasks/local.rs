@@ -30,15 +30,32 @@ pub(crate) async fn traced_main_future_holds() {
 
 /// A child runs, and a signal tells of its end. It ends with this process.
 pub(crate) async fn left_to_itself_and_a_child() {
+    handle_ends_of_children();
+    let child =
+        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("there is cat");
+    left_to_itself(-1).await;
+    drop(child);
+}
+
+/// A child has ended, and its signal has come. Nobody waits for it.
+pub(crate) async fn left_to_itself_and_an_ended_child() {
+    handle_ends_of_children();
+    let child = Command::new("true").spawn().expect("there is true");
+    // SAFETY: all zeros are a value, and the call writes one. The child stays one that nobody has waited for.
+    unsafe {
+        let mut ended = std::mem::zeroed();
+        libc::waitid(libc::P_PID, child.id(), &raw mut ended, libc::WEXITED | libc::WNOWAIT)
+    };
+    left_to_itself(-1).await;
+    drop(child);
+}
+
+fn handle_ends_of_children() {
     extern "C" fn child_has_ended(_: libc::c_int) {}
     // SAFETY: the handler does nothing.
     unsafe {
         libc::signal(libc::SIGCHLD, child_has_ended as extern "C" fn(libc::c_int) as libc::sighandler_t)
     };
-    let child =
-        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("there is cat");
-    left_to_itself(-1).await;
-    drop(child);
 }
 
 /// A task waits for the end of another one, which never ends. The driver asks for events that nobody else brings, for

@@ -45,6 +45,7 @@ const SCENARIOS: &[Scenario] = &[
     ("rare-poll", || Box::pin(crowds::rare_poll())),
     ("left-to-itself", || Box::pin(local::left_to_itself(-1))),
     ("left-to-itself-and-a-child", || Box::pin(local::left_to_itself_and_a_child())),
+    ("left-to-itself-and-an-ended-child", || Box::pin(local::left_to_itself_and_an_ended_child())),
     ("left-to-itself-for-a-time", || Box::pin(local::left_to_itself(i32::MAX))),
     ("undriven", || Box::pin(crowds::undriven())),
     ("lock-in-place", || Box::pin(locks::lock_in_place())),

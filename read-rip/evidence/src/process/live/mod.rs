@@ -356,8 +356,11 @@ impl LiveTarget {
 
     /// The children of all its threads; `None` if the kernel does not say all.
     fn children(&self) -> Option<Vec<u32>> {
-        let of_threads = self.tasks.numbers().ok()?.into_iter().map(|tid| self.all_children_of(tid));
-        of_threads.collect::<Option<Vec<_>>>().map(|all| all.concat())
+        // If a thread ends meanwhile, another one has its children.
+        (0..TRIES).find_map(|_| {
+            let of_threads = self.tasks.numbers().ok()?.into_iter().map(|tid| self.all_children_of(tid));
+            of_threads.collect::<Option<Vec<_>>>().map(|all| all.concat())
+        })
     }
 
     /// Whether it was made by fork and has run no program since.

@@ -63,6 +63,7 @@ pub struct Machine {
 struct Of<'a> {
     live: &'a LiveTarget,
     status: Status,
+    children: OnceCell<Option<Vec<u32>>>,
 }
 
 impl Machine {
@@ -475,7 +476,12 @@ impl Machine {
 
 impl<'a> Of<'a> {
     fn new(live: &'a LiveTarget) -> Option<Of<'a>> {
-        Some(Of { live, status: live.thread.status().ok()? })
+        Some(Of { live, status: live.thread.status().ok()?, children: OnceCell::new() })
+    }
+
+    /// Its children; `None` if not all are known.
+    fn children(&self) -> Option<&[u32]> {
+        self.children.get_or_init(|| self.live.children()).as_deref()
     }
 
     /// Whether its objects of System V are those that this reader sees.
@@ -494,11 +500,11 @@ impl<'a> Of<'a> {
     }
 
     /// Whether it handles the signal of a child that may end by itself: another one than those for which a thread
-    /// waits. If its children are not known, it may have such a child.
+    /// waits, and than those that have ended. If its children are not known, it may have such a child.
     fn hears_of_children(&self, need: &Need) -> bool {
-        let is_awaited = |pid: &u32| need.by.iter().chain(&need.also).any(|party| party.pid == *pid);
-        let knows_all_awaited = || self.live.children().is_some_and(|all| all.iter().all(is_awaited));
-        self.status.handles_children() && !knows_all_awaited()
+        let is_awaited = |pid: u32| need.by.iter().chain(&need.also).any(|party| party.pid == pid);
+        let is_silent = |&pid: &u32| is_awaited(pid) || has_ended(pid) == Some(true);
+        self.status.handles_children() && !self.children().is_some_and(|all| all.iter().all(is_silent))
     }
 
     /// The process, and those that can bring something.
@@ -513,22 +519,15 @@ impl<'a> Of<'a> {
             _ => call.child()?,
         };
         let depth = self.status.ids.len().checked_sub(1)?;
+        // One that is not known may end.
+        let all = self.children().filter(|all| all.len() <= PARTIES_MAX)?;
         let mut children = Vec::new();
-        for tid in self.live.tasks.numbers().ok()? {
-            // One that is not known may end.
-            let of_thread = self.live.all_children_of(tid)?;
-            if children.len() + of_thread.len() > PARTIES_MAX {
+        for &pid in all {
+            // The parent is about to learn of it.
+            if has_ended(pid)? {
                 return None;
             }
-            for pid in of_thread {
-                let Ok(folder) = Folder::open(&format!("/proc/{pid}")) else { return None };
-                let stat = text::stat(&folder.read("stat").ok()?)?;
-                // The parent is about to learn of it, if no other thread of the child goes on.
-                if stat.has_ended() && living_thread(&folder.folder("task").ok()?).ok()?.is_none() {
-                    return None;
-                }
-                children.push((pid, folder.status().ok()?));
-            }
+            children.push((pid, Folder::open(&format!("/proc/{pid}")).ok()?.status().ok()?));
         }
         let is_one = |status: &Status, wanted: u32| status.ids.get(depth) == Some(&wanted);
         match which {
@@ -567,11 +566,19 @@ impl<'a> Of<'a> {
             let live = LiveTarget::open_here(pid).ok()?;
             (&*function == b"wait_for_partner" && live.command_line() == own_line).then(|| party(pid, None))
         };
-        let children = self.live.children()?;
+        let children = self.children().unwrap_or_default().iter().copied();
         let by: Vec<Party> = [own.parent].into_iter().chain(children).filter_map(opens).collect();
         let others = Others { by_path: true, ..Others::default() };
         (!by.is_empty()).then_some(Need { what: Needed::OpenFifo(path), by, also: Vec::new(), others })
     }
+}
+
+/// Whether a process has ended, and its parent has heard of that, or is about to; `None` if that is not known.
+fn has_ended(pid: u32) -> Option<bool> {
+    let folder = Folder::open(&format!("/proc/{pid}")).ok()?;
+    let stat = text::stat(&folder.read("stat").ok()?)?;
+    // The first thread may have ended, while others go on.
+    Some(stat.has_ended() && living_thread(&folder.folder("task").ok()?).ok()?.is_none())
 }
 
 /// What the kernel calls an eventfd.
