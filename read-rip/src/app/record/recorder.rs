@@ -40,6 +40,8 @@ pub(super) struct Recorder {
     alive_ns: Option<u64>,
     /// Whether it was dead when it was last looked at.
     is_dead: bool,
+    /// Whether what is taken after the last look is the last of it.
+    is_over: bool,
     /// What its process does on the processors, if that is recorded.
     turns: Option<Turns>,
     turns_count: u64,
@@ -76,25 +78,28 @@ impl Recorder {
             until_ns: 0,
             alive_ns: None,
             is_dead: false,
+            is_over: false,
             turns,
             turns_count: 0,
             lost_records: 0,
         })
     }
 
-    /// Sees whether the process lives. If it is dead, what is taken after that has its last words and turns.
+    /// Sees whether the process lives. If it is dead, what is taken after that has its last words. The kernel tells of its
+    /// last turns a little later: they are taken a round after.
     pub(super) fn look(&mut self) -> Result<(), AppError> {
         let header = ring::present_header(&self.source)?;
         let before_ns = present_ns(&header);
-        self.is_dead = liveness(&header).is_final();
+        let was_dead = std::mem::replace(&mut self.is_dead, liveness(&header).is_final());
+        self.is_over = self.is_dead && (was_dead || self.turns.is_none());
         if !self.is_dead {
             self.alive_ns = before_ns;
         }
         Ok(())
     }
 
-    /// Writes what is new. Returns whether this was the last time: the process had ended at the last [`look`], or
-    /// `is_stopped`. What the processors did is taken after that look.
+    /// Writes what is new. Returns whether this was the last time: the process had ended at the last [`look`], and at the
+    /// one before if turns are recorded, or `is_stopped`.
     ///
     /// [`look`]: Recorder::look
     pub(super) fn round(
@@ -103,7 +108,7 @@ impl Recorder {
         watched: Option<&Watched>,
         options: &Options,
     ) -> Result<bool, AppError> {
-        let is_last = self.is_dead || is_stopped;
+        let is_last = self.is_over || is_stopped;
         // Before the words: so no block of words begins before an earlier block of turns.
         self.new_turns(watched, is_last).map_err(|source| self.failed(source))?;
         self.new_words().map_err(|source| self.failed(source))?;
