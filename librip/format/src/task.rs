@@ -68,7 +68,8 @@ pub struct TaskPart {
     pub entry_turns: [AtomicU32; HELD_MAX],
 }
 
-/// The same part in the slot of a thread: when the thread sleeps, if an executor reports that. Only the thread writes it.
+/// The same part in the slot of a thread: when the thread sleeps, if an executor reports that. Only the thread writes
+/// it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RestPart {
