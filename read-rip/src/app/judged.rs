@@ -14,7 +14,7 @@ use read_rip_report::{self as report, hex, printable};
 
 use super::check::{Filter, judge};
 use super::error::AppError;
-use super::limits::limits;
+use super::limits::within;
 use super::output::{ERROR, SOUND, output};
 use super::timelines::logged;
 use super::written;
@@ -40,8 +40,9 @@ pub(super) fn export(
         return Err(AppError::NeedsFolder);
     }
     let options = common.options();
-    let mut readings = Readings::of(subject, &options)?;
-    let limits = limits(&args.time, &readings.reading)?;
+    let read = |subject: &Subject| Ok(Readings::of(subject, &options)?);
+    // What follows joins the words of this time to those of the image, of which the findings are.
+    let (mut readings, limits) = within(subject, &args.time, (true, None), read, |of| &of.reading)?;
     let logged = logged(&readings.reading, limits, &options);
     let mut case = Case::of(&mut readings, &options);
     let verdict = judge(&mut case, &Filter::default());

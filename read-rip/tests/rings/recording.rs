@@ -398,6 +398,17 @@ fn log_of_a_part_of_a_recording_shows_what_that_of_all_of_it_shows_of_this_time(
         assert!(shown.len().abs_diff(count) <= 1, "{last}: {}", shown.len());
         assert!(all.ends_with(&shown), "{last}");
     }
+    // An export with findings does not read it either, and all of the range is there.
+    let path = path.to_str().unwrap();
+    let exported = |options: &[&str]| {
+        let arguments = ["export", "--format=ndjson", path].into_iter().chain(options.iter().copied());
+        let outcome = read_rip(arguments);
+        let events = outcome.stdout.lines().filter(|line| line.contains("number"));
+        (events.count(), outcome.stderr.contains("damaged"))
+    };
+    let (count, is_damage_seen) = exported(&["--last", "6s"]);
+    assert!(count.abs_diff(7500) <= 1 && !is_damage_seen, "{count} {is_damage_seen}");
+    assert!(exported(&[]).1);
 }
 
 #[test]
