@@ -26,6 +26,58 @@ pub(crate) fn until(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }
 
+/// Expands to a method that does something to the word in a mode.
+macro_rules! method {
+    (lock $name:ident, $mode:ident) => {
+        #[inline]
+        fn $name(&self) {
+            self.0.lock(Mode::$mode, None);
+        }
+    };
+    (try_lock $name:ident, $mode:ident) => {
+        #[inline]
+        fn $name(&self) -> bool {
+            self.0.try_lock(Mode::$mode)
+        }
+    };
+    (lock_for $name:ident, $mode:ident) => {
+        #[inline]
+        fn $name(&self, timeout: Duration) -> bool {
+            self.0.lock(Mode::$mode, until(timeout))
+        }
+    };
+    (lock_until $name:ident, $mode:ident) => {
+        #[inline]
+        fn $name(&self, timeout: Instant) -> bool {
+            self.0.lock(Mode::$mode, Some(timeout))
+        }
+    };
+    (unlock $name:ident, $mode:ident, $is_fair:expr) => {
+        #[inline]
+        unsafe fn $name(&self) {
+            self.0.unlock(Mode::$mode, None, $is_fair);
+        }
+    };
+    (unlock_shared $name:ident) => {
+        #[inline]
+        unsafe fn $name(&self) {
+            self.0.unlock_shared();
+        }
+    };
+    (downgrade $name:ident, $mode:ident, $kept:ident) => {
+        #[inline]
+        unsafe fn $name(&self) {
+            self.0.unlock(Mode::$mode, Some(Mode::$kept), false);
+        }
+    };
+    (is $name:ident, $asked:ident) => {
+        #[inline]
+        fn $name(&self) -> bool {
+            self.0.$asked()
+        }
+    };
+}
+
 /// Implements the traits of a mutex. `$is_fair`: whether its usual unlock is fair.
 macro_rules! mutex {
     ($(#[$doc:meta])* $name:ident, $is_fair:literal) => {
@@ -40,33 +92,15 @@ macro_rules! mutex {
 
             type GuardMarker = GuardMarker;
 
-            #[inline]
-            fn lock(&self) {
-                self.0.lock(Mode::Exclusive, None);
-            }
-
-            #[inline]
-            fn try_lock(&self) -> bool {
-                self.0.try_lock(Mode::Exclusive)
-            }
-
-            #[inline]
-            unsafe fn unlock(&self) {
-                self.0.unlock(Mode::Exclusive, None, $is_fair);
-            }
-
-            #[inline]
-            fn is_locked(&self) -> bool {
-                self.0.is_locked()
-            }
+            method!(lock lock, Exclusive);
+            method!(try_lock try_lock, Exclusive);
+            method!(unlock unlock, Exclusive, $is_fair);
+            method!(is is_locked, is_locked);
         }
 
         // SAFETY: as above.
         unsafe impl lock_api::RawMutexFair for $name {
-            #[inline]
-            unsafe fn unlock_fair(&self) {
-                self.0.unlock(Mode::Exclusive, None, true);
-            }
+            method!(unlock unlock_fair, Exclusive, true);
         }
 
         // SAFETY: as above.
@@ -74,15 +108,8 @@ macro_rules! mutex {
             type Duration = Duration;
             type Instant = Instant;
 
-            #[inline]
-            fn try_lock_for(&self, timeout: Duration) -> bool {
-                self.0.lock(Mode::Exclusive, until(timeout))
-            }
-
-            #[inline]
-            fn try_lock_until(&self, timeout: Instant) -> bool {
-                self.0.lock(Mode::Exclusive, Some(timeout))
-            }
+            method!(lock_for try_lock_for, Exclusive);
+            method!(lock_until try_lock_until, Exclusive);
         }
     };
 }
@@ -115,66 +142,25 @@ unsafe impl lock_api::RawRwLock for PlainRwLock {
 
     type GuardMarker = GuardMarker;
 
-    #[inline]
-    fn lock_shared(&self) {
-        self.0.lock(Mode::Shared, None);
-    }
-
-    #[inline]
-    fn try_lock_shared(&self) -> bool {
-        self.0.try_lock(Mode::Shared)
-    }
-
-    #[inline]
-    unsafe fn unlock_shared(&self) {
-        self.0.unlock_shared();
-    }
-
-    #[inline]
-    fn lock_exclusive(&self) {
-        self.0.lock(Mode::Exclusive, None);
-    }
-
-    #[inline]
-    fn try_lock_exclusive(&self) -> bool {
-        self.0.try_lock(Mode::Exclusive)
-    }
-
-    #[inline]
-    unsafe fn unlock_exclusive(&self) {
-        self.0.unlock(Mode::Exclusive, None, false);
-    }
-
-    #[inline]
-    fn is_locked(&self) -> bool {
-        self.0.is_locked()
-    }
-
-    #[inline]
-    fn is_locked_exclusive(&self) -> bool {
-        self.0.is_exclusive()
-    }
+    method!(lock lock_shared, Shared);
+    method!(try_lock try_lock_shared, Shared);
+    method!(unlock_shared unlock_shared);
+    method!(lock lock_exclusive, Exclusive);
+    method!(try_lock try_lock_exclusive, Exclusive);
+    method!(unlock unlock_exclusive, Exclusive, false);
+    method!(is is_locked, is_locked);
+    method!(is is_locked_exclusive, is_exclusive);
 }
 
 // SAFETY: as above.
 unsafe impl lock_api::RawRwLockFair for PlainRwLock {
-    #[inline]
-    unsafe fn unlock_shared_fair(&self) {
-        self.0.unlock_shared();
-    }
-
-    #[inline]
-    unsafe fn unlock_exclusive_fair(&self) {
-        self.0.unlock(Mode::Exclusive, None, true);
-    }
+    method!(unlock_shared unlock_shared_fair);
+    method!(unlock unlock_exclusive_fair, Exclusive, true);
 }
 
 // SAFETY: as above.
 unsafe impl lock_api::RawRwLockDowngrade for PlainRwLock {
-    #[inline]
-    unsafe fn downgrade(&self) {
-        self.0.unlock(Mode::Exclusive, Some(Mode::Shared), false);
-    }
+    method!(downgrade downgrade, Exclusive, Shared);
 }
 
 // SAFETY: as above.
@@ -182,69 +168,29 @@ unsafe impl lock_api::RawRwLockTimed for PlainRwLock {
     type Duration = Duration;
     type Instant = Instant;
 
-    #[inline]
-    fn try_lock_shared_for(&self, timeout: Duration) -> bool {
-        self.0.lock(Mode::Shared, until(timeout))
-    }
-
-    #[inline]
-    fn try_lock_shared_until(&self, timeout: Instant) -> bool {
-        self.0.lock(Mode::Shared, Some(timeout))
-    }
-
-    #[inline]
-    fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
-        self.0.lock(Mode::Exclusive, until(timeout))
-    }
-
-    #[inline]
-    fn try_lock_exclusive_until(&self, timeout: Instant) -> bool {
-        self.0.lock(Mode::Exclusive, Some(timeout))
-    }
+    method!(lock_for try_lock_shared_for, Shared);
+    method!(lock_until try_lock_shared_until, Shared);
+    method!(lock_for try_lock_exclusive_for, Exclusive);
+    method!(lock_until try_lock_exclusive_until, Exclusive);
 }
 
 // SAFETY: as above.
 unsafe impl lock_api::RawRwLockRecursive for PlainRwLock {
-    #[inline]
-    fn lock_shared_recursive(&self) {
-        self.0.lock(Mode::Recursive, None);
-    }
-
-    #[inline]
-    fn try_lock_shared_recursive(&self) -> bool {
-        self.0.try_lock(Mode::Recursive)
-    }
+    method!(lock lock_shared_recursive, Recursive);
+    method!(try_lock try_lock_shared_recursive, Recursive);
 }
 
 // SAFETY: as above.
 unsafe impl lock_api::RawRwLockRecursiveTimed for PlainRwLock {
-    #[inline]
-    fn try_lock_shared_recursive_for(&self, timeout: Duration) -> bool {
-        self.0.lock(Mode::Recursive, until(timeout))
-    }
-
-    #[inline]
-    fn try_lock_shared_recursive_until(&self, timeout: Instant) -> bool {
-        self.0.lock(Mode::Recursive, Some(timeout))
-    }
+    method!(lock_for try_lock_shared_recursive_for, Recursive);
+    method!(lock_until try_lock_shared_recursive_until, Recursive);
 }
 
 // SAFETY: as above.
 unsafe impl lock_api::RawRwLockUpgrade for PlainRwLock {
-    #[inline]
-    fn lock_upgradable(&self) {
-        self.0.lock(Mode::Upgradable, None);
-    }
-
-    #[inline]
-    fn try_lock_upgradable(&self) -> bool {
-        self.0.try_lock(Mode::Upgradable)
-    }
-
-    #[inline]
-    unsafe fn unlock_upgradable(&self) {
-        self.0.unlock(Mode::Upgradable, None, false);
-    }
+    method!(lock lock_upgradable, Upgradable);
+    method!(try_lock try_lock_upgradable, Upgradable);
+    method!(unlock unlock_upgradable, Upgradable, false);
 
     #[inline]
     unsafe fn upgrade(&self) {
@@ -259,36 +205,19 @@ unsafe impl lock_api::RawRwLockUpgrade for PlainRwLock {
 
 // SAFETY: as above.
 unsafe impl lock_api::RawRwLockUpgradeFair for PlainRwLock {
-    #[inline]
-    unsafe fn unlock_upgradable_fair(&self) {
-        self.0.unlock(Mode::Upgradable, None, true);
-    }
+    method!(unlock unlock_upgradable_fair, Upgradable, true);
 }
 
 // SAFETY: as above.
 unsafe impl lock_api::RawRwLockUpgradeDowngrade for PlainRwLock {
-    #[inline]
-    unsafe fn downgrade_upgradable(&self) {
-        self.0.unlock(Mode::Upgradable, Some(Mode::Shared), false);
-    }
-
-    #[inline]
-    unsafe fn downgrade_to_upgradable(&self) {
-        self.0.unlock(Mode::Exclusive, Some(Mode::Upgradable), false);
-    }
+    method!(downgrade downgrade_upgradable, Upgradable, Shared);
+    method!(downgrade downgrade_to_upgradable, Exclusive, Upgradable);
 }
 
 // SAFETY: as above.
 unsafe impl lock_api::RawRwLockUpgradeTimed for PlainRwLock {
-    #[inline]
-    fn try_lock_upgradable_for(&self, timeout: Duration) -> bool {
-        self.0.lock(Mode::Upgradable, until(timeout))
-    }
-
-    #[inline]
-    fn try_lock_upgradable_until(&self, timeout: Instant) -> bool {
-        self.0.lock(Mode::Upgradable, Some(timeout))
-    }
+    method!(lock_for try_lock_upgradable_for, Upgradable);
+    method!(lock_until try_lock_upgradable_until, Upgradable);
 
     #[inline]
     unsafe fn try_upgrade_for(&self, timeout: Duration) -> bool {
