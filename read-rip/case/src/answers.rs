@@ -4,14 +4,14 @@
 use read_rip_model::locations::Locations;
 use read_rip_model::locks;
 use read_rip_ring::events;
-use read_rip_symbols::SavedAnswers;
+use read_rip_symbols::Answers;
 
 use crate::Options;
 use crate::case::frames;
 use crate::reading::Reading;
 
 /// What they say about a reading, and what is `known` of an earlier one.
-pub fn answers(reading: &Reading, known: Option<SavedAnswers>, options: &Options) -> SavedAnswers {
+pub fn answers(reading: &Reading, known: Option<Answers>, options: &Options) -> Answers {
     let snapshot = &reading.snapshot;
     let resolver = reading.resolver(options).with_answers(known.unwrap_or_default()).keeping_answers();
     let mut locations = Locations::new(snapshot, resolver);

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use read_rip_evidence::process::{Liveness, RunControl};
 use read_rip_evidence::standing::Standings;
 use read_rip_ring::Header;
-use read_rip_symbols::SavedAnswers;
+use read_rip_symbols::Answers;
 use serde::{Deserialize, Serialize};
 
 use crate::{Reading, now_ns};
@@ -49,7 +49,7 @@ pub struct Context {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) children: Vec<Standings>,
     /// What the files of the program say about the addresses in the ring.
-    pub(crate) answers: SavedAnswers,
+    pub(crate) answers: Answers,
 }
 
 impl Context {
@@ -70,7 +70,7 @@ impl Context {
             window_ns,
             seen: None,
             children: Vec::new(),
-            answers: SavedAnswers::default(),
+            answers: Answers::default(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Context {
 
     /// The same, with what the files of the program say about the addresses in the ring.
     #[must_use]
-    pub fn with_answers(self, answers: SavedAnswers) -> Context {
+    pub fn with_answers(self, answers: Answers) -> Context {
         Context { answers, ..self }
     }
 

@@ -16,7 +16,7 @@ use read_rip_evidence::process::Ends;
 use read_rip_evidence::standing::Standings;
 use read_rip_report::printable;
 use read_rip_ring::{self as ring, Saved, Source};
-use read_rip_symbols::SavedAnswers;
+use read_rip_symbols::Answers;
 
 use super::check::Filter;
 use super::collect::Collection;
@@ -145,7 +145,7 @@ fn saved_answers(
     images: &Images,
     context: &Context,
     options: &Options,
-) -> Result<SavedAnswers, AppError> {
+) -> Result<Answers, AppError> {
     let source = Source::open(unfinished)?;
     let (later, earlier) = Saved::images(&source, images.later_bytes, images.earlier_bytes);
     let mut known = None;

@@ -2,211 +2,102 @@
 //!
 //! It looks nothing up.
 
-use std::collections::HashMap;
-use std::hash::Hash;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::whose::Whose;
 use super::{CallerLine, Frame};
 
 /// An address, relative to a module that is given by its index.
 type At = (usize, u64);
 
-/// What is known of addresses. An address that was asked about and has no answer is kept too.
-#[derive(Debug, Default)]
-pub struct Answers {
-    frames: HashMap<At, Vec<Frame>>,
-    namesakes: HashMap<At, Vec<String>>,
-    statics: HashMap<At, Option<(String, u64)>>,
-    caller_lines: HashMap<At, Option<CallerLine>>,
-    call_targets: HashMap<At, Option<u64>>,
-    function_begins: HashMap<At, Option<u64>>,
-    called_imports: HashMap<At, Option<String>>,
-    debug_info: HashMap<usize, bool>,
-    packages: HashMap<usize, Arc<[String]>>,
-}
-
-impl Answers {
-    /// The kept answer, or the one that `find` gives, which is kept if `keeps`.
-    pub(super) fn frames(&mut self, at: At, keeps: bool, find: impl FnOnce() -> Vec<Frame>) -> Vec<Frame> {
-        kept(&mut self.frames, at, keeps, find)
-    }
-
-    /// As [`Answers::frames`].
-    pub(super) fn namesakes(
-        &mut self,
-        at: At,
-        keeps: bool,
-        find: impl FnOnce() -> Vec<String>,
-    ) -> Vec<String> {
-        kept(&mut self.namesakes, at, keeps, find)
-    }
-
-    /// As [`Answers::frames`].
-    pub(super) fn static_at(
-        &mut self,
-        at: At,
-        keeps: bool,
-        find: impl FnOnce() -> Option<(String, u64)>,
-    ) -> Option<(String, u64)> {
-        kept(&mut self.statics, at, keeps, find)
-    }
-
-    /// As [`Answers::frames`].
-    pub(super) fn caller_line(
-        &mut self,
-        at: At,
-        keeps: bool,
-        find: impl FnOnce() -> Option<CallerLine>,
-    ) -> Option<CallerLine> {
-        kept(&mut self.caller_lines, at, keeps, find)
-    }
-
-    /// As [`Answers::frames`].
-    pub(super) fn call_target(
-        &mut self,
-        at: At,
-        keeps: bool,
-        find: impl FnOnce() -> Option<u64>,
-    ) -> Option<u64> {
-        kept(&mut self.call_targets, at, keeps, find)
-    }
-
-    /// As [`Answers::frames`].
-    pub(super) fn called_import(
-        &mut self,
-        at: At,
-        keeps: bool,
-        find: impl FnOnce() -> Option<String>,
-    ) -> Option<String> {
-        kept(&mut self.called_imports, at, keeps, find)
-    }
-
-    /// As [`Answers::frames`].
-    pub(super) fn function_begin(
-        &mut self,
-        at: At,
-        keeps: bool,
-        find: impl FnOnce() -> Option<u64>,
-    ) -> Option<u64> {
-        kept(&mut self.function_begins, at, keeps, find)
-    }
-
-    /// As [`Answers::frames`], for a module. They are looked for once.
-    pub(super) fn packages(&mut self, module: usize, find: impl FnOnce() -> Vec<String>) -> Arc<[String]> {
-        kept(&mut self.packages, module, true, || find().into())
-    }
-
-    /// As [`Answers::frames`], for a module.
-    pub(super) fn has_debug_info(&mut self, module: usize, keeps: bool, find: impl FnOnce() -> bool) -> bool {
-        kept(&mut self.debug_info, module, keeps, find)
-    }
-}
-
-fn kept<K: Eq + Hash, T: Clone>(
-    known: &mut HashMap<K, T>,
-    at: K,
-    keeps: bool,
-    find: impl FnOnce() -> T,
-) -> T {
-    if let Some(answer) = known.get(&at) {
-        return answer.clone();
-    }
-    let answer = find();
-    if keeps {
-        known.insert(at, answer.clone());
-    }
-    answer
-}
-
-/// `Answers` as a file has them.
+/// What is known of addresses and of modules. What was asked about and has no answer is kept too.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct SavedAnswers {
-    frames: Vec<(At, Vec<SavedFrame>)>,
-    namesakes: Vec<(At, Vec<String>)>,
-    statics: Vec<(At, Option<(String, u64)>)>,
-    caller_lines: Vec<(At, Option<CallerLine>)>,
+pub struct Answers {
+    pub(super) frames: Kept<At, Vec<Frame>>,
+    pub(super) namesakes: Kept<At, Vec<String>>,
+    pub(super) statics: Kept<At, Option<(String, u64)>>,
+    pub(super) caller_lines: Kept<At, Option<CallerLine>>,
     #[serde(default)]
-    call_targets: Vec<(At, Option<u64>)>,
+    pub(super) call_targets: Kept<At, Option<u64>>,
     #[serde(default)]
-    function_begins: Vec<(At, Option<u64>)>,
+    pub(super) function_begins: Kept<At, Option<u64>>,
     #[serde(default)]
-    called_imports: Vec<(At, Option<String>)>,
-    debug_info: Vec<(usize, bool)>,
+    pub(super) called_imports: Kept<At, Option<String>>,
+    pub(super) debug_info: Kept<usize, bool>,
     #[serde(default)]
-    packages: Vec<(usize, Vec<String>)>,
+    pub(super) packages: Kept<usize, Packages>,
 }
 
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct SavedFrame {
-    function: Option<String>,
-    file: Option<String>,
-    line: Option<u32>,
-    column: Option<u32>,
-    is_inlined: bool,
-}
+/// The answers to one kind of question. A file has them in order, so that equal rings make equal files.
+#[derive(Clone, Debug)]
+pub(super) struct Kept<K, T>(BTreeMap<K, T>);
 
-impl From<&Answers> for SavedAnswers {
-    fn from(answers: &Answers) -> SavedAnswers {
-        let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
-        let frame = |frame: &Frame| SavedFrame {
-            function: text(&frame.function),
-            file: text(&frame.file),
-            line: frame.line,
-            column: frame.column,
-            is_inlined: frame.is_inlined,
-        };
-        let frames = answers.frames.iter().map(|(&at, frames)| (at, frames.iter().map(frame).collect()));
-        let mut saved = SavedAnswers {
-            frames: frames.collect(),
-            namesakes: answers.namesakes.iter().map(|(&at, names)| (at, names.clone())).collect(),
-            statics: answers.statics.iter().map(|(&at, found)| (at, found.clone())).collect(),
-            caller_lines: answers.caller_lines.iter().map(|(&at, found)| (at, found.clone())).collect(),
-            call_targets: answers.call_targets.iter().map(|(&at, &found)| (at, found)).collect(),
-            function_begins: answers.function_begins.iter().map(|(&at, &found)| (at, found)).collect(),
-            called_imports: answers.called_imports.iter().map(|(&at, found)| (at, found.clone())).collect(),
-            debug_info: answers.debug_info.iter().map(|(&module, &has)| (module, has)).collect(),
-            packages: answers.packages.iter().map(|(&module, of)| (module, of.to_vec())).collect(),
-        };
-        // So that equal rings make equal files.
-        saved.frames.sort_by_key(|&(at, _)| at);
-        saved.namesakes.sort_by_key(|&(at, _)| at);
-        saved.statics.sort_by_key(|&(at, _)| at);
-        saved.caller_lines.sort_by_key(|&(at, _)| at);
-        saved.call_targets.sort_unstable();
-        saved.function_begins.sort_unstable();
-        saved.called_imports.sort_unstable();
-        saved.debug_info.sort_unstable();
-        saved.packages.sort_unstable();
-        saved
+impl<K: Ord, T: Clone> Kept<K, T> {
+    /// The kept answer, or the one that `find` gives, which is kept if `keeps`.
+    pub(super) fn get(&mut self, at: K, keeps: bool, find: impl FnOnce() -> T) -> T {
+        if let Some(answer) = self.0.get(&at) {
+            return answer.clone();
+        }
+        let answer = find();
+        if keeps {
+            self.0.insert(at, answer.clone());
+        }
+        answer
     }
 }
 
-impl From<SavedAnswers> for Answers {
-    fn from(saved: SavedAnswers) -> Answers {
-        let text = |text: Option<String>| text.map(Arc::from);
-        let frame = |frame: SavedFrame| Frame {
-            function: text(frame.function),
-            file: text(frame.file),
-            line: frame.line,
-            column: frame.column,
-            is_inlined: frame.is_inlined,
-            // It follows from the rest: the resolver says it.
-            whose: Whose::Unknown,
-        };
-        let frames = saved.frames.into_iter();
-        Answers {
-            frames: frames.map(|(at, frames)| (at, frames.into_iter().map(frame).collect())).collect(),
-            namesakes: saved.namesakes.into_iter().collect(),
-            statics: saved.statics.into_iter().collect(),
-            caller_lines: saved.caller_lines.into_iter().collect(),
-            call_targets: saved.call_targets.into_iter().collect(),
-            function_begins: saved.function_begins.into_iter().collect(),
-            called_imports: saved.called_imports.into_iter().collect(),
-            debug_info: saved.debug_info.into_iter().collect(),
-            packages: saved.packages.into_iter().map(|(module, of)| (module, of.into())).collect(),
-        }
+impl<K, T> Default for Kept<K, T> {
+    fn default() -> Kept<K, T> {
+        Kept(BTreeMap::new())
+    }
+}
+
+impl<K: Serialize, T: Serialize> Serialize for Kept<K, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&self.0)
+    }
+}
+
+impl<'de, K: Ord + Deserialize<'de>, T: Deserialize<'de>> Deserialize<'de> for Kept<K, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Kept<K, T>, D::Error> {
+        let answers = Vec::<(K, T)>::deserialize(deserializer)?;
+        Ok(Kept(answers.into_iter().collect()))
+    }
+}
+
+/// The names of packages, which many ask for.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
+pub(super) struct Packages(pub(super) Arc<[String]>);
+
+impl From<Vec<String>> for Packages {
+    fn from(names: Vec<String>) -> Packages {
+        Packages(names.into())
+    }
+}
+
+impl From<Packages> for Vec<String> {
+    fn from(packages: Packages) -> Vec<String> {
+        packages.0.to_vec()
+    }
+}
+
+/// A text that several frames share, as a file has it. For `serde(with)`.
+pub(super) mod text {
+    use super::{Arc, Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        text: &Option<Arc<str>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        text.as_deref().serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Arc<str>>, D::Error> {
+        Ok(Option::<String>::deserialize(deserializer)?.map(Arc::from))
     }
 }

@@ -58,7 +58,7 @@ mod unwind_index;
 mod unwind_sections;
 mod whose;
 
-pub use answers::SavedAnswers;
+pub use answers::Answers;
 pub use caller::CallerLine;
 pub use direct_call::{target_aarch64, target_x86_64};
 pub use frame::Frame;

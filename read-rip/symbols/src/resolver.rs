@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use read_rip_files::Module;
 
-use super::answers::{Answers, SavedAnswers};
+use super::answers::Answers;
 use super::caller::CallerLine;
 use super::frame::Frame;
 use super::line_budget::LineBudget;
@@ -63,8 +63,8 @@ impl Resolver {
     }
 
     /// Gives it the answers that a saved ring came with. They precede what the files say.
-    pub fn with_answers(self, answers: SavedAnswers) -> Resolver {
-        Resolver { answers: answers.into(), ..self }
+    pub fn with_answers(self, answers: Answers) -> Resolver {
+        Resolver { answers, ..self }
     }
 
     /// Keeps all answers from now on, for [`Resolver::answers`].
@@ -73,8 +73,8 @@ impl Resolver {
     }
 
     /// The answers that were given or kept.
-    pub fn answers(&self) -> SavedAnswers {
-        SavedAnswers::from(&self.answers)
+    pub fn answers(&self) -> Answers {
+        self.answers.clone()
     }
 
     /// The frames of a module-relative address, innermost (inlined) first. `module` is the module's index.
@@ -85,7 +85,8 @@ impl Resolver {
         let find = |files: &mut ModuleFiles| {
             files.load(module).map(|mut loaded| loaded.resolve(address)).unwrap_or_default()
         };
-        let mut frames = self.answers.frames((module, address), self.keeps_answers, || find(&mut self.files));
+        let mut frames =
+            self.answers.frames.get((module, address), self.keeps_answers, || find(&mut self.files));
         for frame in &mut frames {
             frame.whose = self.whose(module, frame.function.as_deref(), frame.file.as_deref());
         }
@@ -103,8 +104,8 @@ impl Resolver {
 
     /// The crates of the packages that a module is made of, sorted, as far as its constants tell.
     pub fn packages(&mut self, module: usize) -> Arc<[String]> {
-        let find = || self.files.load(module).map(|loaded| loaded.packages()).unwrap_or_default();
-        self.answers.packages(module, find)
+        let find = || self.files.load(module).map(|loaded| loaded.packages()).unwrap_or_default().into();
+        self.answers.packages.get(module, true, find).0
     }
 
     pub fn object(&self, module: usize) -> Whose {
@@ -116,45 +117,47 @@ impl Resolver {
         let find = |files: &mut ModuleFiles| {
             files.load(module).map(|mut loaded| loaded.symbols().namesakes(address)).unwrap_or_default()
         };
-        self.answers.namesakes((module, address), self.keeps_answers, || find(&mut self.files))
+        self.answers.namesakes.get((module, address), self.keeps_answers, || find(&mut self.files))
     }
 
     /// The name of the static that covers a module-relative address, and the address's offset in it.
     pub fn static_at(&mut self, module: usize, address: u64) -> Option<(String, u64)> {
         let find = |files: &mut ModuleFiles| files.load(module)?.symbols().static_at(address);
-        self.answers.static_at((module, address), self.keeps_answers, || find(&mut self.files))
+        self.answers.statics.get((module, address), self.keeps_answers, || find(&mut self.files))
     }
 
     /// The caller whose location is at a module-relative address. It comes from the module's own file.
     pub fn caller_line(&mut self, module: usize, address: u64) -> Option<CallerLine> {
         let find = |files: &mut ModuleFiles| files.load(module)?.caller_line(address);
-        self.answers.caller_line((module, address), self.keeps_answers, || find(&mut self.files))
+        self.answers.caller_lines.get((module, address), self.keeps_answers, || find(&mut self.files))
     }
 
     /// The target of the direct call that returns to a module-relative address; `None` if the instruction before the
     /// address is no direct call.
     pub fn call_target(&mut self, module: usize, return_address: u64) -> Option<u64> {
         let find = |files: &mut ModuleFiles| files.load(module)?.call_target(return_address);
-        self.answers.call_target((module, return_address), self.keeps_answers, || find(&mut self.files))
+        self.answers.call_targets.get((module, return_address), self.keeps_answers, || find(&mut self.files))
     }
 
     /// The demangled name of the function of another module that the call calls which returns to a module-relative
     /// address; `None` if it calls none, or if that is not known.
     pub fn called_import(&mut self, module: usize, return_address: u64) -> Option<String> {
         let find = |files: &mut ModuleFiles| files.load(module)?.called_import(return_address);
-        self.answers.called_import((module, return_address), self.keeps_answers, || find(&mut self.files))
+        self.answers
+            .called_imports
+            .get((module, return_address), self.keeps_answers, || find(&mut self.files))
     }
 
     /// Where the function begins that a module-relative address is in.
     pub fn function_begin(&mut self, module: usize, address: u64) -> Option<u64> {
         let find = |files: &mut ModuleFiles| files.load(module)?.function_begin(address);
-        self.answers.function_begin((module, address), self.keeps_answers, || find(&mut self.files))
+        self.answers.function_begins.get((module, address), self.keeps_answers, || find(&mut self.files))
     }
 
     /// Whether the module has debug information.
     pub fn has_debug_info(&mut self, module: usize) -> bool {
         let find = |files: &mut ModuleFiles| files.load(module).is_some_and(|loaded| loaded.has_debug_info());
-        self.answers.has_debug_info(module, self.keeps_answers, || find(&mut self.files))
+        self.answers.debug_info.get(module, self.keeps_answers, || find(&mut self.files))
     }
 
     /// The MD5 of a source file as the compiler read it, if the debug information of the code at a module-relative
