@@ -12,8 +12,8 @@
 //! * threads wait for locks, and are not the idle part of a pool. A thread that idles in a pool waits for a lock in the
 //!   function in which another thread of the pool waits for work, or the record shows the pool (see `idle_pool`);
 //! * all threads wait for what only a thread of the process can bring: locks, conditions, semaphores, the end of a
-//!   thread. None waits for input, for a time or for a signal. And one of them waits for a certain thread or lock: if
-//!   all wait on conditions, a signal handler may be what they wait for, as a program does whose main thread parks.
+//!   thread. None waits for input, for a time or for a signal. And one of them waits for a certain thread: if all
+//!   wait on conditions, a signal handler may be what they wait for, as a program does whose main thread parks.
 //!
 //! It is reported only where no other finding explains why threads wait.
 //!
@@ -107,9 +107,9 @@ impl Analysis for Stalled {
 pub(super) fn stalled(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
     let threads = all_still(view)?;
     let count = |doing| threads.iter().filter(|(_, seen)| seen.doing == doing).count();
-    let for_threads = count(Doing::WaitsForLock) + count(Doing::WaitsForThread);
-    let inside = for_threads + count(Doing::WaitsInside);
-    // A recorded pool that idles waits inside too, and so may the thread that made it.
+    let for_threads = count(Doing::WaitsForThread);
+    let inside = for_threads + count(Doing::WaitsForLock) + count(Doing::WaitsInside);
+    // A pool that idles waits inside too, and so may the thread that made it.
     let are_all_inside = for_threads > 0 && inside == threads.len() && pools(view).is_empty();
     let is_stuck = wait_for_locks(view, &threads) || are_all_inside;
     is_stuck.then_some(threads)
@@ -268,6 +268,8 @@ mod tests {
             ("main.c", Doing::WaitsOutside),
         ];
         assert!(!is_stall(&scene(&pool)));
+        let parked = [pool[0], pool[1], ("main.c", Doing::WaitsInside)];
+        assert!(!is_stall(&scene(&parked)), "the thread that made the pool parks");
         let leader = [("serve.c", Doing::WaitsForLock), ("serve.c", Doing::WaitsOutside)];
         assert!(!is_stall(&scene(&leader)), "one of them accepts connections");
         let idle = [("pool.c", Doing::WaitsInside), ("main.c", Doing::WaitsOutside)];
