@@ -512,7 +512,15 @@ static void fifos(const char *one, const char *other) {
     mkfifo(one, 0600);
     mkfifo(other, 0600);
     pid_t pid = child();
-    if (pid) told(pid, 0);
+    if (pid && is("fifos-of-children")) {
+        pid_t second = child();
+        if (second) {
+            told(pid, second);
+            for (;;) usleep(1000);
+        }
+    } else if (pid) {
+        told(pid, 0);
+    }
     open(pid ? one : other, O_RDONLY);
     open(pid ? other : one, O_WRONLY);
 }
@@ -540,6 +548,6 @@ int main(int count, char **arguments) {
     if (count > 3 && is("files-of-itself")) files_of_itself(arguments[2]);
     if (count > 3 && !strncmp(mode, "shared-", 7))
         shared_objects(is("shared-semaphore-of-file") ? arguments[2] : NULL);
-    if (count > 3 && is("fifos")) fifos(arguments[2], arguments[3]);
+    if (count > 3 && !strncmp(mode, "fifos", 5)) fifos(arguments[2], arguments[3]);
     return 0;
 }

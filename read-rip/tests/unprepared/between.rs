@@ -331,6 +331,12 @@ fn two_fifos_that_are_opened_in_opposite_orders_are_suspected() {
         ],
     );
     processes.is_told_once();
+    let children = Processes::start("fifos-of-children", &[&["clock_nanosleep"], &["openat"], &["openat"]]);
+    for child in [1, 2] {
+        let outcome = children.check(child);
+        assert_eq!(outcome.status, 1, "their parent goes on: {outcome:#?}");
+        contains(&outcome.stdout, &["suspected deadlock: 2 processes wait for one another"]);
+    }
 }
 
 #[test]

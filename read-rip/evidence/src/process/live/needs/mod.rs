@@ -550,7 +550,7 @@ impl<'a> Of<'a> {
     }
 
     /// A thread opens a FIFO, and waits for somebody who opens the other end. Nobody has it. Those may do so that are
-    /// forks of the same program and open a FIFO themselves: who else may is not known.
+    /// forks of the same program, or of its parent, and open a FIFO themselves: who else may is not known.
     fn fifo(&self, task: &Task, call: Call) -> Option<Need> {
         let function = self.live.tasks.read(&format!("{}/wchan", task.tid)).ok()?;
         if &*function != b"wait_for_partner" {
@@ -567,7 +567,10 @@ impl<'a> Of<'a> {
             (&*function == b"wait_for_partner" && live.command_line() == own_line).then(|| party(pid, None))
         };
         let children = self.children().unwrap_or_default().iter().copied();
-        let by: Vec<Party> = [own.parent].into_iter().chain(children).filter_map(opens).collect();
+        let siblings = LiveTarget::open_here(own.parent).ok().and_then(|parent| parent.children());
+        let siblings = siblings.into_iter().flatten().filter(|&pid| pid != self.live.pid);
+        let relatives = [own.parent].into_iter().chain(children).chain(siblings).take(PARTIES_MAX);
+        let by: Vec<Party> = relatives.filter_map(opens).collect();
         let others = Others { by_path: true, ..Others::default() };
         (!by.is_empty()).then_some(Need { what: Needed::OpenFifo(path), by, also: Vec::new(), others })
     }
