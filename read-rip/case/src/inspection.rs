@@ -257,6 +257,9 @@ pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings, memory: &LiveMem
     }
     seen.kernel = kernel_waits(live, seen, memory);
     seen.needs = Machine::shared_locks(seen);
+    for (thread, is_silent) in seen.threads.iter_mut().zip(live.silent_calls(&seen.target.tasks)) {
+        thread.is_in_silent_call = is_silent;
+    }
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     seen.load = ready_threads().map(|ready| Load { ready, processors });
 }

@@ -1,16 +1,22 @@
 /*
- * Threads that wait for one another beside one that sleeps for a time again and again: ticking CASE [server].
+ * Threads that wait for one another beside one that sleeps for a time again and again.
  *
- * With `server`, the first thread waits for connections, so that something may come from outside.
+ * ticking CASE [server|pause|handler|disarmed]
+ *
+ * With `server`, the first thread waits for connections, so that something may come from outside. With `handler`, it
+ * waits for a signal. With `pause`, no signal has a handler. With `disarmed`, it reads a timer that is not armed. No
+ * other thread ticks in these three.
  */
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define MUST(call)              \
@@ -79,13 +85,23 @@ static void serves(void) {
     for (;;) accept(listener, NULL, NULL);
 }
 
+static void handles(int signal) {
+    (void)signal;
+}
+
+static void reads_timer(void) {
+    unsigned long long expirations;
+    int timer = timerfd_create(CLOCK_MONOTONIC, 0);
+    for (;;) (void)!read(timer, &expirations, sizeof expirations);
+}
+
 int main(int argc, char **argv) {
-    const char *name = argc > 1 ? argv[1] : "";
+    const char *name = argc > 1 ? argv[1] : "", *first = argc > 2 ? argv[2] : "";
     pthread_t last = 0;
     MUST(sem_init(&left_fork, 0, 1));
     MUST(sem_init(&right_fork, 0, 1));
     MUST(sem_init(&units, 0, 0));
-    start(ticks);
+    if (argc < 3 || !strcmp(first, "server")) start(ticks);
     if (!strcmp(name, "semaphores")) {
         start(eats_left);
         last = start(eats_right);
@@ -95,7 +111,10 @@ int main(int argc, char **argv) {
         start(takes_units);
         last = start(takes_units);
     }
-    if (argc > 2) serves();
+    if (!strcmp(first, "server")) serves();
+    if (!strcmp(first, "disarmed")) reads_timer();
+    if (!strcmp(first, "handler")) signal(SIGUSR1, handles);
+    if (argc > 2) for (;;) pause();
     MUST(pthread_join(last, NULL));
     return 2;
 }

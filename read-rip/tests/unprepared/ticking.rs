@@ -46,3 +46,18 @@ fn threads_that_wait_for_one_another_beside_a_timer_are_not_called_sound() {
         assert_eq!(check.status, 0, "something may come from outside: {check:#?}");
     }
 }
+
+/// Nobody outside of the process can end a `pause` without a handler, nor arm its timer.
+#[test]
+fn threads_that_wait_for_one_another_beside_one_in_a_silent_call_are_not_called_sound() {
+    let silent = ["pause", "disarmed"].map(|call| Stuck::start_untimed(program(), &["semaphores", call], 2));
+    let handles = Stuck::start_untimed(program(), &["semaphores", "handler"], 2);
+    for process in &silent {
+        let check = process.not_judged().stdout;
+        contains(&check, &["not judged: all threads wait", "of 3 threads: 3 wait for signals or messages"]);
+    }
+    for _ in 0..5 {
+        let check = handles.read(&["check"]);
+        assert_eq!(check.status, 0, "a signal may come: {check:#?}");
+    }
+}

@@ -184,6 +184,10 @@ pub struct Standing {
     /// Whether it waits for a lock in a function in which another thread waits for work, and which has no name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_turn: bool,
+    /// Whether nobody outside of the process can end the call that it sleeps in: a `pause` without a handler, a read of
+    /// a timer that is not armed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_silent_call: bool,
     /// What it called last, if it runs without pause and that was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_calls: Option<LastCalls>,
@@ -253,6 +257,7 @@ impl Standings {
             asleep_ns: None,
             job: None,
             waits_for_turn: false,
+            is_in_silent_call: false,
             last_calls: None,
         };
         let threads = stack_of.into_iter().map(standing).collect();

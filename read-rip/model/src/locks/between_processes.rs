@@ -147,6 +147,9 @@ fn stand(
         let thread = |process: usize, tid| seen[process].target.tasks.iter().position(|task| task.tid == tid);
         return waits_between(need, processes, thread);
     }
+    if thread.is_in_silent_call {
+        return Stand::Waits { by: vec![Who::Process(process)], is_between: false };
+    }
     let Some(wait) = thread.wait.as_ref().filter(|wait| thread.is_steady && !wait.is_timed) else {
         return Stand::Free;
     };

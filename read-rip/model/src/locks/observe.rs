@@ -617,6 +617,7 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
         {
             Doing::WaitsForData
         }
+        Activity::Calls(_) if seen.threads[at].is_in_silent_call => Doing::WaitsInside,
         Activity::Calls(call) => of_call(seen, at, call),
         Activity::Faults | Activity::DiskSleep(_) => Doing::Kernel,
         Activity::Runs => Doing::Runs,

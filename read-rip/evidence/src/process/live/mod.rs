@@ -17,6 +17,7 @@
 //! | `peers`, `unix_peers` | who has the other ends of its pipes and unix sockets |
 //! | `sock_diag`, `tcp_origins` | asks the kernel for sockets, and which end began a connection |
 //! | `needs` | what threads need from other processes, by the facts of the whole machine |
+//! | `silent_calls` | which calls nobody outside of the process can end |
 //! | `stop` | stops threads for a moment, one after the other |
 //! | `freezer` | whether it is frozen |
 //! | `kernel` | what a thread is in in the kernel, and who answers for a file system |
@@ -37,6 +38,7 @@ mod memory;
 mod needs;
 mod peers;
 mod rights;
+mod silent_calls;
 mod sock_diag;
 mod sockets;
 mod stop;

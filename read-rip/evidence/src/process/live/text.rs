@@ -91,6 +91,11 @@ impl Status {
     pub(super) fn handles_others(&self) -> bool {
         self.caught & !(OWN_SIGNALS | INTERRUPT | CHILD) != 0
     }
+
+    /// Whether it handles no signal that somebody sends.
+    pub(super) fn handles_nothing(&self) -> bool {
+        self.caught & !OWN_SIGNALS == 0
+    }
 }
 
 /// Parses `/proc/PID/stat`.
@@ -219,7 +224,7 @@ pub(super) fn is_in_group(text: &[u8], group: &str) -> bool {
 }
 
 /// The words of a text between spaces, tabs and newlines.
-fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| matches!(byte, b' ' | b'\t' | b'\n')).filter(|word| !word.is_empty())
 }
 
