@@ -574,10 +574,13 @@ fn is_lock(wait: &read_rip_evidence::waits::FutexWait) -> bool {
     wait.construct.is_some_and(|construct| construct.role == Role::Lock)
 }
 
-/// Whether a thread has nothing to do, by the function of the library in which it waits.
+/// Whether a thread has nothing to do, by the function of the library in which it waits, or by its call.
 fn is_idle(standing: &Standing) -> bool {
     let construct = standing.wait.as_ref().and_then(|wait| wait.construct);
-    standing.waits_for_turn || construct.is_some_and(|construct| construct.role == Role::Idle)
+    let is_idle_by_call = standing.is_in_silent_call;
+    is_idle_by_call
+        || standing.waits_for_turn
+        || construct.is_some_and(|construct| construct.role == Role::Idle)
 }
 
 /// Whether the sleep of a thread ends by itself after a time, as far as its call says so.
