@@ -92,7 +92,9 @@ fn each_task_has_its_await() {
         "permits",
         &["semaphore of tokio (", "): held by task 3 (awaits::keeps); awaited by task 4 (awaits::wants), "],
     );
-    wanted("boxed", &["awaits a `dyn Future`: what is in it is not known"]);
+    let boxed = nested.replace("outermost", "boxed");
+    let around = format!("awaited by awaits::boxed at main.rs:{}\n", line_of("the box"));
+    wanted("boxed", &[&boxed, &around]);
 }
 
 #[test]

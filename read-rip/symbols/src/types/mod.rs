@@ -32,6 +32,8 @@ use unit::{Reference, Unit};
 const SCANNED_MAX_BYTES: usize = 160 << 20;
 /// No more compilation units are told apart.
 const UNITS_MAX: usize = 1 << 18;
+/// So much of it is looked at to find which type a table of functions is of.
+const SCANNED_FOR_VTABLES_BYTES: usize = SCANNED_MAX_BYTES / 2;
 /// No more types are read.
 const TYPES_MAX: usize = 1 << 16;
 
@@ -93,7 +95,10 @@ impl Variants {
 
 /// Types that were read: plain values, without the files.
 #[derive(Clone, Debug, Default)]
-pub struct KnownTypes(Vec<Option<Arc<Type>>>);
+pub struct KnownTypes {
+    types: Vec<Option<Arc<Type>>>,
+    vtables: HashMap<u64, Option<TypeId>>,
+}
 
 impl From<u32> for TypeId {
     /// The type at this position of [`KnownTypes`].
@@ -104,14 +109,20 @@ impl From<u32> for TypeId {
 
 impl FromIterator<Type> for KnownTypes {
     fn from_iter<I: IntoIterator<Item = Type>>(types: I) -> KnownTypes {
-        KnownTypes(types.into_iter().map(|of| Some(Arc::new(of))).collect())
+        let types = types.into_iter().map(|of| Some(Arc::new(of))).collect();
+        KnownTypes { types, ..KnownTypes::default() }
     }
 }
 
 impl KnownTypes {
     /// A type, if it was read.
     pub fn get(&self, id: TypeId) -> Option<Arc<Type>> {
-        self.0.get(id.0 as usize)?.clone()
+        self.types.get(id.0 as usize)?.clone()
+    }
+
+    /// The type that a table of functions is of, if that was asked for.
+    pub fn of_vtable(&self, address: u64) -> Option<TypeId> {
+        self.vtables.get(&address).copied().flatten()
     }
 }
 
@@ -124,6 +135,8 @@ pub struct Types {
     ids: HashMap<(usize, Reference), TypeId>,
     /// Those that were asked for; `None` within if there is no such type.
     read: Vec<Option<Option<Arc<Type>>>>,
+    /// The types of the tables of functions that were asked for, by actual address.
+    vtables: HashMap<u64, Option<TypeId>>,
 }
 
 struct Debug {
@@ -132,13 +145,16 @@ struct Debug {
     headers: Vec<UnitHeader<Bytes>>,
     units: HashMap<usize, Option<Rc<Unit>>>,
     scanned_bytes: usize,
+    /// The types of tables of functions, by relative address, once one was asked for.
+    vtables: Option<HashMap<u64, Reference>>,
 }
 
 impl Types {
     /// Opens no files yet.
     pub(super) fn new(modules: Vec<Module>, options: Options) -> Types {
         let modules = modules.into_iter().map(|module| (module, None)).collect();
-        Types { options, modules, places: Vec::new(), ids: HashMap::new(), read: Vec::new() }
+        let (ids, vtables) = (HashMap::new(), HashMap::new());
+        Types { options, modules, places: Vec::new(), ids, read: Vec::new(), vtables }
     }
 
     /// The types that the local variable `variable` has in the functions that begin at these actual addresses.
@@ -191,6 +207,22 @@ impl Types {
         found
     }
 
+    /// The type of the values that this table of functions, at its actual address, is of: what a `dyn` is.
+    pub fn of_vtable(&mut self, address: u64) -> Option<TypeId> {
+        if let Some(&known) = self.vtables.get(&address) {
+            return known;
+        }
+        let found = (0..self.modules.len()).find_map(|module| {
+            let relative = self.modules[module].0.relative(address)?;
+            let &reference = self.debug(module)?.vtables().get(&relative)?;
+            self.id(module, reference)
+        });
+        if self.vtables.len() < TYPES_MAX {
+            self.vtables.insert(address, found);
+        }
+        found
+    }
+
     /// Whether the module that has an address brings along what ends a panic by unwinding: then it is not built to
     /// abort.
     pub fn unwinds(&mut self, address: u64) -> bool {
@@ -200,7 +232,7 @@ impl Types {
 
     /// What was read, without the files.
     pub fn known(self) -> KnownTypes {
-        KnownTypes(self.read.into_iter().map(Option::flatten).collect())
+        KnownTypes { types: self.read.into_iter().map(Option::flatten).collect(), vtables: self.vtables }
     }
 
     fn id(&mut self, module: usize, reference: Reference) -> Option<TypeId> {
@@ -242,7 +274,7 @@ impl Debug {
             headers.push(header);
         }
         let dwarf = Arc::new(dwarf);
-        Some(Debug { dwarf, split, headers, units: HashMap::new(), scanned_bytes: 0 })
+        Some(Debug { dwarf, split, headers, units: HashMap::new(), scanned_bytes: 0, vtables: None })
     }
 
     /// The types of a variable in the functions at these relative addresses.
@@ -258,6 +290,22 @@ impl Debug {
             found.extend(unit.variables(&sorted, variable, self));
         }
         found
+    }
+
+    /// The types of the tables of functions that units describe. A table may be in the unit of any function that makes
+    /// a `dyn` of the type.
+    fn vtables(&mut self) -> &HashMap<u64, Reference> {
+        let known = self.vtables.take().unwrap_or_else(|| {
+            let mut found = HashMap::new();
+            for at in 0..self.headers.len() {
+                let is_read = self.units.contains_key(&at);
+                if is_read || self.scanned_bytes < SCANNED_FOR_VTABLES_BYTES {
+                    found.extend(self.unit(at).iter().flat_map(|unit| unit.vtables(self)));
+                }
+            }
+            found
+        });
+        self.vtables.insert(known)
     }
 
     /// A compilation unit, read when it is first needed; of split debug information, the one in the other file.

@@ -31,8 +31,22 @@ fn poll<T: Future>(future: T) -> bool {
     matches!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(_))
 }
 
-fn main() { assert!(poll(steps(7))); }
+fn main() {
+    assert!(poll(steps(7)));
+    let boxed: Box<dyn Future<Output = u32>> = Box::new(step(7));
+    let [_, table]: [usize; 2] = unsafe { std::mem::transmute(boxed) };
+    println!(\"{}\", (table as isize).wrapping_sub(main as fn() as isize));
+}
 ";
+
+/// Where a function of the program begins.
+fn begin(program: &Path, function: &str) -> u64 {
+    let bytes = std::fs::read(program).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let is_wanted = |name: &str| name.contains(function);
+    let symbol = file.symbols().find(|symbol| symbol.name().is_ok_and(is_wanted)).expect("the function");
+    symbol.address()
+}
 
 /// The program with these flags, and where `poll` begins in it.
 fn compiled(directory: &Path, flags: &[&str]) -> (PathBuf, u64) {
@@ -41,11 +55,8 @@ fn compiled(directory: &Path, flags: &[&str]) -> (PathBuf, u64) {
     let mut rustc = Command::new("rustc");
     rustc.args(["--edition", "2024", "-o"]).arg(&program).args(flags).arg(&source);
     assert!(rustc.status().unwrap().success(), "{rustc:?}");
-    let bytes = std::fs::read(&program).unwrap();
-    let file = object::File::parse(&*bytes).unwrap();
-    let is_poll = |name: &str| name.contains("4shop4poll");
-    let symbol = file.symbols().find(|symbol| symbol.name().is_ok_and(is_poll)).expect("the function");
-    (program, symbol.address())
+    let poll = begin(&program, "4shop4poll");
+    (program, poll)
 }
 
 fn types(program: &Path) -> Types {
@@ -85,6 +96,12 @@ fn has_both_awaits(program: &Path, poll: u64) {
     }
     assert!(variants.of_value(5, 1).is_none());
     assert!(types.unwinds(poll));
+    let said = Command::new(program).output().unwrap().stdout;
+    let distance: i64 = String::from_utf8(said).unwrap().trim().parse().unwrap();
+    let table = begin(program, "4shop4main").wrapping_add_signed(distance);
+    let boxed = types.of_vtable(table).expect("what the program made a `dyn` of");
+    assert_eq!(types.get(boxed).unwrap().name, "shop::step::{async_fn_env#0}");
+    assert_eq!(types.of_vtable(table + 8), None, "no table begins there");
     assert_eq!(types.known().get(found[0].unwrap()).as_deref(), Some(&*harness));
 }
 
@@ -130,6 +147,7 @@ fn damaged_types_harm_nobody() {
         }
         std::fs::write(&damaged, &bytes).unwrap();
         let mut types = types(&damaged);
+        types.of_vtable(poll);
         let mut left: Vec<TypeId> = types.of_variable(&[poll], "harness").into_iter().flatten().collect();
         for _ in 0..1000 {
             let Some(of) = left.pop().and_then(|id| types.get(id)) else { continue };

@@ -41,6 +41,8 @@ pub(super) struct Unit {
     scopes: Vec<(usize, Option<u32>)>,
     /// Functions that begin at addresses: the address, and where the function is.
     functions: Vec<(u64, usize)>,
+    /// Where variables are that are in nothing else. Tables of functions are among them.
+    outer_variables: Vec<usize>,
 }
 
 /// Whether a unit has code at any of these addresses, which are in order. In doubt, it has.
@@ -87,7 +89,8 @@ impl Unit {
             Some((of, unit)) => (of, unit, Some((dwarf.clone(), skeleton))),
             None => (dwarf.clone(), skeleton, None),
         };
-        let mut read = Unit { at, dwarf, unit, skeleton, scopes: Vec::new(), functions: Vec::new() };
+        let (scopes, functions, outer_variables) = (Vec::new(), Vec::new(), Vec::new());
+        let mut read = Unit { at, dwarf, unit, skeleton, scopes, functions, outer_variables };
         if read.len_bytes() > len_max_bytes {
             return None;
         }
@@ -130,6 +133,10 @@ impl Unit {
                         }
                     }
                 }
+                gimli::DW_TAG_variable if depth == 1 => {
+                    self.outer_variables.push(offset);
+                    entries.skip_attributes(abbreviation.attributes())?;
+                }
                 _ => entries.skip_attributes(abbreviation.attributes())?,
             }
         }
@@ -142,6 +149,24 @@ impl Unit {
         let functions = self.functions.iter().filter(|(begin, _)| addresses.binary_search(begin).is_ok());
         let found = functions
             .filter_map(|&(begin, offset)| Some((begin, self.variable(offset, variable, of).ok()??)));
+        found.collect()
+    }
+
+    /// The tables of functions of a `dyn`: where each is, and the type of the values that it is of.
+    pub(super) fn vtables(&self, of: &Debug) -> Vec<(u64, Reference)> {
+        let found = self.outer_variables.iter().filter_map(|&offset| {
+            let variable = self.unit.entry(UnitOffset(offset)).ok()?;
+            let table = self.type_of(&variable, of).filter(|table| table.unit == self.at)?;
+            let table = self.unit.entry(UnitOffset(table.offset)).ok()?;
+            let concrete = self.reference(table.attr_value(gimli::DW_AT_containing_type)?, of)?;
+            let mut place = variable.attr_value(gimli::DW_AT_location)?.exprloc_value()?.0;
+            let address = match gimli::Operation::parse(&mut place, self.unit.encoding()).ok()? {
+                gimli::Operation::Address { address } => address,
+                gimli::Operation::AddressIndex { index } => self.dwarf.address(&self.unit, index).ok()?,
+                _ => return None,
+            };
+            Some((address, concrete))
+        });
         found.collect()
     }
 
@@ -252,7 +277,11 @@ impl Unit {
     }
 
     fn type_of(&self, entry: &Entry, of: &Debug) -> Option<Reference> {
-        match entry.attr_value(gimli::DW_AT_type)? {
+        self.reference(entry.attr_value(gimli::DW_AT_type)?, of)
+    }
+
+    fn reference(&self, value: AttributeValue<Bytes>, of: &Debug) -> Option<Reference> {
+        match value {
             AttributeValue::UnitRef(offset) => Some(Reference { unit: self.at, offset: offset.0 }),
             AttributeValue::DebugInfoRef(offset) if self.skeleton.is_none() => of.reference(offset),
             _ => None,

@@ -146,9 +146,9 @@ async fn wants(permits: Arc<Semaphore>) {
     let _permit = permits.acquire_owned().await;
 }
 
-async fn boxed() {
-    let inner: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(std::future::pending());
-    inner.await;
+async fn boxed(answer: oneshot::Receiver<u64>) {
+    let inner: Pin<Box<dyn Future<Output = u64> + Send>> = Box::pin(innermost(answer));
+    inner.await; // the box
 }
 
 struct Numbers;
@@ -237,7 +237,8 @@ fn main() {
                 ready().await;
             }
             "boxed" => {
-                tokio::spawn(boxed());
+                let (_sender, answer) = oneshot::channel();
+                tokio::spawn(boxed(answer));
                 ready().await;
             }
             "pool" => {

@@ -30,6 +30,9 @@ const WRAPPERS_MAX: usize = 8;
 const CHAINS_MAX: usize = 10_000;
 const LOCKS_MAX: usize = 100_000;
 
+/// Where a table of functions says how long a value is: after the function that drops it.
+const VTABLE_LEN: u64 = 8;
+
 const SEMAPHORE: &str = "tokio::sync::batch_semaphore::Semaphore";
 const ACQUIRE: &str = "tokio::sync::batch_semaphore::Acquire";
 
@@ -72,17 +75,27 @@ const AROUND: &[(&str, &str, bool)] = &[
 /// Types as they are asked for: from files, or those that were read before.
 pub(super) trait Layouts {
     fn get(&mut self, id: TypeId) -> Option<Arc<Type>>;
+    /// The type that a table of functions is of.
+    fn of_vtable(&mut self, address: u64) -> Option<TypeId>;
 }
 
 impl Layouts for Types {
     fn get(&mut self, id: TypeId) -> Option<Arc<Type>> {
         Types::get(self, id)
     }
+
+    fn of_vtable(&mut self, address: u64) -> Option<TypeId> {
+        Types::of_vtable(self, address)
+    }
 }
 
 impl Layouts for &KnownTypes {
     fn get(&mut self, id: TypeId) -> Option<Arc<Type>> {
         KnownTypes::get(self, id)
+    }
+
+    fn of_vtable(&mut self, address: u64) -> Option<TypeId> {
+        KnownTypes::of_vtable(self, address)
     }
 }
 
@@ -263,10 +276,25 @@ impl Walk<'_> {
             let only = self.only_member(value)?;
             return self.member(value, &only);
         }
-        // A pointer to a value whose type is known: a wide one has two members.
+        if let Some(inner) = self.behind_dyn(value) {
+            return Some(inner);
+        }
+        // A pointer to a value whose type is known.
         let target = value.of.pointee?;
         let address = self.number(value.address, 8)?;
         Some(Value { address, of: self.layouts.get(target)? })
+    }
+
+    /// What a pointer to a `dyn` leads to: the debug information says which type its table of functions is of. The
+    /// table says how long a value is, as the type does.
+    fn behind_dyn(&mut self, value: &Value) -> Option<Value> {
+        let [pointer, table] = ["pointer", "vtable"].map(|name| value.of.member(name).map(|of| of.offset));
+        let address = self.number(value.address.checked_add(pointer?)?, 8)?;
+        let table = self.number(value.address.checked_add(table?)?, 8)?;
+        let target = self.layouts.of_vtable(table)?;
+        let of = self.layouts.get(target)?;
+        let len_bytes = self.number(table.checked_add(VTABLE_LEN)?, 8)?;
+        (len_bytes == of.len_bytes).then_some(Value { address, of })
     }
 
     /// The lock that this future awaits, and how many permits it needs yet.

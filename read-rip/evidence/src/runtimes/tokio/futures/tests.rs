@@ -168,6 +168,39 @@ fn a_function_that_is_at_no_await_has_no_place() {
     assert_eq!(walk.place(CELL, 136, harness), None, "another cell");
 }
 
+/// Types, and what the table of functions at 0x6000 is of.
+struct WithTable<'a>(&'a KnownTypes, TypeId);
+
+impl Layouts for WithTable<'_> {
+    fn get(&mut self, id: TypeId) -> Option<Arc<Type>> {
+        self.0.get(id)
+    }
+
+    fn of_vtable(&mut self, address: u64) -> Option<TypeId> {
+        (address == 0x6000).then_some(self.1)
+    }
+}
+
+#[test]
+fn a_dyn_is_what_its_table_of_functions_says() {
+    let mut all = Program::default();
+    let word = all.put("u64", 8, &[]);
+    let members = [("pointer", 0, word), ("vtable", 8, word)];
+    let boxed = all.put("alloc::boxed::Box<dyn core::future::future::Future>", 16, &members);
+    let inner = all.put("shop::pay::{async_fn_env#0}", 64, &[]);
+    let types: KnownTypes = all.0.into_iter().collect();
+    for (table, len, is_known) in [(0x6000, 64, true), (0x6000, 72, false), (0x6010, 64, false)] {
+        let words = [(FUTURE, 0x5000), (FUTURE + 8, table), (table + 8, len)];
+        let memory = Words(words.into_iter().collect());
+        let (mut layouts, mut found) = (WithTable(&types, inner), Found::default());
+        let mut walk = Walk { layouts: &mut layouts, memory: &memory, found: &mut found, unwinds: true };
+        let value = Value { address: FUTURE, of: types.get(boxed).unwrap() };
+        let inside = walk.within(&value, &mut true).map(|of| (of.address, of.of.name.clone()));
+        let wanted = is_known.then(|| (0x5000, "shop::pay::{async_fn_env#0}".to_owned()));
+        assert_eq!(inside, wanted, "{table:#x} {len}");
+    }
+}
+
 #[test]
 fn a_function_is_called_as_by_symbols() {
     for (name, function) in [
