@@ -56,8 +56,11 @@ fn threads_that_wait_for_one_another_beside_one_in_a_silent_call_are_not_called_
         let check = process.not_judged().stdout;
         contains(&check, &["not judged: all threads wait", "of 3 threads: 3 wait for signals or messages"]);
     }
+    let sleeps = Stuck::start_untimed("sleep".as_ref(), &["infinity"], 0);
     for _ in 0..5 {
         let check = handles.read(&["check"]);
         assert_eq!(check.status, 0, "a signal may come: {check:#?}");
+        let check = sleeps.read(&["check"]);
+        assert_eq!(check.status, 0, "it waits for its end: {check:#?}");
     }
 }

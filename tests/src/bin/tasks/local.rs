@@ -41,11 +41,9 @@ pub(crate) async fn left_to_itself_and_a_child() {
 pub(crate) async fn left_to_itself_and_an_ended_child() {
     handle_ends_of_children();
     let child = Command::new("true").spawn().expect("there is true");
-    // SAFETY: all zeros are a value, and the call writes one. The child stays one that nobody has waited for.
-    unsafe {
-        let mut ended = std::mem::zeroed();
-        libc::waitid(libc::P_PID, child.id(), &raw mut ended, libc::WEXITED | libc::WNOWAIT)
-    };
+    let mut ended = std::mem::MaybeUninit::uninit();
+    // SAFETY: the call writes there. The child stays one that nobody has waited for.
+    unsafe { libc::waitid(libc::P_PID, child.id(), ended.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT) };
     left_to_itself(-1).await;
     drop(child);
 }

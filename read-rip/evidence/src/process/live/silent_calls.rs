@@ -17,7 +17,9 @@ impl LiveTarget {
     pub fn silent_calls(&self, tasks: &[Task]) -> Vec<bool> {
         let mut silent: Vec<bool> = tasks.iter().map(|task| self.is_silent(task)).collect();
         let handles_nothing = || self.thread.status().is_ok_and(|status| status.handles_nothing());
-        if silent.contains(&true) && !handles_nothing() {
+        // A process that only sleeps waits for its end, as `sleep infinity` does.
+        let has_others = silent.contains(&false);
+        if silent.contains(&true) && !(has_others && handles_nothing()) {
             silent.fill(false);
         }
         silent
