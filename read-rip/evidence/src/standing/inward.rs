@@ -2,7 +2,11 @@
 
 use super::Standings;
 use crate::runtimes::{InnerDoing, Runtime};
+use crate::target::{RunState, Task};
 use crate::waits::{FutexWait, Owner, PYTHON_LOCK, Role};
+
+/// Who has waited for so long may not get a lock soon, although its holder goes on.
+const LONG_NS: u64 = 10_000_000_000;
 
 /// What a thread does within its runtime, so that native evidence does not tell whether it is stuck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,13 +26,23 @@ impl Standings {
     /// What a thread does within its runtime; `None` if native evidence says it all, or if the thread moves.
     pub fn inward(&self, thread: usize) -> Option<Inward> {
         let (task, standing) = (&self.target.tasks[thread], &self.threads[thread]);
-        let doing = self.interior.as_ref()?.thread(task.own_tid)?.doing;
+        let interior = self.interior.as_ref()?;
+        let doing = interior.thread(task.own_tid)?.doing;
         if standing.is_still == Some(false) {
             return None;
         }
+        // A thread that has the lock and a processor, or waits for one, is about to release it, if nobody waits for long.
+        let is_about_to_get = |wait: &FutexWait| {
+            let holder = interior.holder(wait.futex).map(|hold| hold.tid);
+            let is_ready = |task: &Task| holder == Some(task.own_tid) && task.state == RunState::Running;
+            standing.asleep_ns.is_none_or(|asleep_ns| asleep_ns < LONG_NS)
+                && self.target.tasks.iter().any(is_ready)
+        };
         let waits_for_lock = || {
             let wait = standing.wait.as_ref().filter(|wait| !wait.is_timed);
-            wait.is_some_and(|wait| is_for_inner_lock(wait) && !matches!(wait.owner, Owner::Tid(_)))
+            wait.is_some_and(|wait| {
+                is_for_inner_lock(wait) && !matches!(wait.owner, Owner::Tid(_)) && !is_about_to_get(wait)
+            })
         };
         match doing {
             Some(InnerDoing::EventLoop) => Some(Inward::RunsLoop),

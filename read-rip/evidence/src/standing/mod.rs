@@ -437,6 +437,15 @@ impl Standings {
         for (at, wait) in self.unpresumed.drain(..) {
             self.threads[at].wait = Some(wait);
         }
+        // Who waits for the lock of a runtime wakes from time to time to ask for it.
+        let is_runtime_lock = |wait: &&FutexWait| wait.kind == WaitKind::RuntimeLock;
+        let waits = self.threads.iter().filter_map(|thread| thread.wait.as_ref());
+        let runtime_locks: HashSet<u64> = waits.filter(is_runtime_lock).map(|wait| wait.futex).collect();
+        let is_at_timer = |task: &Task| {
+            let Some(Sleep::Call(call)) = task.sleep else { return false };
+            let futex = call.futex().map(|futex| futex.address);
+            call.is_at_timer() && !futex.is_some_and(|futex| runtime_locks.contains(&futex))
+        };
         let mut later = later.into_iter().peekable();
         let mut sleeps_as_before = vec![false; self.threads.len()];
         for (at, (task, thread)) in self.target.tasks.iter_mut().zip(&mut self.threads).enumerate() {
@@ -454,7 +463,7 @@ impl Standings {
             sleeps_as_before[at] = sleeps_at_same_place(task, &now);
             thread.scheduled = Scheduled::between(task, &now, window_ns);
             let runs = now.state == RunState::Running;
-            thread.is_at_timer = now.is_at_timer() || runs && task.is_at_timer();
+            thread.is_at_timer = is_at_timer(&now) || runs && is_at_timer(task);
             *task = now;
         }
         self.window_ns = Some(window_ns);
