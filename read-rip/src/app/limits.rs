@@ -50,14 +50,38 @@ pub(super) fn within<T>(
     read: impl Fn(&Subject) -> Result<T, AppError>,
     reading: impl Fn(&T) -> &Reading,
 ) -> Result<(T, Limits), AppError> {
-    if let Some((part, period)) = part(subject, args, wants_end, since_ns) {
-        let found = read(&part)?;
-        // The moments were estimated. With what was read they are known.
-        if let Ok(limits) = limits(args, reading(&found))
-            && limits.since_ns.unwrap_or(0) >= period.since_ns
-            && limits.until_ns.unwrap_or(u64::MAX) <= period.until_ns
-        {
-            return Ok((found, limits));
+    // A part without the end does not know the moment from which the user counts. The end alone knows it.
+    let known = match (subject, args.until) {
+        (Subject::Recording(source), Some(Moment::Ago(_))) if !wants_end => match source.last_recorded() {
+            Some(last) => {
+                let end = Period { until_ns: u64::MAX, ..last };
+                limits(args, reading(&read(&Subject::Recording(source.within(end)))?)).ok()
+            }
+            None => None,
+        },
+        _ => None,
+    };
+    let period = match known {
+        Some(limits) => Some(Period {
+            since_ns: limits.since_ns.unwrap_or(0),
+            until_ns: limits.until_ns.unwrap_or(u64::MAX),
+        }),
+        None => estimated(subject, args, wants_end),
+    };
+    if let Subject::Recording(source) = subject
+        && let Some(mut period) = period
+    {
+        period.since_ns = since_ns.map_or(period.since_ns, |at_most_ns| period.since_ns.min(at_most_ns));
+        let is_all = period == Period { since_ns: 0, until_ns: u64::MAX };
+        if !is_all {
+            let found = read(&Subject::Recording(source.within(period)))?;
+            // What was estimated is known with what was read.
+            if let Some(limits) = known.or_else(|| limits(args, reading(&found)).ok())
+                && limits.since_ns.unwrap_or(0) >= period.since_ns
+                && limits.until_ns.unwrap_or(u64::MAX) <= period.until_ns
+            {
+                return Ok((found, limits));
+            }
         }
     }
     let whole = read(subject)?;
@@ -65,13 +89,8 @@ pub(super) fn within<T>(
     Ok((whole, limits))
 }
 
-/// The part of a recording that has to be read; `None` if that is all of it.
-fn part(
-    subject: &Subject,
-    args: &TimeArgs,
-    wants_end: bool,
-    since_at_most_ns: Option<u64>,
-) -> Option<(Subject, Period)> {
+/// The period of a recording that has to be read, or a longer one.
+fn estimated(subject: &Subject, args: &TimeArgs, wants_end: bool) -> Option<Period> {
     let Subject::Recording(source) = subject else { return None };
     let header = ring::present_header(source).ok()?;
     let last = source.last_recorded()?;
@@ -87,10 +106,7 @@ fn part(
         Some(Moment::At(time)) if !wants_end => boottime_ns(&header, time)?,
         _ => u64::MAX,
     };
-    let since_ns = since_at_most_ns.map_or(since_ns, |at_most_ns| since_ns.min(at_most_ns));
-    let period = Period { since_ns, until_ns };
-    let is_all = period == Period { since_ns: 0, until_ns: u64::MAX };
-    (!is_all).then(|| (Subject::Recording(source.within(period)), period))
+    Some(Period { since_ns, until_ns })
 }
 
 /// A moment as the ring's clock shows it, ns since boot. One before the boot is the boot.

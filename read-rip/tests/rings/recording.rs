@@ -357,7 +357,7 @@ fn log_of_a_part_of_a_recording_shows_what_that_of_all_of_it_shows_of_this_time(
     let mut bytes = Vec::new();
     let mut follower = Follower::default();
     let mut slot = Slot::thread("speaker", 9);
-    let (mut number, mut last) = (0, None);
+    let (mut number, mut last, mut begins) = (0, None, Vec::new());
     // A tick takes 8 ns, and the ring's clock began two seconds after the boot.
     let at_ns = |number: u64| 2_000_000_000 + (100_000 * number - 1000) * 8;
     for _ in 0..16 {
@@ -376,6 +376,7 @@ fn log_of_a_part_of_a_recording_shows_what_that_of_all_of_it_shows_of_this_time(
         let new = follower.new_words(&source, &header).unwrap();
         writer.words(&new, from_ns..at_ns(number)).unwrap();
         writer.image(&image_of(&source, &header), at_ns(number)).unwrap();
+        begins.push(bytes.len());
         bytes.extend(&part[if bytes.is_empty() { 0 } else { 16 }..]);
         last = Some(fixture);
     }
@@ -398,6 +399,24 @@ fn log_of_a_part_of_a_recording_shows_what_that_of_all_of_it_shows_of_this_time(
         assert!(shown.len().abs_diff(count) <= 1, "{last}: {}", shown.len());
         assert!(all.ends_with(&shown), "{last}");
     }
+    // Nor is a block after a range that ended some time ago.
+    bytes[100] ^= 1;
+    let late = begins[12] + 100;
+    bytes[late] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    for (options, begin, end) in [
+        (&["--since", "10s", "--until", "9s"][..], 3500, 4750),
+        (&["--until", "9s"], 0, 4750),
+        (&["--since", "12s", "--until", "9s"], 1000, 4750),
+    ] {
+        let shown = log(options);
+        let first = all.iter().position(|line| *line == shown[0]).unwrap();
+        assert!(first.abs_diff(begin) <= 1 && shown.len().abs_diff(end - begin) <= 1, "{options:?}: {first}");
+        assert!(all[first..].starts_with(&shown), "{options:?}");
+    }
+    bytes[late] ^= 1;
+    bytes[100] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
     // An export with findings does not read it either, and all of the range is there.
     let path = path.to_str().unwrap();
     let exported = |options: &[&str]| {
