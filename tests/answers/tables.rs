@@ -167,10 +167,10 @@ pub(crate) fn metrics(text: &str, _: &Names) -> Facts {
         match (name, label("state"), label("lock")) {
             ("rip_threads", Some(state), _) if state == "waiting" => facts.count("threads waiting", value),
             ("rip_tasks", Some(state), _) => facts.count(format!("tasks {state}"), value),
-            ("rip_lock_waiters", _, Some(lock)) if !lock.is_empty() => {
+            ("rip_lock_waiters", _, Some(lock)) if lock != "other locks" => {
                 facts.count(format!("waiters of {lock}"), value);
             }
-            ("rip_lock_holders", _, Some(lock)) if !lock.is_empty() => {
+            ("rip_lock_holders", _, Some(lock)) if lock != "other locks" => {
                 facts.count(format!("holders of {lock}"), value);
             }
             ("rip_findings", ..) => {

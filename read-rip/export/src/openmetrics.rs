@@ -1,7 +1,8 @@
 //! Numbers for Prometheus and its kin, in the text format of OpenMetrics 1.0.
 //!
-//! The labels are bounded: only the locks that hurt most have lines of their own, and the others are added up under
-//! `lock=""`. What a ring has of the past is a window, and not all since the start. So every number is a gauge.
+//! The labels are bounded: only the locks that hurt most have lines of their own, and the others are added up as
+//! [`OTHERS`]. A ring keeps the last words of each thread. So what is added up from them may shrink, and is a gauge.
+//! Only what the recorder itself counts is a counter.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,6 +11,18 @@ use read_rip_model::findings::Finding;
 use read_rip_model::locks::{Lock, LockId, TaskDoes, task_does};
 use read_rip_model::threads::ThreadState;
 use read_rip_report::{LockNames, task_state_name};
+use read_rip_ring::Snapshot;
+
+/// The label of the locks that have no lines of their own. A lock of this name is added to them.
+const OTHERS: &str = "other locks";
+
+/// What kind of number a family has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Gauge,
+    /// It never shrinks while the process lives.
+    Counter,
+}
 
 /// The numbers of a lock, or of several.
 #[derive(Default)]
@@ -42,16 +55,24 @@ type OfLock = (&'static str, &'static str, &'static str, fn(&Sum) -> f64);
 const OF_LOCKS: [OfLock; 7] = [
     ("rip_lock_waiters", "", "Threads and tasks that wait for the lock now.", |sum| sum.waiters as f64),
     ("rip_lock_holders", "", "Threads and tasks that hold the lock now.", |sum| sum.holders as f64),
-    ("rip_lock_acquisitions", "", "Acquisitions that the record still has.", |sum| sum.acquisitions as f64),
-    ("rip_lock_contended", "", "Acquisitions after a wait that the record still has.", |sum| {
+    ("rip_lock_acquisitions", "", "Acquisitions that the record still has. May shrink.", |sum| {
+        sum.acquisitions as f64
+    }),
+    ("rip_lock_contended", "", "Acquisitions after a wait that the record still has. May shrink.", |sum| {
         sum.contended as f64
     }),
-    ("rip_lock_wait_seconds", "seconds", "How long the recorded waits took together.", |sum| {
-        seconds(sum.wait_ns)
-    }),
-    ("rip_lock_hold_seconds", "seconds", "How long the recorded holds took together.", |sum| {
-        seconds(sum.hold_ns)
-    }),
+    (
+        "rip_lock_wait_seconds",
+        "seconds",
+        "How long the waits that the record still has took together. May shrink.",
+        |sum| seconds(sum.wait_ns),
+    ),
+    (
+        "rip_lock_hold_seconds",
+        "seconds",
+        "How long the holds that the record still has took together. May shrink.",
+        |sum| seconds(sum.hold_ns),
+    ),
     (
         "rip_lock_longest_wait_seconds",
         "seconds",
@@ -74,17 +95,39 @@ pub fn openmetrics(
     program: &str,
     names: &LockNames<'_>,
     found: &[Finding],
+    snapshot: &Snapshot,
     most: usize,
 ) -> io::Result<()> {
     let model = names.model;
     let process = format!("program=\"{}\",pid=\"{}\"", escaped(program), model.pid);
-    let mut family = |name: &str, unit: &str, help: &str, lines: &[(String, f64)]| {
-        writeln!(out, "# TYPE {name} gauge")?;
+    let mut write = |name: &str, kind: Kind, unit: &str, help: &str, lines: &[(String, f64)]| {
+        let (kind, suffix) = match kind {
+            Kind::Gauge => ("gauge", ""),
+            Kind::Counter => ("counter", "_total"),
+        };
+        writeln!(out, "# TYPE {name} {kind}")?;
         if !unit.is_empty() {
             writeln!(out, "# UNIT {name} {unit}")?;
         }
         writeln!(out, "# HELP {name} {help}")?;
-        lines.iter().try_for_each(|(labels, value)| writeln!(out, "{name}{{{process}{labels}}} {value}"))
+        lines
+            .iter()
+            .try_for_each(|(labels, value)| writeln!(out, "{name}{suffix}{{{process}{labels}}} {value}"))
+    };
+    // The count of a slot goes on with its next owner.
+    let words: f64 = snapshot.slots.iter().map(|slot| slot.count as f64).sum();
+    for (name, help, count) in [
+        ("rip_words", "Words that threads and tasks have recorded, without those of channels.", words),
+        (
+            "rip_tasks_refused",
+            "Tasks that are not recorded, because no slot was free.",
+            model.tasks_refused as f64,
+        ),
+    ] {
+        write(name, Kind::Counter, "", help, &[(String::new(), count)])?;
+    }
+    let mut family = |name: &str, unit: &str, help: &str, lines: &[(String, f64)]| {
+        write(name, Kind::Gauge, unit, help, lines)
     };
     let present = || model.threads.iter().filter(|thread| thread.state == ThreadState::Present);
     let waiting = |is_waiting: bool| {
@@ -100,8 +143,6 @@ pub fn openmetrics(
     };
     let tasks = [TaskDoes::Runs, TaskDoes::Ready, TaskDoes::Suspended].map(doing);
     family("rip_tasks", "", "Present tasks, by what they do now.", &tasks.map(by_state))?;
-    let refused = [(String::new(), model.tasks_refused as f64)];
-    family("rip_tasks_refused", "", "Tasks that are not recorded, because no slot was free.", &refused)?;
     let mut kinds: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for finding in found {
         *kinds.entry((finding.kind.name(), finding.confidence.name())).or_default() += 1;
@@ -127,19 +168,14 @@ fn sums(names: &LockNames<'_>, most: usize) -> Vec<(String, Sum)> {
         let lock = &names.model.locks[id];
         std::cmp::Reverse((lock.waiters.len(), lock.record.waited_ns(), lock.record.contended))
     });
-    let mut others = Sum::default();
     for id in order {
         let lock = &names.model.locks[id];
         let name = names.lock(lock);
-        let sum = if by_name.contains_key(&name) || by_name.len() < most {
-            by_name.entry(name).or_default()
-        } else {
-            &mut others
-        };
-        sum.add(lock, names.model.now_ns);
+        let has_line = by_name.contains_key(&name) || by_name.len() < most;
+        let label = if has_line { name } else { OTHERS.to_owned() };
+        by_name.entry(label).or_default().add(lock, names.model.now_ns);
     }
-    let labelled = by_name.into_iter().map(|(name, sum)| (format!(",lock=\"{}\"", escaped(&name)), sum));
-    labelled.chain([(",lock=\"\"".to_owned(), others)]).collect()
+    by_name.into_iter().map(|(name, sum)| (format!(",lock=\"{}\"", escaped(&name)), sum)).collect()
 }
 
 /// A value of a label. The names are printable already.

@@ -76,7 +76,9 @@ fn write(
     common: &Common,
 ) -> Result<(), AppError> {
     let to_stream = |out: &mut dyn Write| match format {
-        Judged::Openmetrics => export::openmetrics(out, program, &record.names, record.found, args.locks),
+        Judged::Openmetrics => {
+            export::openmetrics(out, program, &record.names, record.found, record.snapshot, args.locks)
+        }
         _ => fill(record, &mut Ndjson(out)),
     };
     let Some(target) = written::target(&args.output) else {

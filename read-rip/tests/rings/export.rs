@@ -234,10 +234,14 @@ fn numbers_of_tasks_are_not_among_those_of_threads() {
         (format!("rip_tasks{{{process},state=\"running\"}}"), 1),
         (format!("rip_tasks{{{process},state=\"ready\"}}"), 2),
         (format!("rip_tasks{{{process},state=\"suspended\"}}"), 1),
-        (format!("rip_tasks_refused{{{process}}}"), 1),
+        (format!("rip_tasks_refused_total{{{process}}}"), 1),
     ] {
         assert!(out.contains(&format!("\n{line} {value}\n")), "{line}: {out}");
     }
+    // The recorder counts these. A ring may forget the others.
+    let is_counter = |line: &&str| line.starts_with("# TYPE") && line.ends_with(" counter");
+    let counters: Vec<_> = out.lines().filter(is_counter).collect();
+    assert_eq!(counters, ["# TYPE rip_words counter", "# TYPE rip_tasks_refused counter"]);
 }
 
 /// The rows of a table of `read-rip export -f ndjson`.
