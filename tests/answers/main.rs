@@ -19,7 +19,7 @@ mod texts;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use librip_test_kit::builder::Ring;
 use librip_test_kit::core;
@@ -189,6 +189,9 @@ fn copy_of(ring: &Path, directory: &Path) -> String {
 fn of_recorded(program: &str, scenario: &str, much: Much, verdict: &str) {
     let directory = tempdir();
     let victim = started(program, scenario);
+    // Once threads have waited for a second, others are presumed to have the locks. Before, what an output says depends
+    // on when it is asked.
+    std::thread::sleep(Duration::from_millis(1500));
     let ring = victim.ring_path();
     let mut answers = Answers::default();
     ask("alive", &ring.to_string_lossy(), Some((victim.pid(), much)), &mut answers);
