@@ -38,7 +38,8 @@ pub(super) fn not_run_for(folder: &Folder, tid: u32, processor: usize) -> Option
     let ahead_ns = ahead_ns(processor)?;
     let last_ns = exec_start_ns(folder, &tid.to_string())?.checked_add(ahead_ns)?;
     let now_ns = i64::try_from(boottime_ns()?).ok()?;
-    u64::try_from(now_ns.checked_sub(last_ns)?).ok()
+    // A thread that has just run seems to run later than now, if the comparison came late on a busy machine.
+    u64::try_from(now_ns.checked_sub(last_ns)?.max(1)).ok()
 }
 
 /// A comparison of the clock of a processor.
