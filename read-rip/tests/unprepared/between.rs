@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use librip_test_kit::victim::{DEADLINE, Plan, Victim, is_root};
-use read_rip_evidence::process::live::LiveTarget;
+use read_rip_evidence::process::live::{self, LiveTarget};
 use read_rip_evidence::target::{Sleep, Task};
 
 use crate::support::run::{Outcome, read_rip};
@@ -108,7 +108,11 @@ fn name(task: &Task) -> &'static str {
 pub(crate) fn until(pid: u32, calls: &[&str]) {
     let deadline = Instant::now() + DEADLINE;
     loop {
-        let tasks = LiveTarget::open(pid).and_then(|live| live.tasks()).expect("it lives");
+        let tasks = match LiveTarget::open(pid).and_then(|live| live.tasks()) {
+            // Its first thread may end alone, at just this moment.
+            Err(live::Error::Ended { .. }) => Vec::new(),
+            tasks => tasks.expect("it lives"),
+        };
         if tasks.iter().map(name).eq(calls.iter().copied()) {
             return;
         }

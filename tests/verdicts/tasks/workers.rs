@@ -112,13 +112,17 @@ fn says_of_a_dead_process_that_its_workers_were_in_polls() {
 
 #[test]
 fn a_dead_process_one_of_whose_workers_was_in_a_poll_and_mostly_slept_before_is_not_called_sound() {
-    let remains = started(plan("rare-poll")).killed();
-    let text = printed(&["check"], &remains.ring_path());
+    let start = Instant::now();
+    // A worker that waits for a processor is awake too. Beside other work it may have been so for too long.
+    let (remains, text) = loop {
+        let remains = started(plan("rare-poll")).killed();
+        let text = printed(&["check"], &remains.ring_path());
+        if text.contains("\nnot judged: when the process died, workers were awake that had slept") {
+            break (remains, text);
+        }
+        assert!(start.elapsed() < DEADLINE, "{text}");
+    };
     let lines: Vec<&str> = text.lines().collect();
-    assert!(
-        lines[1].starts_with("not judged: when the process died, workers were awake that had slept"),
-        "{text}"
-    );
     assert!(lines[2].contains(" has polled resizes[task ") && lines[2].contains(" crowds.rs:"), "{text}");
     // So it is with the workers themselves.
     let text = printed(&["tasks"], &remains.ring_path());
