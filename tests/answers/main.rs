@@ -187,11 +187,21 @@ fn copy_of(ring: &Path, directory: &Path) -> String {
 /// A recorded program while it lives, and after SIGKILL; with `Much::All`, a copy of its ring too.
 #[track_caller]
 fn of_recorded(program: &str, scenario: &str, much: Much, verdict: &str) {
-    let directory = tempdir();
-    let victim = started(program, scenario);
-    // Once threads have waited for a second, others are presumed to have the locks. Before, what an output says depends
-    // on when it is asked.
+    of_started(started(program, scenario), scenario, much, verdict);
+}
+
+/// The same of a deadlock. Once threads have waited for a second, others are presumed to have the locks. Before, what an
+/// output says depends on when it is asked.
+#[track_caller]
+fn of_deadlock(scenario: &str, much: Much) {
+    let victim = started(SCENARIO, scenario);
     std::thread::sleep(Duration::from_millis(1500));
+    of_started(victim, scenario, much, "proven deadlock: ");
+}
+
+#[track_caller]
+fn of_started(victim: Victim, scenario: &str, much: Much, verdict: &str) {
+    let directory = tempdir();
     let ring = victim.ring_path();
     let mut answers = Answers::default();
     ask("alive", &ring.to_string_lossy(), Some((victim.pid(), much)), &mut answers);
@@ -229,7 +239,7 @@ fn a_task_waits_for_a_lock_in_two_futures() {
 
 #[test]
 fn a_thread_waits_on_a_condition_variable_and_another_one_for_its_lock() {
-    of_recorded(SCENARIO, "cycle-through-a-condition", Much::All, "proven deadlock: ");
+    of_deadlock("cycle-through-a-condition", Much::All);
 }
 
 #[test]
@@ -239,7 +249,7 @@ fn all_threads_wait_on_a_condition_variable() {
 
 #[test]
 fn a_thread_waits_for_the_end_of_one_that_waits_for_its_lock() {
-    of_recorded(SCENARIO, "recorded-join-under-a-lock", Much::Enough, "proven deadlock: ");
+    of_deadlock("recorded-join-under-a-lock", Much::Enough);
 }
 
 /// Returns when so many threads of a process sleep in a futex.
