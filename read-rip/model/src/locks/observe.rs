@@ -577,8 +577,7 @@ fn is_lock(wait: &read_rip_evidence::waits::FutexWait) -> bool {
 /// Whether a thread has nothing to do, by the function of the library in which it waits, or by its call.
 fn is_idle(standing: &Standing) -> bool {
     let construct = standing.wait.as_ref().and_then(|wait| wait.construct);
-    let is_idle_by_call = standing.is_in_silent_call;
-    is_idle_by_call
+    standing.is_in_silent_call
         || standing.waits_for_turn
         || construct.is_some_and(|construct| construct.role == Role::Idle)
 }

@@ -224,7 +224,7 @@ pub(super) fn is_in_group(text: &[u8], group: &str) -> bool {
 }
 
 /// The words of a text between spaces, tabs and newlines.
-pub(super) fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| matches!(byte, b' ' | b'\t' | b'\n')).filter(|word| !word.is_empty())
 }
 

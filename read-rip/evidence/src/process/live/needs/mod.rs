@@ -36,7 +36,7 @@ use super::folder::{Failure, Folder};
 use super::sock_diag::SockDiag;
 use super::sockets::Sockets;
 use super::text::{self, Status};
-use super::{LiveTarget, living_thread};
+use super::{LiveTarget, resources_of};
 use crate::standing::Standings;
 use crate::target::{
     Call, CallKind, Child, FileLockKind, Helper, HelperState, Mapping, MessageQueue, Need, Needed, Others,
@@ -576,12 +576,13 @@ impl<'a> Of<'a> {
     }
 }
 
-/// Whether a process has ended, and its parent has heard of that, or is about to; `None` if that is not known.
+/// Whether all threads of a process have ended; `None` if that is not known.
 fn has_ended(pid: u32) -> Option<bool> {
-    let folder = Folder::open(&format!("/proc/{pid}")).ok()?;
-    let stat = text::stat(&folder.read("stat").ok()?)?;
-    // The first thread may have ended, while others go on.
-    Some(stat.has_ended() && living_thread(&folder.folder("task").ok()?).ok()?.is_none())
+    match resources_of(pid) {
+        Ok(_) => Some(false),
+        Err(Failure::Gone) => Some(true),
+        Err(_) => None,
+    }
 }
 
 /// What the kernel calls an eventfd.
