@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use read_rip_case::{Reading, Subject};
 use read_rip_model::locations::{self, Limits, Locations};
-use read_rip_ring::{self as ring, Header, Period};
+use read_rip_ring::{self as ring, Header, Period, Source};
 use read_rip_symbols::Resolver;
 
 use super::error::AppError;
@@ -50,48 +50,53 @@ pub(super) fn within<T>(
     read: impl Fn(&Subject) -> Result<T, AppError>,
     reading: impl Fn(&T) -> &Reading,
 ) -> Result<(T, Limits), AppError> {
-    // A part without the end does not know the moment from which the user counts. The end alone knows it.
-    let known = match (subject, args.until) {
-        (Subject::Recording(source), Some(Moment::Ago(_))) if !wants_end => match source.last_recorded() {
-            Some(last) => {
-                let end = Period { until_ns: u64::MAX, ..last };
-                limits(args, reading(&read(&Subject::Recording(source.within(end)))?)).ok()
-            }
-            None => None,
-        },
-        _ => None,
-    };
-    let period = match known {
-        Some(limits) => Some(Period {
-            since_ns: limits.since_ns.unwrap_or(0),
-            until_ns: limits.until_ns.unwrap_or(u64::MAX),
-        }),
-        None => estimated(subject, args, wants_end),
-    };
     if let Subject::Recording(source) = subject
-        && let Some(mut period) = period
+        && let Some(found) = part(source, args, (wants_end, since_ns), &read, &reading)?
     {
-        period.since_ns = since_ns.map_or(period.since_ns, |at_most_ns| period.since_ns.min(at_most_ns));
-        let is_all = period == Period { since_ns: 0, until_ns: u64::MAX };
-        if !is_all {
-            let found = read(&Subject::Recording(source.within(period)))?;
-            // What was estimated is known with what was read.
-            if let Some(limits) = known.or_else(|| limits(args, reading(&found)).ok())
-                && limits.since_ns.unwrap_or(0) >= period.since_ns
-                && limits.until_ns.unwrap_or(u64::MAX) <= period.until_ns
-            {
-                return Ok((found, limits));
-            }
-        }
+        return Ok(found);
     }
     let whole = read(subject)?;
     let limits = limits(args, reading(&whole))?;
     Ok((whole, limits))
 }
 
+/// The part of a recording with that time; `None` if all of it has to be read.
+fn part<T>(
+    source: &Source,
+    args: &TimeArgs,
+    (wants_end, since_ns): (bool, Option<u64>),
+    read: impl Fn(&Subject) -> Result<T, AppError>,
+    reading: impl Fn(&T) -> &Reading,
+) -> Result<Option<(T, Limits)>, AppError> {
+    let read = |period| read(&Subject::Recording(source.within(period)));
+    // A part without the end does not know the moment from which the user counts. The end alone knows it.
+    let known = match (args.until, source.last_recorded()) {
+        (Some(Moment::Ago(_)), Some(last)) if !wants_end => {
+            limits(args, reading(&read(Period { until_ns: u64::MAX, ..last })?)).ok()
+        }
+        _ => None,
+    };
+    let part = known.map(period).or_else(|| estimated(source, args, wants_end));
+    let Some(mut part) = part else { return Ok(None) };
+    part.since_ns = part.since_ns.min(since_ns.unwrap_or(u64::MAX));
+    if part == period(Limits::default()) {
+        return Ok(None);
+    }
+    let found = read(part)?;
+    // What was estimated is known with what was read.
+    let Some(limits) = known.or_else(|| limits(args, reading(&found)).ok()) else { return Ok(None) };
+    let wanted = period(limits);
+    let has_all = wanted.since_ns >= part.since_ns && wanted.until_ns <= part.until_ns;
+    Ok(has_all.then_some((found, limits)))
+}
+
+/// The period between limits.
+fn period(limits: Limits) -> Period {
+    Period { since_ns: limits.since_ns.unwrap_or(0), until_ns: limits.until_ns.unwrap_or(u64::MAX) }
+}
+
 /// The period of a recording that has to be read, or a longer one.
-fn estimated(subject: &Subject, args: &TimeArgs, wants_end: bool) -> Option<Period> {
-    let Subject::Recording(source) = subject else { return None };
+fn estimated(source: &Source, args: &TimeArgs, wants_end: bool) -> Option<Period> {
     let header = ring::present_header(source).ok()?;
     let last = source.last_recorded()?;
     let since_ns = match args.since.or(args.last.map(Moment::Ago)) {
