@@ -1,5 +1,8 @@
 //! One test per scenario.
 
+use std::time::Instant;
+
+use librip_test_kit::victim::DEADLINE;
 use serde_json::Value;
 
 use super::ask::{Answer, check, printed, start};
@@ -241,9 +244,11 @@ fn finds_a_suspected_livelock() {
 #[track_caller]
 fn suspects(scenario: &str, finding: &str, look: impl Fn(&Answer, usize)) {
     let victim = start(scenario);
+    let start = Instant::now();
     let mut alive = check(&victim.ring_path(), &[]);
     // Other work may have the processors for as long as the window: then the holder starves too.
     while alive.findings == ["suspected starved-holder"] {
+        assert!(start.elapsed() < DEADLINE, "{alive:#?}");
         alive = check(&victim.ring_path(), &[]);
     }
     let mut answers = vec![alive];

@@ -120,7 +120,12 @@ fn a_dead_process_one_of_whose_workers_was_in_a_poll_and_mostly_slept_before_is_
         if text.contains("\nnot judged: when the process died, workers were awake that had slept") {
             break (remains, text);
         }
-        assert!(start.elapsed() < DEADLINE, "{text}");
+        let tasks = printed(&["tasks"], &remains.ring_path());
+        let awake = tasks.lines().find(|line| line.contains(": polls resizes[task "));
+        let percent =
+            awake.and_then(|line| line.split_once(", awake for ")?.1.split_once('%')?.0.parse::<u64>().ok());
+        assert!(percent.is_none_or(|percent| percent >= 12), "{text}{tasks}");
+        assert!(start.elapsed() < DEADLINE, "{text}{tasks}");
     };
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[2].contains(" has polled resizes[task ") && lines[2].contains(" crowds.rs:"), "{text}");
