@@ -190,8 +190,8 @@ fn of_recorded(program: &str, scenario: &str, much: Much, verdict: &str) {
     of_started(started(program, scenario), scenario, much, verdict);
 }
 
-/// The same of a deadlock. Once threads have waited for a second, others are presumed to have the locks. Before, what an
-/// output says depends on when it is asked.
+/// The same of a deadlock. Once threads have waited for a second, the reader presumes who holds the locks. Before that,
+/// an answer depends on when it is asked.
 #[track_caller]
 fn of_deadlock(scenario: &str, much: Much) {
     let victim = started(SCENARIO, scenario);

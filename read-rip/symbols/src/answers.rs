@@ -12,7 +12,7 @@ use super::{CallerLine, Frame};
 /// An address, relative to a module that is given by its index.
 type At = (usize, u64);
 
-/// What is known of addresses and of modules. What was asked about and has no answer is kept too.
+/// The answers to questions about addresses and modules. It also keeps which questions have no answer.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Answers {
     pub(super) frames: Kept<At, Vec<Frame>>,

@@ -44,8 +44,8 @@ impl Cat {
         live.descriptors().get_with_peers([0, 4711]).remove(0)
     }
 
-    /// Asks for the view of it until that says all of this. A child of another test may be named as the other end, for as
-    /// long as it has a copy.
+    /// Asks for the view of it until that says all of this. As long as a child of another test has a copy of the other
+    /// end, the view may name that child.
     fn says(&self, parts: &[&str]) {
         let deadline = Instant::now() + DEADLINE;
         loop {

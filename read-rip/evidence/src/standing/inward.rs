@@ -31,7 +31,7 @@ impl Standings {
         if standing.is_still == Some(false) {
             return None;
         }
-        // A thread that has the lock and a processor, or waits for one, is about to release it, if nobody waits for long.
+        // A thread that holds the lock, and runs or is ready to, soon releases it.
         let is_about_to_get = |wait: &FutexWait| {
             let holder = interior.holder(wait.futex).map(|hold| hold.tid);
             let is_ready = |task: &Task| holder == Some(task.own_tid) && task.state == RunState::Running;

@@ -18,8 +18,8 @@ const BUNDLE_LEN: usize = 4096;
 const IDLE: (i32, &str) = (0, "swapper");
 /// The priority of a thread whose priority is not known: the normal one.
 const PRIORITY: i32 = 120;
-/// States of a thread that leaves a processor, as Linux 4.4 numbers them: Perfetto assumes this version if a trace names
-/// none.
+/// States of a thread that leaves a processor, as Linux 4.4 numbers them. Perfetto assumes this version if a trace
+/// names none.
 const RUNNABLE: i64 = 0;
 const SLEEPS: i64 = 1;
 const DEAD: i64 = 16;

@@ -93,8 +93,8 @@ impl Pasts {
         let first_ns = waits.filter_map(|wait| wait.since_ns).min()?;
         let past = self.get(hold.lock).filter(|past| !past.has_undated_release)?;
         let is_kept = !hold.is_shared && hold.state == HoldState::Held;
-        // The record would have the changes of hands. Memory names the present holder alone, which may have acquired the
-        // lock when it last ran.
+        // The record has each change of hands. Memory names the present holder alone, which may have acquired the lock
+        // when it last ran.
         let first_ns = match hold.location {
             Some(_) => first_ns,
             None => first_ns.max(asleep_since_ns(model, hold.thread)?),

@@ -85,8 +85,8 @@ impl Recorder {
         })
     }
 
-    /// Sees whether the process lives. If it is dead, what is taken after that has its last words. The kernel tells of its
-    /// last turns a little later: they are taken a round after.
+    /// Sees whether the process lives. What is taken after its death has its last words. The kernel reports its last
+    /// turns a little later, so one more round takes them.
     pub(super) fn look(&mut self) -> Result<(), AppError> {
         let header = ring::present_header(&self.source)?;
         let before_ns = present_ns(&header);
@@ -98,8 +98,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Writes what is new. Returns whether this was the last time: the process had ended at the last [`look`], and at the
-    /// one before if turns are recorded, or `is_stopped`.
+    /// Writes what is new. Returns whether this was the last time: the process had ended at the last [`look`], and at
+    /// the one before if turns are recorded, or `is_stopped`.
     ///
     /// [`look`]: Recorder::look
     pub(super) fn round(
