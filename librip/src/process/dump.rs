@@ -1,14 +1,14 @@
 //! Dumps: the ring is copied to another file while threads record on, at a call, a panic or a signal.
 //!
-//! A dump is what a crash at that moment would have left, but for what the threads did meanwhile. The words of a slot
-//! are copied before its header, so that the count in the copy is none of words that are not there. The copying is safe
-//! in a signal handler: it makes system calls alone. The copy gets its name last, so nobody sees a part of it. Until
-//! then it has a name that nobody can guess: whoever may write to the directory could make that file before, and would
-//! own the copy.
+//! A dump is what a crash at that moment would have left, but for what the threads did meanwhile. The copying is safe in
+//! a signal handler: it makes system calls alone. The copy gets its name last, so nobody sees a part of it. Until then
+//! it has a name that nobody can guess: whoever may write to the directory could make that file before, and would own
+//! the copy.
 
 #![allow(unsafe_code, reason = "a signal handler is installed by the C library")]
 
 use core::ffi::c_int;
+use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -22,10 +22,14 @@ use super::{current, exit};
 use crate::ring::{Ring, Table};
 use crate::sys;
 use crate::sys::file::{self, Errno, File, Terminated};
-use librip_format::SLOT_HEADER_LEN_BYTES;
+use librip_format::{SEQUENCE_BITS, SLOT_HEADER_LEN_BYTES, SlotHeader, sequence_bits};
 
 /// No path is longer, its end included. A signal handler has room for it on its stack.
 const PATH_MAX_BYTES: usize = 4096;
+/// A slot is copied again, at most this many times, if its owner was too fast.
+const ATTEMPTS: u32 = 10;
+/// Words are looked at in pieces of this many: a signal handler has room for them on its stack.
+const PIECE_WORDS: usize = 64;
 
 /// Where a dump goes.
 #[derive(Debug)]
@@ -63,14 +67,64 @@ fn copy_ring(ring: &Ring, source: &File, copy: &File) -> Result<(), Errno> {
     // ORDERING: acquire, as in `slots::handed_out_from`: the memory of these slots is reserved.
     let used = ring.used(Table::Slots).load(Acquire).min(slots.capacity);
     for index in 0..used {
-        let begin = slots.offset + index * slots.entry_len_bytes;
-        let words = begin + SLOT_HEADER_LEN_BYTES;
-        copy.write_mapped(base, words..begin + slots.entry_len_bytes)?;
-        copy.write_mapped(base, begin..words)?;
+        copy_slot(ring, index, copy)?;
     }
     // After the slots: the sites of all their words are there.
     source.copy_data(base, end..len_bytes, copy)?;
     source.copy_data(base, 0..slots.offset, copy)
+}
+
+/// Copies a slot whose owner may write: its words before its header, so that the count in the copy is none of words that
+/// are not there.
+///
+/// If the owner writes all its words meanwhile, or while this thread has no processor, no word of the copy may be one of
+/// the last lap before that count. A reader would take the count for damaged. So the copy of such a slot keeps the words
+/// of the last lap alone. The sequence that a word tells them by comes again after 2^15 words: if the owner may have
+/// written so many, the slot is copied again.
+fn copy_slot(ring: &Ring, index: u64, copy: &File) -> Result<(), Errno> {
+    let (base, n) = (ring.base().cast_const(), u64::from(ring.geometry.slot.words));
+    let begin = ring.geometry.offset(Table::Slots, index);
+    let words = begin + SLOT_HEADER_LEN_BYTES;
+    let end = begin + ring.geometry.extent(Table::Slots).entry_len_bytes;
+    for _ in 0..ATTEMPTS {
+        // ORDERING: acquire: the words are copied later.
+        let before = ring.slot(index).count.load(Acquire);
+        copy.write_mapped(base, words..end)?;
+        copy.write_mapped(base, begin..words)?;
+        let mut count = [0];
+        copy.read_words(&mut count, begin + offset_of!(SlotHeader, count) as u64)?;
+        let [count] = count;
+        match count.wrapping_sub(before) {
+            // At least one word of the last lap was there before.
+            written if written < n => return Ok(()),
+            written if written < (1 << SEQUENCE_BITS) - n => {
+                let newest = count.wrapping_sub(1);
+                return keep_words(copy, words, n, |index, word| {
+                    let sequence = newest.wrapping_sub(newest.wrapping_sub(index) % n);
+                    sequence_bits(word) == sequence % (1 << SEQUENCE_BITS)
+                });
+            }
+            _ => {}
+        }
+    }
+    keep_words(copy, words, n, |_, _| false)
+}
+
+/// Makes the other ones of `n` words of the copy words that were never written.
+fn keep_words(copy: &File, at: u64, n: u64, is_kept: impl Fn(u64, u64) -> bool) -> Result<(), Errno> {
+    for first in (0..n).step_by(PIECE_WORDS) {
+        let mut piece = [0; PIECE_WORDS];
+        let len = PIECE_WORDS.min((n - first) as usize);
+        let (words, offset) = (&mut piece[..len], at + 8 * first);
+        copy.read_words(words, offset)?;
+        for (index, word) in (first..).zip(&mut *words) {
+            if !is_kept(index, *word) {
+                *word = 0;
+            }
+        }
+        copy.write_words(words, offset)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn dump(path: &Path) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "system calls")]
 
-use core::ffi::{CStr, c_int};
+use core::ffi::{CStr, c_int, c_long};
 use core::fmt;
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -171,14 +171,37 @@ impl File {
 
     /// Writes a range of another file, which is mapped at `base`, to the same range of this one.
     pub(crate) fn write_mapped(&self, base: *const u8, range: Range<u64>) -> Result<(), Errno> {
+        let from = base.wrapping_add(range.start as usize);
+        self.each_part(libc::SYS_pwrite64, from.expose_provenance(), range)
+    }
+
+    /// Writes words at an offset.
+    pub(crate) fn write_words(&self, words: &[u64], offset: u64) -> Result<(), Errno> {
+        let len_bytes = size_of_val(words) as u64;
+        self.each_part(libc::SYS_pwrite64, words.as_ptr().expose_provenance(), offset..offset + len_bytes)
+    }
+
+    /// Reads words at an offset.
+    ///
+    /// # Errors
+    ///
+    /// EIO if the file ends before. Those of pread.
+    pub(crate) fn read_words(&self, words: &mut [u64], offset: u64) -> Result<(), Errno> {
+        let len_bytes = size_of_val(words) as u64;
+        self.each_part(libc::SYS_pread64, words.as_mut_ptr().expose_provenance(), offset..offset + len_bytes)
+    }
+
+    /// Calls pread or pwrite for memory at an address and a range of the file, until all of it is done.
+    fn each_part(&self, call: c_long, memory: usize, range: Range<u64>) -> Result<(), Errno> {
         let mut offset = range.start;
         while offset < range.end {
-            let from = base.wrapping_add(offset as usize).expose_provenance();
+            let from = memory + (offset - range.start) as usize;
             let arguments = [self.0 as usize, from, (range.end - offset) as usize, offset as usize];
-            // SAFETY: the kernel reads from the mapping, and reports an error if it cannot.
-            match checked(unsafe { raw::call(libc::SYS_pwrite64, arguments) })? {
+            // SAFETY: the callers read from a mapping, or from words, and write to words that they may write to. The
+            // kernel reports an error if it cannot access the memory.
+            match checked(unsafe { raw::call(call, arguments) })? {
                 0 => return Err(Errno(libc::EIO)),
-                written => offset += written as u64,
+                done => offset += done as u64,
             }
         }
         Ok(())
