@@ -138,11 +138,13 @@ def set_thread_name(name):
 def name_thread():
     """Gives the calling thread in the ring the name that `threading` has for it, once."""
     if not hasattr(_named, "is_named"):
-        _named.is_named = True
-        # `current_thread` makes an object for a thread that Python does not know. The first thread has the program's
-        # name.
+        # `current_thread` makes an object for a thread that Python does not know. A new thread may wait for a lock of
+        # `threading` itself before it is known: it gets its name at a later wait.
         known = threading._active.get(threading.get_ident())
-        if known is not None and known is not threading.main_thread():
+        if known is threading.main_thread():
+            # It has the program's name.
+            _named.is_named = True
+        elif known is not None:
             set_thread_name(known.name)
 
 

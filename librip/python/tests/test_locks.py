@@ -11,6 +11,7 @@ import _thread
 import threading
 import time
 import unittest
+import unittest.mock
 import weakref
 
 import librip
@@ -281,6 +282,28 @@ class Module(unittest.TestCase):
         self.assertEqual(librip.ring_path() is None, not RECORDS)
         if not RECORDS:
             self.assertRaises(OSError, librip.start, check=True)
+
+
+class Names(unittest.TestCase):
+    def test_a_thread_that_waits_before_threading_knows_it_gets_its_name_later(self):
+        names, held = [], librip.Lock()
+
+        def wait():
+            held.acquire(timeout=0.001)
+
+        def run():
+            ident = threading.get_ident()
+            known = threading._active.pop(ident)
+            wait()
+            threading._active[ident] = known
+            wait()
+            wait()
+
+        with held, unittest.mock.patch.object(_library, "_set_thread_name", names.append):
+            thread = threading.Thread(target=run, name="late")
+            thread.start()
+            thread.join()
+        self.assertEqual(names, [b"late"])
 
 
 if __name__ == "__main__":
