@@ -4,7 +4,7 @@
 
 use super::construct::Place::{AtFutex, BeforeFutex, Elsewhere};
 use super::construct::{Construct, Place, Primitive, Role};
-use super::patterns::{glob, is_one_of, plain};
+use super::patterns::{glob, plain};
 
 /// What a function's name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) fn meaning(name: &str, inside: Option<Role>) -> Option<Meaning> {
     let matches = |pattern: &str| glob(pattern, if pattern.starts_with("__") { name } else { &plain });
     let purposes = PURPOSES.iter().filter(|(roles, ..)| inside.is_some_and(|inside| roles.contains(&inside)));
     let mut purposes =
-        purposes.flat_map(|&(_, name, role, patterns)| patterns.iter().map(move |p| (p, name, role)));
+        purposes.flat_map(|&(_, name, role, patterns)| patterns.split(' ').map(move |p| (p, name, role)));
     if let Some((_, name, role)) = purposes.find(|(pattern, ..)| matches(pattern)) {
         return Some(Meaning::Purpose(Construct { name, role }));
     }
@@ -46,19 +46,21 @@ pub(super) fn has_allocators_lock(name: &str) -> bool {
 pub fn pool_of(function: &str) -> Option<&'static str> {
     let plain = plain(function);
     let mut pools = PURPOSES.iter().filter(|(_, _, role, _)| *role == Role::Pool);
-    pools.find(|(.., patterns)| is_one_of(patterns, &plain)).map(|&(_, name, ..)| name)
+    pools
+        .find(|(.., patterns)| patterns.split(' ').any(|pattern| glob(pattern, &plain)))
+        .map(|&(_, name, ..)| name)
 }
 
 /// Whether a function of this name is one in which threads wait until others bring something, and not for a lock.
 pub(crate) fn waits_for_work(function: &str) -> bool {
     let plain = plain(function);
-    let is_it = |pattern: &&str| glob(pattern, if pattern.starts_with("__") { function } else { &plain });
+    let is_it = |pattern: &str| glob(pattern, if pattern.starts_with("__") { function } else { &plain });
     let is_purpose = |(_, _, role, patterns): &Purpose| match role {
         // The libraries of channels also send and drop.
         Role::Channel => {
-            ["recv", "select"].iter().any(|part| plain.contains(part)) && patterns.iter().any(is_it)
+            ["recv", "select"].iter().any(|part| plain.contains(part)) && patterns.split(' ').any(is_it)
         }
-        role => brings(*role) && patterns.iter().any(is_it),
+        role => brings(*role) && patterns.split(' ').any(is_it),
     };
     // The C++ library's functions around those of the C library.
     glob("std::*condition_variable*::wait*", &plain)
@@ -310,229 +312,157 @@ pub(super) const PYTHON_GIL: &str = "Python's global interpreter lock";
 /// What the locks of Python's `threading` are called.
 pub(crate) const PYTHON_LOCK: &str = "Python lock";
 
-type Purpose = (&'static [Role], &'static str, Role, &'static [&'static str]);
+type Purpose = (&'static [Role], &'static str, Role, &'static str);
 
-/// Functions that say what an object is for. The first list: the roles of what they use. The first line that matches
-/// counts.
+/// Functions that say what an object is for. The first list: the roles of what they use. The last text: their
+/// names, with blanks between them. The first line that matches counts.
 const PURPOSES: &[Purpose] = &[
     (
         &[Role::Lock, Role::Allocator],
         "malloc",
         Role::Allocator,
-        &[
-            "malloc",
-            "calloc",
-            "realloc",
-            "free",
-            "cfree",
-            "memalign",
-            "posix_memalign",
-            "aligned_alloc",
-            "valloc",
-            "libc_malloc",
-            "libc_calloc",
-            "libc_realloc",
-            "libc_free",
-            "libc_memalign",
-            "int_malloc",
-            "int_free",
-            "int_realloc",
-            "int_memalign",
-            "arena_get*",
-            "tcache_init",
-            "malloc_*",
-            "mid_memalign",
-            "sysmalloc",
-            "arena_thread_freeres",
-            "mallinfo*",
-            "mallopt",
-        ],
+        "malloc calloc realloc free cfree memalign posix_memalign aligned_alloc valloc \
+         libc_malloc libc_calloc libc_realloc libc_free libc_memalign int_malloc int_free \
+         int_realloc int_memalign arena_get* tcache_init malloc_* mid_memalign sysmalloc \
+         arena_thread_freeres mallinfo* mallopt",
     ),
     (
         &[Role::Lock, Role::Stream],
         "stdio stream",
         Role::Stream,
-        &[
-            "IO_*",
-            "fputs*",
-            "puts",
-            "fwrite*",
-            "fread*",
-            "fgets*",
-            "printf*",
-            "vprintf*",
-            "fprintf*",
-            "vfprintf*",
-            "printf_chk",
-            "fprintf_chk",
-            "vfprintf_internal",
-            "flockfile",
-            "fflush*",
-            "fclose*",
-            "getc",
-            "putc",
-            "fputc",
-            "fgetc",
-            "putchar",
-            "getchar",
-            "getline",
-            "getdelim",
-            "ungetc",
-            "perror",
-            "fseek*",
-            "ftell*",
-        ],
+        "IO_* fputs* puts fwrite* fread* fgets* printf* vprintf* fprintf* vfprintf* printf_chk \
+         fprintf_chk vfprintf_internal flockfile fflush* fclose* getc putc fputc fgetc putchar \
+         getchar getline getdelim ungetc perror fseek* ftell*",
     ),
     (
         &[Role::Lock, Role::Loader],
         "dynamic loader",
         Role::Loader,
-        &[
-            "dl_*",
-            "dlopen*",
-            "dlsym*",
-            "dlclose*",
-            "dladdr*",
-            "dlerror*",
-            "tls_get_addr*",
-            "cxa_thread_atexit_impl",
-        ],
+        "dl_* dlopen* dlsym* dlclose* dladdr* dlerror* tls_get_addr* cxa_thread_atexit_impl",
     ),
     (
         &[Role::Lock, Role::Lifecycle],
         "fork",
         Role::Lifecycle,
-        &[
-            "fork",
-            "libc_fork",
-            "run_fork_handlers",
-            "run_prefork_handlers",
-            "register_atfork",
-            "unregister_atfork",
-        ],
+        "fork libc_fork run_fork_handlers run_prefork_handlers register_atfork unregister_atfork",
     ),
     (
         &[Role::Lock, Role::Lifecycle],
         "exit",
         Role::Lifecycle,
-        &["exit", "run_exit_handlers", "cxa_atexit", "on_exit", "new_exitfn", "cxa_finalize"],
+        "exit run_exit_handlers cxa_atexit on_exit new_exitfn cxa_finalize",
     ),
     (
         &[Role::Lock, Role::Lifecycle],
         "pthread_create",
         Role::Lifecycle,
-        &["start_thread", "pthread_create*", "allocate_stack", "nptl_deallocate_stack", "nptl_free_tcb"],
+        "start_thread pthread_create* allocate_stack nptl_deallocate_stack nptl_free_tcb",
     ),
     // Rust's standard library
-    (
-        &[Role::Join],
-        "std::thread::JoinHandle",
-        Role::Join,
-        &["std::*thread*::join*", "std::*JoinInner*::join*"],
-    ),
-    (&[Role::Condition], "std::sync::Barrier", Role::Barrier, &["std::sync::*arrier::wait*"]),
-    (&[Role::Condition], "std::sync::Condvar", Role::Condition, &["std::s*condvar*::wait*"]),
+    (&[Role::Join], "std::thread::JoinHandle", Role::Join, "std::*thread*::join* std::*JoinInner*::join*"),
+    (&[Role::Condition], "std::sync::Barrier", Role::Barrier, "std::sync::*arrier::wait*"),
+    (&[Role::Condition], "std::sync::Condvar", Role::Condition, "std::s*condvar*::wait*"),
     (
         &[Role::Initialisation],
         "std::sync::LazyLock",
         Role::Initialisation,
-        &["std::sync::lazy_lock::*", "std::sync::*lazy_lock::LazyLock*"],
+        "std::sync::lazy_lock::* std::sync::*lazy_lock::LazyLock*",
     ),
     (
         &[Role::Initialisation],
         "std::sync::OnceLock",
         Role::Initialisation,
-        &["std::sync::once_lock::*", "std::sync::*once_lock::OnceLock*"],
+        "std::sync::once_lock::* std::sync::*once_lock::OnceLock*",
     ),
-    (&[Role::Initialisation], "std::sync::Once", Role::Initialisation, &["std::sync::*once::Once*"]),
-    (&[Role::Park], "std::thread::scope", Role::Join, &["std::thread::scope*"]),
+    (&[Role::Initialisation], "std::sync::Once", Role::Initialisation, "std::sync::*once::Once*"),
+    (&[Role::Park], "std::thread::scope", Role::Join, "std::thread::scope*"),
     // C++: what the standard library makes of std::atomic::wait.
-    (&[Role::Park], "std::barrier", Role::Barrier, &["std::barrier*", "std::__tree_barrier*"]),
-    (&[Role::Park], "std::latch", Role::Barrier, &["std::latch::*"]),
+    (&[Role::Park], "std::barrier", Role::Barrier, "std::barrier* std::__tree_barrier*"),
+    (&[Role::Park], "std::latch", Role::Barrier, "std::latch::*"),
     (
         &[Role::Park],
         "std::counting_semaphore",
         Role::Semaphore,
-        &["std::__atomic_semaphore*", "std::counting_semaphore*"],
+        "std::__atomic_semaphore* std::counting_semaphore*",
     ),
-    (&[Role::Park, Role::Channel], "std::sync::mpsc", Role::Channel, &["std::sync::mp*"]),
+    (&[Role::Park, Role::Channel], "std::sync::mpsc", Role::Channel, "std::sync::mp*"),
     (
         &[Role::Park, Role::Channel],
         "crossbeam channel",
         Role::Channel,
-        &["crossbeam_channel::*recv*", "crossbeam_channel::*send*", "crossbeam_channel::*select*"],
+        "crossbeam_channel::*recv* crossbeam_channel::*send* crossbeam_channel::*select*",
     ),
-    (&[Role::Park, Role::Channel], "flume channel", Role::Channel, &["flume::*"]),
-    (&[Role::Park, Role::Channel], "kanal channel", Role::Channel, &["kanal::*"]),
-    (&[Role::Park, Role::Channel], "tokio channel", Role::Channel, &["tokio::sync::*blocking_*"]),
-    (&[Role::Park], "std::thread::park", Role::Park, &["std::thread::*park*", "std::sys::*park*"]),
-    (&[Role::Condition, Role::Pool], "r2d2", Role::Pool, &["r2d2::Pool*::*get*"]),
+    (&[Role::Park, Role::Channel], "flume channel", Role::Channel, "flume::*"),
+    (&[Role::Park, Role::Channel], "kanal channel", Role::Channel, "kanal::*"),
+    (&[Role::Park, Role::Channel], "tokio channel", Role::Channel, "tokio::sync::*blocking_*"),
+    (&[Role::Park], "std::thread::park", Role::Park, "std::thread::*park* std::sys::*park*"),
+    (&[Role::Condition, Role::Pool], "r2d2", Role::Pool, "r2d2::Pool*::*get*"),
     (
         &[Role::Condition, Role::Idle],
         "scheduled-thread-pool worker",
         Role::Idle,
-        &["scheduled_thread_pool::Worker::*"],
+        "scheduled_thread_pool::Worker::*",
     ),
     // A runtime that is dropped waits for the calls on its pool. Those that it has not begun do not run.
     (
         &[Role::Condition, Role::Park, Role::Idle, Role::Calls],
         "tokio",
         Role::Calls,
-        &["tokio::runtime::blocking::shutdown::*"],
+        "tokio::runtime::blocking::shutdown::*",
     ),
     // A thread that polls one future: `block_on` of a runtime with workers of its own, `blocking_recv` and its like.
     (
         &[Role::Condition, Role::Park, Role::Idle],
         "tokio block_on",
         Role::Park,
-        &["tokio::runtime::park::CachedParkThread::*", "tokio::runtime::context::blocking::*"],
+        "tokio::runtime::park::CachedParkThread::* tokio::runtime::context::blocking::*",
     ),
-    (&[Role::Condition, Role::Park, Role::Idle], "tokio worker", Role::Idle, &["tokio::runtime::*park*"]),
-    (&[Role::Condition, Role::Idle], "rayon worker", Role::Idle, &["rayon_core::sleep::*"]),
+    (&[Role::Condition, Role::Park, Role::Idle], "tokio worker", Role::Idle, "tokio::runtime::*park*"),
+    (&[Role::Condition, Role::Idle], "rayon worker", Role::Idle, "rayon_core::sleep::*"),
     // C++
     (
         &[Role::Condition, Role::Semaphore, Role::Lock],
         "absl::Mutex",
         Role::Lock,
-        &["absl::*Mutex::Lock*", "absl::*Mutex::ReaderLock*"],
+        "absl::*Mutex::Lock* absl::*Mutex::ReaderLock*",
     ),
     // OpenMP: what its own locks are for, and LLVM's library, which waits for condition variables.
     (
         &[Role::Lock],
         "OpenMP critical section",
         Role::Lock,
-        &["GOMP_critical_*start", "GOMP_atomic_start", "__kmpc_critical*"],
+        "GOMP_critical_*start GOMP_atomic_start __kmpc_critical*",
     ),
     (
         &[Role::Condition, Role::Barrier],
         "OpenMP barrier",
         Role::Barrier,
-        &["GOMP_barrier*", "GOMP_parallel*", "__kmpc_barrier*", "__kmp_barrier*", "__kmp_join_barrier*"],
+        "GOMP_barrier* GOMP_parallel* __kmpc_barrier* __kmp_barrier* __kmp_join_barrier*",
     ),
-    (&[Role::Condition], "OpenMP worker", Role::Idle, &["__kmp_fork_barrier*"]),
+    (&[Role::Condition], "OpenMP worker", Role::Idle, "__kmp_fork_barrier*"),
     // WebKit: threads sleep on condition variables of their own.
-    (&[Role::Condition], "WTF::Lock", Role::Lock, &["WTF::*Lock::lockSlow*", "WTF::*Lock::lock"]),
-    (&[Role::Condition], "WTF::Condition", Role::Condition, &["WTF::Condition::wait*"]),
+    (&[Role::Condition], "WTF::Lock", Role::Lock, "WTF::*Lock::lockSlow* WTF::*Lock::lock"),
+    (&[Role::Condition], "WTF::Condition", Role::Condition, "WTF::Condition::wait*"),
     // jemalloc
     (
         &[Role::Lock, Role::Allocator],
         "jemalloc",
         Role::Allocator,
-        &["malloc_mutex_lock*", "je_malloc_mutex_lock*", "_rjem_*", "je_*", "arena_*", "tcache_*"],
+        "malloc_mutex_lock* je_malloc_mutex_lock* _rjem_* je_* arena_* tcache_*",
     ),
     // Java
-    (&[Role::Condition, Role::Lock], "Java monitor", Role::Lock, &["ObjectMonitor::*nter*"]),
-    (&[Role::Condition], "Java Object.wait", Role::Condition, &["ObjectMonitor::wait*"]),
-    (&[Role::Condition, Role::Park], "Java LockSupport.park", Role::Park, &["Unsafe_Park*"]),
+    (&[Role::Condition, Role::Lock], "Java monitor", Role::Lock, "ObjectMonitor::*nter*"),
+    (&[Role::Condition], "Java Object.wait", Role::Condition, "ObjectMonitor::wait*"),
+    (&[Role::Condition, Role::Park], "Java LockSupport.park", Role::Park, "Unsafe_Park*"),
     (
         &[Role::Condition],
         "Java virtual machine",
         Role::Condition,
-        &["os::*PlatformEvent::park*", "PlatformEvent::park*", "Parker::park*", "PlatformMonitor::wait*"],
+        "os::*PlatformEvent::park* PlatformEvent::park* Parker::park* PlatformMonitor::wait*",
     ),
     // Python
-    (&[Role::Condition], PYTHON_GIL, Role::Lock, &["take_gil"]),
-    (&[Role::Condition, Role::Semaphore, Role::Lock], PYTHON_LOCK, Role::Lock, &["PyThread_acquire_lock*"]),
+    (&[Role::Condition], PYTHON_GIL, Role::Lock, "take_gil"),
+    (&[Role::Condition, Role::Semaphore, Role::Lock], PYTHON_LOCK, Role::Lock, "PyThread_acquire_lock*"),
 ];
 
 #[cfg(test)]
