@@ -270,10 +270,14 @@ impl Judge<'_, '_> {
         let keeps = hold.is_some_and(|hold| self.is_kept(hold));
         let holder = hold.map(|hold| &view.now.threads[hold.thread]);
         let silence_ns = view.threshold_ns / SILENT_PART;
-        // Nothing records whether it released the lock since it fell asleep last.
+        // Nothing records whether it released the lock before it fell asleep last.
         let has_run_lately = |holder: &ThreadLocks| {
-            let seen = holder.seen.filter(|seen| holder.slot.is_none() && seen.is_still == Some(true));
-            seen.and_then(|seen| seen.asleep_ns).is_some_and(|asleep_ns| asleep_ns.get() < silence_ns)
+            let seen = holder.seen.filter(|_| holder.slot.is_none());
+            seen.is_some_and(|seen| match seen.is_still {
+                Some(true) => seen.asleep_ns.is_some_and(|asleep_ns| asleep_ns.get() < silence_ns),
+                Some(false) => seen.doing != Doing::Runs,
+                None => false,
+            })
         };
         // After a death, nothing shows that the holder has kept the lock since.
         let may_have_moved = || self.pasts.get(group.lock).is_some_and(|past| past.has_undated_release);

@@ -364,6 +364,13 @@ fn a_holder_without_a_record_that_ran_lately_may_have_released_the_lock_meanwhil
     kinds(&holder_asleep(Some(SECOND - 1)), &[]);
     kinds(&holder_asleep(Some(SECOND)), &[Kind::LongWait]);
     kinds(&holder_asleep(None), &[Kind::LongWait]);
+    // It slept at both readings, and ran in between.
+    let mut moved = holder_asleep(None);
+    moved.model.threads[0].seen.as_mut().unwrap().is_still = Some(false);
+    kinds(&moved, &[]);
+    // It works.
+    moved.model.threads[0].seen.as_mut().unwrap().doing = Doing::Runs;
+    kinds(&moved, &[Kind::LongWait]);
 }
 
 #[test]
