@@ -398,7 +398,7 @@ fn as_nobody(program: &Program, arguments: &[&str]) -> Outcome {
     use std::os::unix::fs::PermissionsExt;
     let reader = program.directory.path().join("reader");
     let everybody = || std::fs::Permissions::from_mode(0o755);
-    std::fs::copy(READER, &reader).unwrap();
+    librip_test_kit::tool::copy_program(READER, &reader);
     for path in [program.directory.path(), Path::new(&reader)] {
         std::fs::set_permissions(path, everybody()).unwrap();
     }

@@ -157,7 +157,7 @@ fn a_program_with_another_name_has_the_runtime_that_it_exports() {
     }
     let node = tool(Command::new("node").args(["-p", "process.execPath"]));
     let renamed = directory().join("my-server");
-    fs::copy(node.trim(), &renamed).unwrap();
+    librip_test_kit::tool::copy_program(node.trim(), &renamed);
     let mut stuck = Stuck(Plan::new(&renamed, &["-e", NODE]).start());
     stuck.0.until("ready");
     is_not_judged(&stuck, "the promises and workers of Node.js", "`node inspect -p PID`");
