@@ -242,8 +242,13 @@ impl Call {
 
     /// Whether it sleeps for a time, and waits for no descriptor.
     pub fn is_at_timer(&self) -> bool {
+        self.is_pause() || self.kind == CallKind::Futex && self.is_timed() == Some(true)
+    }
+
+    /// Whether it only lets time pass: nobody can end it but a signal.
+    pub fn is_pause(&self) -> bool {
         let has_no_descriptor = match self.kind {
-            CallKind::Sleep | CallKind::Futex => true,
+            CallKind::Sleep => true,
             CallKind::Poll => self.arguments[1] == 0,
             CallKind::Select => self.arguments[0] as i32 == 0,
             _ => false,

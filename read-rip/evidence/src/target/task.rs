@@ -49,6 +49,11 @@ impl Task {
         matches!(self.sleep, Some(Sleep::Call(call)) if call.kind == kind)
     }
 
+    /// Whether it only lets time pass.
+    pub fn is_in_pause(&self) -> bool {
+        matches!(self.sleep, Some(Sleep::Call(call)) if call.is_pause())
+    }
+
     /// Whether it sleeps for a time, and waits for no descriptor. Another thread may wake it all the same.
     pub fn is_at_timer(&self) -> bool {
         matches!(self.sleep, Some(Sleep::Call(call)) if call.is_at_timer())

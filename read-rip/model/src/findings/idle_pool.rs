@@ -16,6 +16,8 @@
 //!   no wrapper function through which many locks are acquired.
 //! * None of these threads has another lock, and nobody waits for the holder through another lock.
 //! * The holder recorded nothing since it acquired the lock, except waits on a condition variable or semaphore.
+//! * As far as the kernel says what the holder does, it waits for what may be work: it does not write, sleep, or wait
+//!   for a child.
 //! * As far as the holder's stack is known, it is still in the function that acquired the lock. If it has returned from
 //!   it, that function may be one that acquires the lock for others. But it is none if it also releases the lock: then
 //!   the holder has left it on another way, which does not.
@@ -32,7 +34,7 @@ use foldhash::{HashMap, HashSet};
 use super::View;
 use super::standstill::{Group, Root, groups};
 use crate::locations::{Location, LocationId};
-use crate::locks::{Doing, Hold, HoldState, LockId, Seen, Step, StepKind, ThreadId};
+use crate::locks::{Hold, HoldState, LockId, Seen, Step, StepKind, ThreadId};
 use crate::threads::ThreadState;
 
 /// A place in the source, for comparisons: the function, its line, and where these do not tell it from others, an
@@ -86,7 +88,9 @@ fn common_place<'v>(view: &View<'v>, group: &Group) -> Option<Place<'v>> {
         let is_there = view.wait(thread).is_some_and(|wait| place_of(view.locations[wait.location]) == place);
         is_there && own.holds.is_empty() && own.overflowed == 0 && stem(&own.name).eq(stem(name))
     };
-    let is_alike = group.locks.len() == 1
+    let may_be_idle = view.now.threads[holder].seen.is_none_or(|seen| seen.may_wait_for_work());
+    let is_alike = may_be_idle
+        && group.locks.len() == 1
         && view.now.threads[holder].holds.iter().filter(|hold| hold.state == HoldState::Held).count() == 1
         && view.now.threads[holder].overflowed == 0
         && !has_left(view, hold)
@@ -181,8 +185,7 @@ pub(super) struct IdlePlaces<'v> {
 impl<'v> IdlePlaces<'v> {
     pub(super) fn of(view: &'v View<'_>) -> IdlePlaces<'v> {
         let present = view.now.threads.iter().filter(|thread| thread.state == ThreadState::Present);
-        let waits_for_work = |seen: &Seen| seen.doing == Doing::WaitsInside || seen.doing.is_outside();
-        let seen = present.filter_map(|thread| thread.seen).filter(waits_for_work);
+        let seen = present.filter_map(|thread| thread.seen).filter(Seen::may_wait_for_work);
         IdlePlaces { functions: seen.filter_map(|seen| function(view, &seen)).collect() }
     }
 
@@ -227,7 +230,7 @@ pub struct IdlePool {
 mod tests {
     use super::*;
     use crate::findings::testing::Scene;
-    use crate::locks::StepKind;
+    use crate::locks::{Doing, StepKind};
 
     /// Four workers: one has the lock of the queue and waits for work, three wait for their turn, all at one place.
     fn pool() -> Scene {
@@ -277,6 +280,20 @@ mod tests {
         assert_eq!((pools.len(), pools[0].holder, pools[0].waiting), (1, 0, 3));
         assert!(pool().run(&crate::findings::long_wait::LongWait).is_empty());
         assert!(pool().run(&crate::findings::long_hold::LongHold).is_empty());
+    }
+
+    #[test]
+    fn a_holder_that_waits_for_no_work_is_of_no_idle_pool() {
+        let holder = |doing, is_in_pause| {
+            let mut scene = pool();
+            let seen = crate::findings::testing::seen(doing, true);
+            scene.model.threads[0].seen = Some(Seen { is_in_pause, ..seen });
+            count(&scene)
+        };
+        assert_eq!(holder(Doing::WaitsOutside, false), 1);
+        assert_eq!(holder(Doing::WaitsOutside, true), 0);
+        assert_eq!(holder(Doing::WaitsToWrite, false), 0);
+        assert_eq!(holder(Doing::WaitsForChild, false), 0);
     }
 
     #[test]

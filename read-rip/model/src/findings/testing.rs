@@ -35,6 +35,7 @@ pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
         is_timed: false,
         limit_ns,
         is_at_timer: false,
+        is_in_pause: false,
         is_idle: false,
         job: None,
         worker: None,

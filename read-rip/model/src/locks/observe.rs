@@ -126,6 +126,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             is_timed: is_timed(seen, at),
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             is_at_timer: standing.is_at_timer,
+            is_in_pause: task.is_in_pause(),
             is_idle: is_idle(standing),
             job,
             worker: standing.worker,

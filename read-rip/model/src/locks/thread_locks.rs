@@ -32,6 +32,8 @@ pub struct Seen {
     pub limit_ns: Option<NonZeroU64>,
     /// Whether it sleeps for a time and waits for no descriptor, or did so a moment before.
     pub is_at_timer: bool,
+    /// Whether it is in a call that only lets time pass.
+    pub is_in_pause: bool,
     /// Whether it has nothing to do, by the function of the library in which it waits, or by that of another thread.
     pub is_idle: bool,
     /// The job in which it waits, if all workers of its pool wait within jobs.
@@ -49,6 +51,33 @@ pub struct Seen {
     /// Whether it ran all the time between two readings, and did nothing that the kernel counts: it computes, or waits
     /// in a loop.
     pub runs_on: bool,
+}
+
+impl Seen {
+    /// Whether it may wait for work, as the threads of a pool do that have none.
+    pub fn may_wait_for_work(&self) -> bool {
+        match self.doing {
+            Doing::WaitsOutside => !self.is_in_pause,
+            Doing::WaitsInside | Doing::WaitsInSharedMemory | Doing::WaitsForData => true,
+            // It does something for which it needs what it waits for.
+            Doing::WaitsForLock
+            | Doing::WaitsForThread
+            | Doing::WaitsForCalls
+            | Doing::WaitsForObject
+            | Doing::WaitsForManagedLock
+            | Doing::WaitsForChild
+            | Doing::WaitsForProcess
+            | Doing::WaitsForFileLock
+            | Doing::WaitsToWrite
+            | Doing::WaitsToOpen
+            | Doing::WaitsToConnect
+            | Doing::Kernel
+            | Doing::Runs
+            | Doing::Starves
+            | Doing::Stopped
+            | Doing::Unknown => false,
+        }
+    }
 }
 
 /// A job of a pool of threads.
