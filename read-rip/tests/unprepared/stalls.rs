@@ -221,19 +221,19 @@ fn threads_that_wait_for_one_that_sleeps_for_a_short_time_are_no_finding() {
 fn a_holder_that_waits_for_no_work_keeps_its_lock_though_all_acquire_it_at_one_place() {
     let program = compile("held.c", "held", "cc", &["-g", "-O1", "-pthread"]).expect("a C compiler");
     // Its threads wait for longer than those of the other one. All is the same, but the holder may wait for work.
-    let idle = Stuck::start(&program, &["idle"], 8);
-    let stuck = Stuck::start(&program, &[], 6);
+    let idle = Stuck::start(&program, &["idle"], 11);
+    let stuck = Stuck::start(&program, &[], 8);
     let began = Instant::now();
     // Each becomes a long wait after a second.
     let found = loop {
         let found = check(&stuck, "held.c");
-        if found.len() == 3 || began.elapsed() > DEADLINE {
+        if found.len() == 4 || began.elapsed() > DEADLINE {
             break found;
         }
     };
-    assert_eq!(found, ["suspected long-wait"; 3], "{:#?}", stuck.read(&["check"]));
+    assert_eq!(found, ["suspected long-wait"; 4], "{:#?}", stuck.read(&["check"]));
     let said = stuck.read(&["check"]).stdout;
-    for what in ["naps", "answers", "reaps"] {
+    for what in ["naps", "answers", "reaps", "asks"] {
         assert!(said.contains(&format!(" 2 threads wait for it at {what} held.c:")), "{what}: {said}");
     }
     assert_eq!(check(&idle, "held.c idle"), [""; 0]);

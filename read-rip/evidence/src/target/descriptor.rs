@@ -67,3 +67,15 @@ pub enum DescriptorKind {
     /// It is open, and nothing else is known.
     Unknown,
 }
+
+impl DescriptorKind {
+    /// Whether it is a connection to a server or to a client: of TCP, or of a unix socket with a name.
+    pub fn is_connection(&self) -> bool {
+        match self {
+            DescriptorKind::Tcp { peer, .. } => peer.is_some(),
+            // A socket without a connection, from which whole messages are read, has no other end.
+            DescriptorKind::Unix { name, peers, .. } => name.is_some() && !peers.is_empty(),
+            _ => false,
+        }
+    }
+}

@@ -36,6 +36,7 @@ pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
         limit_ns,
         is_at_timer: false,
         is_in_pause: false,
+        reads_connection: false,
         is_idle: false,
         job: None,
         worker: None,

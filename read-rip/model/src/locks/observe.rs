@@ -21,7 +21,7 @@ use foldhash::{HashMap, HashSet};
 use read_rip_evidence::stacks::Stack;
 use read_rip_evidence::standing::{Activity, Standing, Standings};
 use read_rip_evidence::target::{
-    Call, CallKind, DescriptorKind, KernelWait, Need, Needed, Party, RunState, Task,
+    Call, CallKind, DescriptorKind, KernelWait, Need, Needed, Party, RunState, Sleep, Task,
 };
 use read_rip_evidence::waits::{
     MutexType, Owner, Preference, Presumption, Protocol, Role, UnknownOwner, WaitKind,
@@ -127,6 +127,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             is_at_timer: standing.is_at_timer,
             is_in_pause: task.is_in_pause(),
+            reads_connection: reads_connection(seen, task),
             is_idle: is_idle(standing),
             job,
             worker: standing.worker,
@@ -628,6 +629,13 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
         Activity::IsStopped | Activity::IsTraced(_) => Doing::Stopped,
         Activity::Sleeps | Activity::HasEnded | Activity::Unknown => Doing::Unknown,
     }
+}
+
+fn reads_connection(seen: &Standings, task: &Task) -> bool {
+    let Some(Sleep::Call(call)) = task.sleep else { return false };
+    let descriptor = call.descriptor().and_then(|number| seen.descriptors.get(&number));
+    matches!(call.kind, CallKind::Read | CallKind::Receive)
+        && descriptor.is_some_and(|descriptor| descriptor.kind.is_connection())
 }
 
 /// `is_shared`: other processes have the memory, and may do there what the thread waits for.

@@ -34,6 +34,8 @@ pub struct Seen {
     pub is_at_timer: bool,
     /// Whether it is in a call that only lets time pass.
     pub is_in_pause: bool,
+    /// Whether it reads from a connection: who uses one waits for an answer, or for what one client wants.
+    pub reads_connection: bool,
     /// Whether it has nothing to do, by the function of the library in which it waits, or by that of another thread.
     pub is_idle: bool,
     /// The job in which it waits, if all workers of its pool wait within jobs.
@@ -57,7 +59,7 @@ impl Seen {
     /// Whether it may wait for work, as the threads of a pool do that have none.
     pub fn may_wait_for_work(&self) -> bool {
         match self.doing {
-            Doing::WaitsOutside => !self.is_in_pause,
+            Doing::WaitsOutside => !self.is_in_pause && !self.reads_connection,
             Doing::WaitsInside | Doing::WaitsInSharedMemory | Doing::WaitsForData => true,
             // It does something for which it needs what it waits for.
             Doing::WaitsForLock
