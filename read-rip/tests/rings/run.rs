@@ -20,6 +20,17 @@ fn output_and_status_are_the_programs_own() {
 }
 
 #[test]
+fn the_program_starts_with_no_more_signals_blocked_than_without_the_reader() {
+    // A shell would hide it: it unblocks them.
+    let asks = ["grep", "^SigBlk", "/proc/self/status"];
+    let alone = Command::new(asks[0]).args(&asks[1..]).output().unwrap().stdout;
+    for options in [&[][..], &["--check"]] {
+        let outcome = run(&[options, &["--"], &asks].concat());
+        assert_eq!(outcome.stdout, String::from_utf8_lossy(&alone), "{options:?}");
+    }
+}
+
+#[test]
 fn settings_that_the_recorder_ignores_are_named_before_the_program_runs() {
     let warned = |options: &[&str]| {
         let mut command = crate::support::run::command();

@@ -77,13 +77,15 @@ impl Supervised {
     pub(super) fn start(command: &mut Command, adopts: bool) -> io::Result<Supervised> {
         let mut awaited = SigSet::from_iter(PASSED_ON);
         awaited.add(Signal::SIGCHLD);
-        // The program does not inherit the blocked signals: the standard library starts it with none blocked.
-        awaited.thread_block()?;
         let signals = SignalFd::with_flags(&awaited, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         // If this fails, orphans of the program are not ended. The program itself still is.
         let _ = set_child_subreaper(adopts);
+        // The program inherits the signals that are blocked here. So they are blocked once it runs: one that comes
+        // before ends this process, as it would without the program.
+        let child = command.spawn()?;
+        awaited.thread_block()?;
         Ok(Supervised {
-            child: command.spawn()?,
+            child,
             signals,
             has_ended: false,
             ends: Ends::default(),
