@@ -7,6 +7,7 @@
 mod hung;
 mod preload;
 mod ring_directory;
+mod start;
 mod supervise;
 
 use std::ffi::OsStr;

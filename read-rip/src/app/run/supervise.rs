@@ -21,6 +21,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use read_rip_evidence::process::{Ends, children, descendants};
 
+use super::start::start;
+
 /// Signals that are meant for the program.
 const PASSED_ON: [Signal; 7] = [
     Signal::SIGINT,
@@ -77,20 +79,13 @@ impl Supervised {
     pub(super) fn start(command: &mut Command, adopts: bool) -> io::Result<Supervised> {
         let mut awaited = SigSet::from_iter(PASSED_ON);
         awaited.add(Signal::SIGCHLD);
+        let mask = SigSet::thread_get_mask()?;
+        awaited.thread_block()?;
         let signals = SignalFd::with_flags(&awaited, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         // If this fails, orphans of the program are not ended. The program itself still is.
         let _ = set_child_subreaper(adopts);
-        // The program inherits the signals that are blocked here. So they are blocked once it runs: one that comes
-        // before ends this process, as it would without the program.
-        let child = command.spawn()?;
-        awaited.thread_block()?;
-        Ok(Supervised {
-            child,
-            signals,
-            has_ended: false,
-            ends: Ends::default(),
-            compiled: Duration::ZERO,
-        })
+        let child = start(command, mask)?;
+        Ok(Supervised { child, signals, has_ended: false, ends: Ends::default(), compiled: Duration::ZERO })
     }
 
     pub(super) fn pid(&self) -> u32 {
