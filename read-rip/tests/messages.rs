@@ -2,7 +2,7 @@
 //! without the code around it.
 //!
 //! `READ_RIP_BLESS=1 cargo test -p read-rip --test messages` writes the list anew. Texts without a space are left out:
-//! most of them are names. So are tests and documentation. What `{}` stands for is not known here.
+//! most of them are names. So are patterns of names, tests and documentation. What `{}` stands for is not known here.
 
 #![allow(missing_docs, reason = "tests")]
 
@@ -99,8 +99,13 @@ fn texts(tokens: TokenStream, found: &mut BTreeSet<String>) {
             TokenTree::Group(group) => texts(group.stream(), found),
             TokenTree::Literal(literal) => {
                 let text = syn::parse_str::<LitStr>(&literal.to_string()).map(|text| text.value());
+                let is_pattern = |word: &str| {
+                    word.strip_suffix('*').is_some_and(|name| name.ends_with(char::is_alphanumeric))
+                };
                 let is_message = |text: &String| {
-                    text.trim().contains(' ') && text.contains(|letter: char| letter.is_alphabetic())
+                    text.trim().contains(' ')
+                        && text.contains(|letter: char| letter.is_alphabetic())
+                        && !text.split(' ').any(is_pattern)
                 };
                 found.extend(text.ok().filter(is_message).map(|text| text.escape_debug().to_string()));
             }

@@ -85,13 +85,14 @@ pub(crate) enum Found {
 struct Helper {
     number: u64,
     socket: OwnedFd,
-    _process: Child,
+    process: Child,
 }
 
 #[derive(Default)]
 struct Helpers {
     present: Option<Helper>,
-    started: u64,
+    /// The pids of all helpers that were started.
+    started: Vec<u32>,
     /// Devices that have not answered.
     silent: Vec<Dev>,
     /// What has not answered, for people.
@@ -106,6 +107,12 @@ static HELPERS: Mutex<Option<Helpers>> = Mutex::new(None);
 pub fn unanswered() -> Vec<PathBuf> {
     let helpers = HELPERS.lock().unwrap_or_else(PoisonError::into_inner);
     helpers.as_ref().map(|helpers| helpers.unanswered.clone()).unwrap_or_default()
+}
+
+/// The pids of the helpers that were started so far. They are children of this process.
+pub fn helper_pids() -> Vec<u32> {
+    let helpers = HELPERS.lock().unwrap_or_else(PoisonError::into_inner);
+    helpers.as_ref().map(|helpers| helpers.started.clone()).unwrap_or_default()
 }
 
 /// Notes that a part of a file was not asked for, because its file system may not answer.
@@ -168,8 +175,9 @@ fn ask(numbers: [u64; NUMBERS], data: &[u8], device: Option<Dev>, path: &Path) -
         return Err(silence());
     }
     if helpers.present.is_none() {
-        helpers.started += 1;
-        helpers.present = Some(Helper::start(helpers.started)?);
+        let helper = Helper::start(helpers.started.len() as u64)?;
+        helpers.started.push(helper.process.id());
+        helpers.present = Some(helper);
     }
     let Some(helper) = &helpers.present else { return Err(silence()) };
     if numbers[0] == READ && numbers[4] != helper.number {
@@ -201,7 +209,7 @@ impl Helper {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        Ok(Helper { number, socket, _process: process })
+        Ok(Helper { number, socket, process })
     }
 
     fn answer(&self) -> io::Result<Message> {

@@ -23,7 +23,7 @@ pub use below::Links;
 pub use content::{Content, FileFacts, answers};
 pub use directory::Directory;
 use helper::{Found, is_enabled, reach};
-pub use helper::{PATIENCE, become_helper, note_unasked, unanswered, unasked};
+pub use helper::{PATIENCE, become_helper, helper_pids, note_unasked, unanswered, unasked};
 pub use module::Module;
 use place::Place;
 

@@ -123,7 +123,7 @@ fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, common: &Comm
         let name = name.to_string_lossy();
         let besides = if program.has_compiled() { ", compilation not counted" } else { "" };
         remark(format_args!(
-            "{} still runs after {after}{besides}. Before read-rip ends it, it waits for this:",
+            "{} still runs after {after}{besides}. This is what it waits for:",
             printable(&name)
         ));
         // That something is wrong is known.
@@ -140,7 +140,7 @@ fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, common: &Comm
     }
     check_new(&mut rings, &mut collection, &program.ends())?;
     collection.write(&args.ci)?;
-    let is_unused = rings.is_unused();
+    let status = if rings.is_unused() { UNJUDGED } else { collection.status() };
     summarise(rings, &collection, unrecorded)?;
     Ok(match ended {
         None => TIMED_OUT,
@@ -148,8 +148,9 @@ fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, common: &Comm
             report_end(name, status);
             code(status)
         }
-        Some(_) if is_unused => UNJUDGED,
-        Some(_) => collection.status(),
+        // Whoever sets a limit asks whether it hangs. It has ended.
+        Some(_) if status == UNJUDGED && args.timeout.is_some() => SOUND,
+        Some(_) => status,
     })
 }
 
@@ -160,8 +161,9 @@ fn check_new(
     ends: &Ends,
 ) -> Result<(), AppError> {
     for ring in rings.take_new()? {
+        let before = collection.with_findings();
         let is_sound = collection.check_file(&ring, ends)?;
-        rings.checked(&ring, is_sound);
+        rings.checked(&ring, collection.with_findings() > before, is_sound);
     }
     Ok(())
 }

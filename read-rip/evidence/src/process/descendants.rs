@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 
 use procfs::process::{Process, all_processes};
+use read_rip_files::helper_pids;
 
-/// The children of this process, orphans that were given to it included. Empty if the kernel does not list them.
+/// The children of this process but for its helpers, orphans that were given to it included. Empty if the kernel does
+/// not list them.
 pub fn children() -> Vec<i32> {
     let tasks = Process::myself().and_then(|own| own.tasks()).into_iter().flatten().flatten();
-    tasks.filter_map(|task| task.children().ok()).flatten().map(|pid| pid as i32).collect()
+    let helpers = helper_pids();
+    let children = tasks.filter_map(|task| task.children().ok()).flatten();
+    children.filter(|pid| !helpers.contains(pid)).map(|pid| pid as i32).collect()
 }
 
 /// A living process beneath this one.
@@ -19,7 +23,8 @@ pub struct Descendant {
     pub name: String,
 }
 
-/// The living processes beneath this one: its children, their children, and so on. Parents come before their children.
+/// The living processes beneath this one: its children but for its helpers, their children, and so on. Parents come
+/// before their children.
 pub fn descendants() -> Vec<Descendant> {
     let mut by_parent: HashMap<i32, Vec<Descendant>> = HashMap::new();
     let own = std::process::id() as i32;
@@ -31,7 +36,9 @@ pub fn descendants() -> Vec<Descendant> {
             by_parent.entry(found.parent).or_default().push(found);
         }
     }
+    let helpers = helper_pids();
     let mut found = by_parent.remove(&own).unwrap_or_default();
+    found.retain(|child| !helpers.contains(&(child.pid as u32)));
     let mut next = 0;
     while let Some(parent) = found.get(next) {
         found.extend(by_parent.remove(&parent.pid).unwrap_or_default());

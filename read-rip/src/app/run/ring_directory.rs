@@ -24,6 +24,8 @@ pub(super) struct RingDirectory {
     checked: usize,
     /// Rings without findings.
     unneeded: HashSet<PathBuf>,
+    /// Rings with findings.
+    found: HashSet<PathBuf>,
 }
 
 impl RingDirectory {
@@ -36,8 +38,14 @@ impl RingDirectory {
         let asked = named.unwrap_or(parent).to_owned();
         let path = made.map_err(|source| AppError::RingDirectory { path: asked, source })?;
         let is_named = named.is_some();
-        let mut directory =
-            RingDirectory { path, is_named, known: HashSet::new(), checked: 0, unneeded: HashSet::new() };
+        let mut directory = RingDirectory {
+            path,
+            is_named,
+            known: HashSet::new(),
+            checked: 0,
+            unneeded: HashSet::new(),
+            found: HashSet::new(),
+        };
         // These are of other runs.
         directory.known = directory.rings()?.into_iter().collect();
         Ok(directory)
@@ -59,14 +67,18 @@ impl RingDirectory {
         Ok(rings)
     }
 
-    /// Whether a process records in one of them.
-    pub(super) fn has_ring_of(&self, pid: u32) -> bool {
-        !rings_of_process(pid, std::slice::from_ref(&self.path)).is_empty()
+    /// Whether a process records in one of them, and if so, whether one of its rings has findings.
+    pub(super) fn findings_of(&self, pid: u32) -> Option<bool> {
+        let rings = rings_of_process(pid, std::slice::from_ref(&self.path));
+        (!rings.is_empty()).then(|| rings.iter().any(|ring| self.found.contains(&ring.path)))
     }
 
-    /// Says what came of a ring: a sound one is not needed any more.
-    pub(super) fn checked(&mut self, ring: &Path, is_sound: bool) {
+    /// Says what came of a ring: whether it has findings, and whether it is sound. A sound one is not needed any more.
+    pub(super) fn checked(&mut self, ring: &Path, has_findings: bool, is_sound: bool) {
         self.checked += 1;
+        if has_findings {
+            self.found.insert(ring.to_owned());
+        }
         if is_sound && !self.is_named {
             self.unneeded.insert(ring.to_owned());
         }
