@@ -115,9 +115,9 @@ pub fn openmetrics(
             .try_for_each(|(labels, value)| writeln!(out, "{name}{suffix}{{{process}{labels}}} {value}"))
     };
     // The count of a slot goes on with its next owner.
-    let words: f64 = snapshot.slots.iter().map(|slot| slot.count as f64).sum();
+    let words: u64 = snapshot.slots.iter().map(|slot| slot.count).fold(0, u64::saturating_add);
     for (name, help, count) in [
-        ("rip_words", "Words that threads and tasks have recorded, without those of channels.", words),
+        ("rip_words", "Words that threads and tasks have recorded, without those of channels.", words as f64),
         (
             "rip_tasks_refused",
             "Tasks that are not recorded, because no slot was free.",

@@ -334,6 +334,7 @@ fn who_has_a_lock_that_stores_no_owner_is_presumed_if_all_who_have_its_address_w
     let holders: Vec<&str> = timeline.lines().filter(|line| line.contains(r#""cat":"holder""#)).collect();
     assert!(!holders.is_empty() && holders.iter().all(|line| line.contains("first[")), "{timeline}");
     let numbers = lock.read(&["export", "--format", "openmetrics"]).stdout;
+    assert!(numbers.contains("rip_words_total{") && !numbers.contains("} -0"), "{numbers}");
     let of_lock = |line: &&str| line.starts_with("rip_lock_holders") && line.contains("CONFIG");
     assert!(numbers.lines().find(of_lock).is_some_and(|line| line.ends_with(" 0")), "{numbers}");
     let check = locks.read(&["check"]);
