@@ -280,9 +280,7 @@ impl AppError {
             AppError::Export { path, source } => (
                 format!("could not write {}", path.display()),
                 Some(source.to_string()),
-                Some(
-                    "name a file in a directory with room with --output; read-rip has removed the unfinished one",
-                ),
+                Some("name a file in a directory with room with --output; no unfinished one is left"),
             ),
             AppError::NoFiles => (
                 "standard output is one stream, and a recording with a limit has several files".to_owned(),

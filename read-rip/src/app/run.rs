@@ -35,8 +35,6 @@ use supervise::Supervised;
 
 /// Shells add this to the number of a signal.
 const SIGNALLED: i32 = 128;
-/// Why `find` found nothing.
-const NOT_FOUND: &str = "no executable file of this name";
 /// The status that shells give for a program that cannot be run.
 const NOT_RUN: u8 = 127;
 /// The status that timeout(1) gives.
@@ -47,7 +45,7 @@ const WORDS: &str = "1024";
 /// `read-rip run`.
 pub(super) fn run(args: &RunArgs, common: &Common) -> Result<u8, AppError> {
     let Some((name, arguments)) = args.command.split_first() else { return Ok(NOT_RUN) };
-    let program = find(name).ok_or_else(|| fails(name, NOT_FOUND))?;
+    let program = find(name).map_err(|why| fails(name, &why))?;
     let mut command = Command::new(&program);
     command.args(arguments);
     if args.preload {
@@ -216,23 +214,37 @@ fn duration_of(limit: Duration) -> String {
 }
 
 fn fails(program: &OsStr, why: &str) -> AppError {
-    AppError::Run {
-        program: PathBuf::from(program),
-        why: why.to_owned(),
-        hint: "give its path, or check PATH",
-    }
+    let hint = match has_path(program) {
+        true => "name an executable file, and its arguments as words of their own",
+        false => "give its path, or check PATH",
+    };
+    AppError::Run { program: PathBuf::from(program), why: why.to_owned(), hint }
 }
 
-/// The program's file, as a shell finds it.
-fn find(name: &OsStr) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    if name.as_encoded_bytes().contains(&b'/') {
-        return Some(PathBuf::from(name)).filter(is_program);
+fn has_path(name: &OsStr) -> bool {
+    name.as_encoded_bytes().contains(&b'/')
+}
+
+/// The program's file, as a shell finds it, or why there is none.
+fn find(name: &OsStr) -> Result<PathBuf, String> {
+    if has_path(name) {
+        let path = PathBuf::from(name);
+        return match fs::metadata(&path) {
+            Err(error) => Err(error.to_string()),
+            Ok(file) if file.is_dir() => Err("it is a directory".to_owned()),
+            Ok(file) if !is_program(&file) => Err("it is no executable file".to_owned()),
+            Ok(_) => Ok(path),
+        };
     }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory: PathBuf| directory.join(name)).find(is_program)
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders)
+        .map(|folder| folder.join(name))
+        .find(|path| fs::metadata(path).is_ok_and(|file| is_program(&file)));
+    found.ok_or_else(|| "no executable file of this name".to_owned())
+}
+
+fn is_program(file: &fs::Metadata) -> bool {
+    file.is_file() && file.permissions().mode() & 0o111 != 0
 }
 
 #[cfg(test)]
@@ -241,9 +253,11 @@ mod tests {
 
     #[test]
     fn programs_are_found_as_a_shell_finds_them() {
-        assert!(find(OsStr::new("sh")).is_some_and(|path| path.is_absolute()));
-        assert_eq!(find(OsStr::new("/dev/null")), None);
-        assert_eq!(find(OsStr::new("no-such-program")), None);
+        assert!(find(OsStr::new("sh")).is_ok_and(|path| path.is_absolute()));
+        assert_eq!(find(OsStr::new("/dev/null")), Err("it is no executable file".to_owned()));
+        assert_eq!(find(OsStr::new("/tmp")), Err("it is a directory".to_owned()));
+        assert!(find(OsStr::new("/no/such/program")).is_err_and(|why| why.starts_with("No such file")));
+        assert!(find(OsStr::new("no-such-program")).is_err());
         assert_eq!(preload::why_not(&find(OsStr::new("sh")).unwrap()), None);
     }
 }

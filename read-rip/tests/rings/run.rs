@@ -57,7 +57,7 @@ fn a_signal_gives_the_exit_status_that_shells_use() {
 fn a_file_that_cannot_be_run_is_an_error() {
     run(&["no-such-program"])
         .fails_with("could not run no-such-program\nCaused by: no executable file of this name\n");
-    run(&["/dev/null"]).fails_with("could not run /dev/null\nCaused by: no executable file of this name\n");
+    run(&["/dev/null"]).fails_with("could not run /dev/null\nCaused by: it is no executable file\n");
     let outcome = run(&["--preload", "--preload-library", "/nowhere/librip_preload.so", "true"]);
     outcome.fails_with("could not preload /nowhere/librip_preload.so\nCaused by: No such file");
 }
