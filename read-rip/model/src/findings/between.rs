@@ -285,11 +285,11 @@ fn finding(view: &View<'_>, knot: &Knot) -> Finding {
     let confidence = if doubts.is_empty() { Confidence::Proven } else { Confidence::Suspected };
     let evidence =
         ProcessCycle { processes: pids.len(), count: knot.links.len(), waits, behind: knot.behind.clone() };
-    let mut finding = Finding::new(Kind::Deadlock, confidence, evidence, advice(knot, &all));
+    let mut finding = Finding::new(Kind::Deadlock, confidence, evidence, advice(view, knot, &all));
     finding.doubts = doubts;
     finding.premises = premises(knot.others, &all);
     let rests_on_memory = |link: &Link| {
-        link.owner.is_some()
+        waits_for_own_lock(view, link)
             || matches!(link.need.as_ref().map(|need| &need.what), Some(Needed::SharedLock(_)))
     };
     finding.premises.extend(knot.links.iter().any(rests_on_memory).then_some(Premise::MemoryIntact));
@@ -349,7 +349,7 @@ pub(super) fn process_wait(view: &View<'_>, link: &Link) -> ProcessWait {
         by: link.need.iter().flat_map(|need| &need.by).map(|party| party.pid).collect(),
         location: seen.and_then(|seen| seen.place),
         for_ns: seen.and_then(|seen| seen.asleep_ns).map(std::num::NonZeroU64::get).max(view.now.window_ns),
-        is_join: view.now.threads[link.thread].join.is_some(),
+        is_join: joins(view, link),
         link: link.clone(),
     }
 }
@@ -360,13 +360,23 @@ fn has_lock_itself(link: &Link) -> bool {
     need.is_some_and(|need| need.by.iter().all(|party| party.pid == link.pid))
 }
 
+/// Whether a thread waits for a lock of its process, and not for the end of a thread.
+fn waits_for_own_lock(view: &View<'_>, link: &Link) -> bool {
+    link.owner.is_some() && !joins(view, link)
+}
+
+fn joins(view: &View<'_>, link: &Link) -> bool {
+    view.now.threads[link.thread].join.is_some()
+}
+
 /// What to do, by what they wait for.
-fn advice(knot: &Knot, all: &[WaitsFor]) -> Advice {
+fn advice(view: &View<'_>, knot: &Knot, all: &[WaitsFor]) -> Advice {
     let has = |what: WaitsFor| all.contains(&what);
     let only = |these: &[WaitsFor]| all.iter().all(|what| these.contains(what));
     let (for_room, for_data) = (all.iter().any(WaitsFor::is_for_room), all.iter().any(WaitsFor::is_for_data));
     let is_one_process = knot.links.iter().all(|link| link.pid == knot.links[0].pid);
-    let for_own_lock = knot.links.iter().any(|link| link.owner.is_some());
+    let for_own_lock = knot.links.iter().any(|link| waits_for_own_lock(view, link));
+    let for_end = knot.links.iter().any(|link| joins(view, link));
     let for_lock = has(WaitsFor::FileLock) || has(WaitsFor::SharedLock) || has(WaitsFor::SystemSemaphore);
     if has(WaitsFor::Answer) {
         Advice::EndServer
@@ -376,6 +386,8 @@ fn advice(knot: &Knot, all: &[WaitsFor]) -> Advice {
         Advice::FindPoster
     } else if for_lock && (has(WaitsFor::EndOfChild) || for_data) {
         Advice::ReleaseBeforeWait
+    } else if has(WaitsFor::Event) && !for_own_lock {
+        Advice::WriteEvent
     } else if has(WaitsFor::EndOfChild) && for_room {
         Advice::ReadBeforeWait
     } else if has(WaitsFor::EndOfChild) && for_data {
@@ -393,6 +405,8 @@ fn advice(knot: &Knot, all: &[WaitsFor]) -> Advice {
         Advice::ReadWhileWriting
     } else if is_one_process && for_own_lock {
         Advice::WaitUnlocked
+    } else if is_one_process && for_end && for_data {
+        Advice::CloseBeforeJoin
     } else if is_one_process {
         Advice::EndTheProcess
     } else {
@@ -631,6 +645,25 @@ mod tests {
         assert_eq!(found[0].mentions.locks, [0]);
         let Evidence::ProcessCycle(cycle) = &found[0].evidence else { panic!("{found:?}") };
         assert_eq!((cycle.waits[0].lock, cycle.waits[1].lock), (Some(0), None));
+    }
+
+    #[test]
+    fn who_joins_a_reader_is_told_to_write_and_nothing_of_locks() {
+        let with = |what: Needed| {
+            let mut scene = Scene::new();
+            let mut knot = locked(&mut scene);
+            scene.model.threads[1].wait = None;
+            scene.joins(1, 0, |_| {});
+            knot.links[1].need.as_mut().unwrap().what = what;
+            scene.model.knots.push(knot);
+            let found = scene.run(&BetweenProcesses);
+            assert!(!found[0].premises.contains(&Premise::MemoryIntact), "{found:?}");
+            found[0].advice.clone()
+        };
+        assert_eq!(with(Needed::DataInPipe), [Advice::CloseBeforeJoin]);
+        assert_eq!(with(Needed::Event), [Advice::WriteEvent]);
+        let child_reads = found(&[Some(Needed::Event), Some(Needed::EndOfChild)]);
+        assert_eq!(child_reads[0].advice, [Advice::WriteEvent]);
     }
 
     #[test]

@@ -253,6 +253,11 @@ worded! {
             "let both sides open the FIFOs in one order: opening one waits until the other side opens it too",
         CloseOwnEnd = "close-own-end":
             "close the end for writing in the process that reads: it waits for itself to close it",
+        CloseBeforeJoin = "close-before-join":
+            "write to that pipe or socket, or close the end for writing, before waiting for the end of the thread that \
+             reads from it",
+        WriteEvent = "write-event":
+            "write to the eventfd before waiting for its reader: it has no end of file, so to close it wakes nobody",
         WriteFirst = "write-first":
             "one side has to write before it reads, and close or flush what it has written",
         ReadWhileWriting = "read-while-writing":
