@@ -50,11 +50,19 @@ pub fn age(duration_ns: u64) -> String {
     }
 }
 
+/// A lower bound of fewer ns says nothing: nobody records when a process was killed, and its last recorded moment may
+/// be microseconds after a wait of hours began.
+const BOUND_MIN_NS: u64 = 1_000_000;
+
+/// A length of time that says something; `None` if it is not known.
+pub fn notable(is_lower_bound: bool, length_ns: Option<u64>) -> Option<u64> {
+    length_ns.filter(|&length_ns| length_ns >= if is_lower_bound { BOUND_MIN_NS } else { 1 })
+}
+
 /// `for 3 ms`, or `for at least 3 ms`; nothing if the length is not known.
 pub fn lasted(is_lower_bound: bool, length_ns: Option<u64>) -> Option<String> {
     let at_least = if is_lower_bound { "at least " } else { "" };
-    let length_ns = length_ns.filter(|&length_ns| length_ns > 0)?;
-    Some(format!("for {at_least}{}", duration(length_ns)))
+    Some(format!("for {at_least}{}", duration(notable(is_lower_bound, length_ns)?)))
 }
 
 /// `for at least 3 ms`, or `for an unknown time` if nothing is known of the length.
@@ -84,6 +92,14 @@ pub fn duration(duration_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lower_bound_of_less_than_a_millisecond_says_nothing() {
+        assert_eq!(lasted(true, Some(999_999)), None);
+        assert_eq!(lasted(true, Some(1_000_000)).unwrap(), "for at least 1.0 ms");
+        assert_eq!(lasted(false, Some(1)).unwrap(), "for 1 ns");
+        assert_eq!(lasted_at_least(Some(7)), "for an unknown time");
+    }
 
     #[test]
     fn lengths_of_time_have_two_or_three_digits() {

@@ -24,7 +24,7 @@ use read_rip_ring::LockType;
 use super::activity::ActivityWords;
 use super::names::{LockNames, awaited_words, lock_type};
 use super::rows::Rows;
-use super::units::{counted, duration, lasted};
+use super::units::{counted, duration, lasted, notable};
 
 /// Of so many of the threads that wait at one place the view says where the kernel contradicts the record.
 const CONTRADICTIONS_MAX: usize = 5;
@@ -79,8 +79,8 @@ pub fn locks_table<'s>(
         if namesakes[&name] > 1 {
             name = format!("{name} {:#x}", lock.address);
         }
-        let longest =
-            summary.waiters.iter().chain(&summary.futures_waiting).filter_map(|group| group.longest_ns).max();
+        let waiters = summary.waiters.iter().chain(&summary.futures_waiting);
+        let longest = notable(names.model.is_end_unknown, waiters.filter_map(|group| group.longest_ns).max());
         let holders = summary.holders.iter().filter(|group| group.state == HoldState::Held);
         let holders: Vec<ThreadId> = holders.flat_map(|group| group.threads.iter().copied()).collect();
         let holder = match holders[..] {

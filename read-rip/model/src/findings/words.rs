@@ -10,7 +10,7 @@ use read_rip_ring::LockType;
 use super::facts::{Asleep, HoldFact, JoinFact, LockHistory, SleepFact, SuspendedFact, WaitFact, Waiters};
 use crate::locations::LocationId;
 use crate::locks::{Doing, Hold, HoldState, Lock, LockId, LockModel, LockName, Quantiles, ThreadId};
-use crate::units::{agree, counted, duration, threads_and_tasks};
+use crate::units::{agree, counted, duration, notable, threads_and_tasks};
 
 /// What threads, locks and places are called, and what the kernel says of threads.
 pub trait Names {
@@ -161,7 +161,7 @@ impl<'a> Words<'a> {
     /// known.
     pub(super) fn lasting(&self, before: &str, duration_ns: Option<u64>) -> String {
         let at_least = if self.is_end_unknown() { "at least " } else { "" };
-        lasting(&format!("{before}{at_least}"), duration_ns)
+        lasting(&format!("{before}{at_least}"), notable(self.is_end_unknown(), duration_ns))
     }
 
     /// Like [`lasting`](Words::lasting), for a length that may be too long. A space follows the words before it.
