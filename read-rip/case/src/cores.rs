@@ -33,6 +33,7 @@ impl Reading {
         seen.read_tasks(&memory, &mut names, true);
         seen.finish(&memory);
         seen.presume_holders(&memory, &mut names);
+        seen.presume_takers(&memory, &mut unwinder, &mut names);
         seen.find_jobs(&memory, &mut names);
         let mut reading = match ring_of(&core, pid, options)? {
             Some(snapshot) => {

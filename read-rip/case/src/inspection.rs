@@ -158,6 +158,7 @@ impl Inspection {
         }
         describe(&live, &mut seen, &memory);
         seen.presume_holders(&memory, &mut names);
+        presume_takers(&mut seen, &memory, &of_files, &mut names);
         seen.find_jobs(&memory, &mut names);
         read_last_calls(&mut seen, &memory, &of_files, &mut names);
         Inspection { live, of_files, memory, seen, taken, settles }
@@ -262,6 +263,19 @@ pub(crate) fn describe(live: &LiveTarget, seen: &mut Standings, memory: &LiveMem
     }
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     seen.load = ready_threads().map(|ready| Load { ready, processors });
+}
+
+/// Looks for the threads that have taken units of semaphores for which others wait.
+pub(crate) fn presume_takers(
+    seen: &mut Standings,
+    memory: &LiveMemory,
+    of_files: &symbols::Options,
+    names: &mut FunctionNames,
+) {
+    if seen.may_presume_takers() && seen.target.hidden.is_none() {
+        let mut unwinder = Unwinder::new(&seen.target, memory, of_files.clone());
+        seen.presume_takers(memory, &mut unwinder, names);
+    }
 }
 
 /// Reads what threads called last that run without pause, if all others wait for one another. Whether that is so.

@@ -150,12 +150,14 @@ impl Triage {
         let may_count = is_recorded
             || is_any_halted
             || seen.may_presume_holders()
+            || seen.may_presume_takers()
             || may_be_stuck(&seen)
             || !halts(&seen).is_empty();
         let is_any_running = seen.threads.iter().any(Standing::runs_on);
         if may_count || is_any_running {
             describe(&live, &mut seen, &memory);
             seen.presume_holders(&memory, &mut names);
+            seen.presume_takers(&memory, &mut unwinder, &mut names);
         }
         let is_running = read_last_calls(&mut seen, &memory, options, &mut names);
         if !is_recorded && !is_running && !may_be_stuck(&seen) && halts(&seen).is_empty() {

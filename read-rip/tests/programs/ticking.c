@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <semaphore.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,30 +26,9 @@
         }                       \
     } while (0)
 
-static sem_t left_fork, right_fork, units;
+static sem_t units;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static atomic_int holders;
-
-/* Semaphores as locks, in opposite orders. */
-static void eats(sem_t *first, sem_t *second) {
-    MUST(sem_wait(first));
-    holders++;
-    while (holders < 2) usleep(1000);
-    MUST(sem_wait(second));
-    MUST(sem_post(second));
-    MUST(sem_post(first));
-}
-
-static void *eats_left(void *unused) {
-    eats(&left_fork, &right_fork);
-    return unused;
-}
-
-static void *eats_right(void *unused) {
-    eats(&right_fork, &left_fork);
-    return unused;
-}
 
 /* The only signal came before. */
 static void *misses_signal(void *unused) {
@@ -98,14 +76,9 @@ static void reads_timer(void) {
 int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "", *first = argc > 2 ? argv[2] : "";
     pthread_t last = 0;
-    MUST(sem_init(&left_fork, 0, 1));
-    MUST(sem_init(&right_fork, 0, 1));
     MUST(sem_init(&units, 0, 0));
     if (argc < 3 || !strcmp(first, "server")) start(ticks);
-    if (!strcmp(name, "semaphores")) {
-        start(eats_left);
-        last = start(eats_right);
-    } else if (!strcmp(name, "signal")) {
+    if (!strcmp(name, "signal")) {
         last = start(misses_signal);
     } else if (!strcmp(name, "idle")) {
         start(takes_units);

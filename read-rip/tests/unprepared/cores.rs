@@ -357,7 +357,7 @@ fn the_kernels_core_of_a_deadlock_proves_it() {
 }
 
 /// The core file that gcore makes of a program; `None` if there is no gcore, or if it may not trace.
-fn gcore(stuck: &Stuck, directory: &Path, test: &str) -> Option<PathBuf> {
+pub(crate) fn gcore(stuck: &Stuck, directory: &Path, test: &str) -> Option<PathBuf> {
     if !is_installed("gdb") || !is_installed("gcore") {
         eprintln!("SKIPPED {test}: gcore is not installed");
         return None;

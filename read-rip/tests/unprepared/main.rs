@@ -19,6 +19,7 @@ mod peers;
 mod python;
 mod running;
 mod runtimes;
+mod semaphores;
 mod stacks;
 mod stacks_hostile;
 mod stalls;

@@ -5,6 +5,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Instant;
+
+use librip_test_kit::victim::DEADLINE;
 
 use crate::support::run::read_rip;
 use crate::support::unprepared::{Stuck, compile, contains};
@@ -18,29 +21,31 @@ fn program() -> &'static Path {
 
 #[test]
 fn threads_that_wait_for_one_another_beside_a_timer_are_not_called_sound() {
-    let semaphores = Stuck::start_untimed(program(), &["semaphores"], 3);
     let signal = Stuck::start_untimed(program(), &["signal"], 2);
     let server = Stuck::start_untimed(program(), &["idle", "server"], 2);
-    let check = semaphores.not_judged().stdout;
+    let check = signal.not_judged().stdout;
     contains(
         &check,
         &[
-            "not judged: 3 threads wait for one another, or for what nobody is known to bring, for at least ",
+            "not judged: 2 threads wait for one another, or for what nobody is known to bring, for at least ",
             ", and only ticking[",
             "], which sleeps for a time again and again, goes on: whether it wakes the others is not known; ",
-            " waits for a signal or a message of another thread at eats ticking.c:",
-            &format!("; next: read-rip stacks {} (4 threads, 0 locks)", semaphores.0.pid()),
+            " waits for a signal or a message of another thread at misses_signal ticking.c:",
+            &format!("; next: read-rip stacks {} (3 threads, 0 locks)", signal.0.pid()),
         ],
     );
-    let check = signal.not_judged().stdout;
-    contains(&check, &["not judged: 2 threads wait", " at misses_signal ticking.c:"]);
     contains(&signal.read(&[]).stdout, &["check: not judged: 2 threads wait for one another"]);
-    let all = read_rip(["check", "--all"]).stdout;
     let of_signal = format!("ticking[{}]", signal.0.pid());
-    assert!(
-        all.lines().any(|line| line.contains("not judged: 2 threads wait") && line.contains(&of_signal)),
-        "{all}"
-    );
+    let is_told = |line: &str| line.contains("not judged: 2 threads wait") && line.contains(&of_signal);
+    // On a busy machine, the thread that ticks may run in a reading.
+    let began = Instant::now();
+    loop {
+        let all = read_rip(["check", "--all"]).stdout;
+        if all.lines().any(is_told) {
+            break;
+        }
+        assert!(began.elapsed() < DEADLINE, "{all}");
+    }
     for _ in 0..5 {
         let check = server.read(&["check"]);
         assert_eq!(check.status, 0, "something may come from outside: {check:#?}");
@@ -50,11 +55,11 @@ fn threads_that_wait_for_one_another_beside_a_timer_are_not_called_sound() {
 /// Nobody outside of the process can end a `pause` without a handler, nor arm its timer.
 #[test]
 fn threads_that_wait_for_one_another_beside_one_in_a_silent_call_are_not_called_sound() {
-    let silent = ["pause", "disarmed"].map(|call| Stuck::start_untimed(program(), &["semaphores", call], 2));
-    let handles = Stuck::start_untimed(program(), &["semaphores", "handler"], 2);
+    let silent = ["pause", "disarmed"].map(|call| Stuck::start_untimed(program(), &["signal", call], 1));
+    let handles = Stuck::start_untimed(program(), &["signal", "handler"], 1);
     for process in &silent {
         let check = process.not_judged().stdout;
-        contains(&check, &["not judged: all threads wait", "of 3 threads: 3 wait for signals or messages"]);
+        contains(&check, &["not judged: all threads wait", "of 2 threads: 2 wait for signals or messages"]);
     }
     let sleeps = Stuck::start_untimed("sleep".as_ref(), &["infinity"], 0);
     for _ in 0..5 {

@@ -47,8 +47,8 @@ pub(super) enum Step {
 }
 
 pub(super) struct Code<'m> {
-    memory: &'m dyn Memory,
-    architecture: Architecture,
+    pub(super) memory: &'m dyn Memory,
+    pub(super) architecture: Architecture,
     /// Ranges of executable memory, ascending.
     ranges: Vec<(u64, u64)>,
     calls: HashMap<u64, Option<Call>>,
@@ -177,7 +177,7 @@ impl<'m> Code<'m> {
     }
 
     /// Code, as far as it can be read, and no more of it than a function has.
-    fn piece(&self, code: &Range<u64>) -> Vec<u8> {
+    pub(super) fn piece(&self, code: &Range<u64>) -> Vec<u8> {
         let len = code.end.saturating_sub(code.start).min(FUNCTION_MAX_BYTES);
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
         let read = self.memory.read_some(code.start, &mut bytes);

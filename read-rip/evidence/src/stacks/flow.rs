@@ -4,8 +4,10 @@
 
 use std::ops::Range;
 
+use super::argument::first_argument;
 use super::calls::{Call, Code, Step};
-use crate::target::{Memory, Target};
+use super::registers::RegisterFile;
+use crate::target::{Architecture, Memory, Target};
 
 /// What a function may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,20 +33,30 @@ impl Body {
     /// Whether the call that returns to an address is in a loop: what follows it leads to it again. What follows a jump
     /// through a register is not known.
     pub fn is_in_loop(&self, return_address: u64) -> bool {
-        self.walk(return_address, return_address).1
+        self.walk(return_address, return_address, |_| false).1
+    }
+
+    /// Whether a way leads from an address to the call that returns to another one, and passes none of these calls.
+    pub fn leads(&self, from: u64, return_address: u64, is_barred: impl Fn(u64) -> bool) -> bool {
+        self.walk(from, return_address, is_barred).1
     }
 
     /// What the function may call before it makes the call that returns to an address for the first time. In the code,
     /// it may come later. What follows a jump through a register is not known.
     pub fn calls_before(&self, return_address: u64) -> impl Iterator<Item = Callee> {
-        let (is_passed, _) = self.walk(self.begin, return_address);
+        self.calls_between(self.begin, return_address)
+    }
+
+    /// What the function may call from an address on, before it comes to the call that returns to another one.
+    pub fn calls_between(&self, from: u64, return_address: u64) -> impl Iterator<Item = Callee> {
+        let (is_passed, _) = self.walk(from, return_address, |_| false);
         let step_of = |callee: &Callee| self.steps.binary_search_by_key(&callee.end, |&(end, _)| end);
         self.calls.iter().copied().filter(move |callee| step_of(callee).is_ok_and(|at| is_passed[at]))
     }
 
     /// Goes all ways from an address to the call that returns to another one: the steps that it passes, and whether it
-    /// comes to that call.
-    fn walk(&self, from: u64, return_address: u64) -> (Vec<bool>, bool) {
+    /// comes to that call. No way goes on behind a step that is barred.
+    fn walk(&self, from: u64, return_address: u64, is_barred: impl Fn(u64) -> bool) -> (Vec<bool>, bool) {
         let (mut is_passed, mut arrives) = (vec![false; self.steps.len()], false);
         let mut begins = vec![from];
         while let Some(begin) = begins.pop() {
@@ -56,7 +68,7 @@ impl Body {
                     arrives = true;
                     break;
                 }
-                if std::mem::replace(&mut is_passed[at], true) {
+                if std::mem::replace(&mut is_passed[at], true) || is_barred(end) {
                     break;
                 }
                 match step {
@@ -96,6 +108,20 @@ impl<'m> Flow<'m> {
         self.0.call_before(return_address, |_, _| None) == Some(Call::Register)
     }
 
+    /// The first argument of the call that returns to an address, in a function with these registers.
+    pub fn argument(
+        &self,
+        function: &Range<u64>,
+        return_address: u64,
+        registers: &RegisterFile,
+    ) -> Option<u64> {
+        if self.0.architecture != Architecture::X86_64 {
+            return None;
+        }
+        let code = self.0.piece(function);
+        first_argument(&code, function.start, return_address, registers, self.0.memory)
+    }
+
     /// The code of a function.
     pub fn body(&mut self, function: &Range<u64>) -> Body {
         let steps = self.0.steps(function);
@@ -107,6 +133,8 @@ impl<'m> Flow<'m> {
         };
         let calls = steps.iter().filter_map(|&(end, step)| match step {
             Step::Call(call) | Step::Load(call) => callee(end, call),
+            // Its last call, whose caller is that of the function.
+            Step::Jump { to, .. } if !function.contains(&to) => callee(end, Call::Direct(to)),
             Step::Jump { .. } | Step::End => None,
         });
         let calls = calls.collect();

@@ -12,6 +12,7 @@
 //! | `calls` | can a call return to this address, and what does it call? |
 //! | `called` | which function was called, if it ended with a jump to another one? |
 //! | `flow` | what does the code of a function call, and where does it go round? |
+//! | `argument` | what was the first argument of a call? |
 //! | `rule` | where is the caller, by one row of an unwind table? |
 //! | `tables` | which row holds at this address? |
 //! | `signal_frame` | what did a signal interrupt, where no table says it? |
@@ -23,6 +24,7 @@
 //! | `all` | the stacks of all threads |
 
 mod all;
+mod argument;
 mod called;
 mod calls;
 mod flow;
@@ -45,5 +47,6 @@ pub(crate) use calls::FUNCTION_MAX_BYTES;
 pub use flow::{Body, Callee, Flow};
 pub use group::{Group, group};
 pub use last_calls::LastCall;
+pub use registers::RegisterFile;
 pub use stack::{Cut, End, Frame, Stack};
 pub use unwinder::Unwinder;

@@ -7,7 +7,7 @@ const COUNT: usize = 33;
 
 /// The values of registers. A register without a value is not known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RegisterFile {
+pub struct RegisterFile {
     known: u64,
     values: [u64; COUNT],
 }

@@ -76,6 +76,30 @@ impl<'m> Unwinder<'m> {
     /// The stack of a thread with these registers.
     pub fn stack(&mut self, registers: Option<&Registers>) -> Stack {
         let Some(given) = registers else { return Stack::unknown() };
+        let begin = self.begin(given);
+        let walk = self.walk(begin, false);
+        let end = match walk.end {
+            WalkEnd::Outermost => End::Complete,
+            // Where a register was searched for, a zero may be any word.
+            WalkEnd::Zero if walk.inferred_from.is_none() => End::Complete,
+            WalkEnd::Zero => End::Cut(Cut::NotACall),
+            WalkEnd::Cut(cut) => End::Cut(cut),
+        };
+        Stack { frames: walk.frames, inferred_from: walk.inferred_from, end }
+    }
+
+    /// The registers in a frame of the stack of a thread with these registers, as far as they are known. Frames that
+    /// are searched for have none.
+    pub fn registers_in(&mut self, frame: usize, given: &Registers) -> Option<RegisterFile> {
+        let mut at = self.begin(given);
+        for inner in 0..frame {
+            at = self.caller(&at, inner == 0).ok()?;
+        }
+        Some(at.registers)
+    }
+
+    /// Begins a walk up the stack of a thread with these registers.
+    fn begin(&mut self, given: &Registers) -> Position {
         let mut registers = RegisterFile::new();
         let all = given.all.iter().flatten().take(self.convention.general.into());
         for (register, &value) in (0..).zip(all) {
@@ -88,16 +112,7 @@ impl<'m> Unwinder<'m> {
         }
         self.window.start(given.sp);
         (self.steps_left, self.gap_tries_left) = (FRAMES_MAX, GAP_TRIES_MAX);
-        let frame = Frame { pc: given.pc, is_return_address: false };
-        let walk = self.walk(Position { frame, registers }, false);
-        let end = match walk.end {
-            WalkEnd::Outermost => End::Complete,
-            // Where a register was searched for, a zero may be any word.
-            WalkEnd::Zero if walk.inferred_from.is_none() => End::Complete,
-            WalkEnd::Zero => End::Cut(Cut::NotACall),
-            WalkEnd::Cut(cut) => End::Cut(cut),
-        };
-        Stack { frames: walk.frames, inferred_from: walk.inferred_from, end }
+        Position { frame: Frame { pc: given.pc, is_return_address: false }, registers }
     }
 
     /// Unwinds from a position. In a search there is no other one, except behind a gap: the registers of a caller that

@@ -38,20 +38,25 @@ impl Standings {
             let Owner::Tid(owner) = wait.owner else { return None };
             Some((*indices.get(&owner)?, wait))
         };
-        let mut waits: Vec<Option<(usize, FutexWait)>> = (0..self.threads.len()).map(blocked).collect();
-        // Leaves out who waits for a thread that may go on, and then who waits for that one, and so on.
-        let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
-        for (at, wait) in waits.iter().enumerate() {
-            if let Some((owner, _)) = wait {
-                waiting[*owner].push(at);
-            }
-        }
-        let mut going: Vec<usize> = (0..waits.len()).filter(|&at| waits[at].is_none()).collect();
-        while let Some(at) = going.pop() {
-            let behind = std::mem::take(&mut waiting[at]);
-            behind.iter().for_each(|&at| waits[at] = None);
-            going.extend(behind);
-        }
-        waits.into_iter().enumerate().filter_map(|(at, wait)| Some((at, wait?.1))).collect()
+        wait_for_one_another((0..self.threads.len()).map(blocked).collect())
     }
+}
+
+/// The waits of threads, each with the thread for which it is, that lead to no thread that goes on. By the indices of
+/// the threads.
+pub(super) fn wait_for_one_another(mut waits: Vec<Option<(usize, FutexWait)>>) -> Vec<(usize, FutexWait)> {
+    // Leaves out who waits for a thread that may go on, and then who waits for that one, and so on.
+    let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
+    for (at, wait) in waits.iter().enumerate() {
+        if let Some((owner, _)) = wait {
+            waiting[*owner].push(at);
+        }
+    }
+    let mut going: Vec<usize> = (0..waits.len()).filter(|&at| waits[at].is_none()).collect();
+    while let Some(at) = going.pop() {
+        let behind = std::mem::take(&mut waiting[at]);
+        behind.iter().for_each(|&at| waits[at] = None);
+        going.extend(behind);
+    }
+    waits.into_iter().enumerate().filter_map(|(at, wait)| Some((at, wait?.1))).collect()
 }

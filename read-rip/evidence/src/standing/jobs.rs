@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use super::{Standing, Standings};
 use crate::stacks::{Body, Callee, FUNCTION_MAX_BYTES, Flow, Frame, Group, Stack};
 use crate::target::{Memory, RunState};
-use crate::waits::{FutexWait, Role, brings, calls_closure, is_of_library, waits_for_work};
+use crate::waits::{FutexWait, Role, brings, calls_closure, is_of_library, waits_for_work, wakes};
 
 /// The stacks of no more groups of threads are looked at.
 const GROUPS_MAX: usize = 256;
@@ -157,11 +157,29 @@ impl Standings {
     }
 }
 
+/// What a function does for threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Calls {
+    /// Threads wait in it for what others bring.
+    Waits,
+    /// It wakes a thread that waits for a unit of a semaphore, or at a condition variable.
+    Wakes,
+}
+
+impl Calls {
+    fn is(self, name: &str) -> bool {
+        match self {
+            Calls::Waits => waits_for_work(name),
+            Calls::Wakes => wakes(name),
+        }
+    }
+}
+
 /// The name of a function, and its code.
 type Function = Rc<(String, Range<u64>)>;
 
-struct Search<'a, 'm> {
-    flow: Flow<'m>,
+pub(super) struct Search<'a, 'm> {
+    pub(super) flow: Flow<'m>,
     names: &'a mut FunctionNames,
     /// By addresses in their code.
     functions: HashMap<u64, Option<Function>>,
@@ -169,14 +187,14 @@ struct Search<'a, 'm> {
     bodies: HashMap<u64, Rc<Body>>,
     /// How much more code is searched.
     left_bytes: u64,
-    /// Whether a function waits, over at most so many calls.
-    waits: HashMap<(u64, u32), bool>,
+    /// Whether a function calls one of this kind, over at most so many calls.
+    calls: HashMap<(u64, u32, Calls), bool>,
 }
 
 impl<'a, 'm> Search<'a, 'm> {
-    fn new(flow: Flow<'m>, names: &'a mut FunctionNames) -> Search<'a, 'm> {
+    pub(super) fn new(flow: Flow<'m>, names: &'a mut FunctionNames) -> Search<'a, 'm> {
         let (functions, bodies) = (HashMap::default(), HashMap::default());
-        Search { flow, names, functions, bodies, left_bytes: CODE_MAX_BYTES, waits: HashMap::default() }
+        Search { flow, names, functions, bodies, left_bytes: CODE_MAX_BYTES, calls: HashMap::default() }
     }
 
     /// The outermost job that a thread with this stack is in, and the code of the pool's function.
@@ -210,7 +228,7 @@ impl<'a, 'm> Search<'a, 'm> {
         // A loop may call a function that gets jobs in two places.
         let current = self.function(calls[at - 1].lookup())?.1.start;
         let mut others = body.calls_before(calls[at].pc).filter(|callee| callee.begin != current);
-        let takes_jobs = others.any(|callee| self.waits(callee, DEPTH_MAX));
+        let takes_jobs = others.any(|callee| self.calls(callee, DEPTH_MAX, Calls::Waits));
         takes_jobs.then(|| (Job { pool: code.start, at: calls[at].pc }, code.clone()))
     }
 
@@ -237,29 +255,29 @@ impl<'a, 'm> Search<'a, 'm> {
         calls_closure(name).then_some(code.start)
     }
 
-    /// Whether a function is one in which threads wait for what others bring, or calls such a function. If the loader
-    /// has not filled in its address yet, its name says it.
-    fn waits(&mut self, Callee { begin, word, .. }: Callee, depth: u32) -> bool {
-        if let Some(&known) = self.waits.get(&(begin, depth)) {
+    /// Whether a function is of this kind, or calls one that is. If the loader has not filled in its address yet, its
+    /// name says it.
+    pub(super) fn calls(&mut self, Callee { begin, word, .. }: Callee, depth: u32, kind: Calls) -> bool {
+        if let Some(&known) = self.calls.get(&(begin, depth, kind)) {
             return known;
         }
-        self.waits.insert((begin, depth), false);
+        self.calls.insert((begin, depth, kind), false);
         let function = self.function(begin);
-        let waits = match function.as_deref() {
+        let calls = match function.as_deref() {
             Some((name, code)) if code.start == begin => {
-                waits_for_work(name)
+                kind.is(name)
                     || depth > 1
                         && self
                             .body(code)
-                            .is_some_and(|body| body.calls.iter().any(|&of| self.waits(of, depth - 1)))
+                            .is_some_and(|body| body.calls.iter().any(|&of| self.calls(of, depth - 1, kind)))
             }
-            _ => word.and_then(|word| self.names.imported_at(word)).is_some_and(|name| waits_for_work(&name)),
+            _ => word.and_then(|word| self.names.imported_at(word)).is_some_and(|name| kind.is(&name)),
         };
-        self.waits.insert((begin, depth), waits);
-        waits
+        self.calls.insert((begin, depth, kind), calls);
+        calls
     }
 
-    fn function(&mut self, address: u64) -> Option<Function> {
+    pub(super) fn function(&mut self, address: u64) -> Option<Function> {
         if let Some(known) = self.functions.get(&address) {
             return known.clone();
         }
@@ -271,7 +289,7 @@ impl<'a, 'm> Search<'a, 'm> {
         function
     }
 
-    fn body(&mut self, code: &Range<u64>) -> Option<Rc<Body>> {
+    pub(super) fn body(&mut self, code: &Range<u64>) -> Option<Rc<Body>> {
         if let Some(known) = self.bodies.get(&code.start) {
             return Some(Rc::clone(known));
         }

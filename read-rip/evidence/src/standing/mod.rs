@@ -14,6 +14,7 @@
 //! | `inward` | what threads do within a runtime that native evidence cannot judge |
 //! | `jobs` | which threads wait within jobs that they run for a pool |
 //! | `last_calls` | what threads called last that run without pause |
+//! | `takers` | which threads have taken units of semaphores that others wait for |
 //! | `scheduled` | how much of a processor a thread got, and whether that was too little |
 
 mod activity;
@@ -22,6 +23,7 @@ mod inward;
 mod jobs;
 mod last_calls;
 mod scheduled;
+mod takers;
 
 pub use activity::Activity;
 pub use inward::Inward;

@@ -68,6 +68,14 @@ pub(crate) fn waits_for_work(function: &str) -> bool {
         || PURPOSES.iter().any(is_purpose)
 }
 
+/// Whether a function of this name wakes a thread that waits for a unit of a semaphore, or at a condition variable.
+pub(crate) fn wakes(function: &str) -> bool {
+    let plain = plain(function);
+    ["*sem_post", "*pthread_cond_signal", "*pthread_cond_broadcast", "*::notify_one", "*::notify_all"]
+        .iter()
+        .any(|pattern| glob(pattern, &plain))
+}
+
 /// Whether another thread has to bring something to whoever waits for an object with this role.
 pub(crate) fn brings(role: Role) -> bool {
     matches!(role, Role::Condition | Role::Semaphore | Role::Park | Role::Idle)

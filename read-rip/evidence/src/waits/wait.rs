@@ -150,12 +150,15 @@ pub enum Presumption {
     HasAddress,
     /// It is in a block of its language that has acquired the lock, and all such threads wait for one another.
     InBlock,
+    /// It has taken a unit of the semaphore, in a function that gives the unit back later, and all such threads wait
+    /// for one another.
+    HasTaken,
 }
 
 impl Presumption {
     /// Whether the thread is presumed to have a lock, which it may have released.
     pub fn is_of_holder(self) -> bool {
-        matches!(self, Presumption::HasAddress | Presumption::InBlock)
+        matches!(self, Presumption::HasAddress | Presumption::InBlock | Presumption::HasTaken)
     }
 }
 

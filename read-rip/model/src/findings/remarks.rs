@@ -22,6 +22,9 @@ worded! {
         HolderInBlock = "holder-in-block":
             "its owner is not stored: this thread is in a `with` block on it, and may have released it within the \
              block",
+        HolderHasTaken = "holder-has-taken":
+            "a semaphore stores no owner: this thread has taken a unit in a function that gives it back later, and \
+             another thread may give one",
         Copied = "copied": "this file is a copy: its process may have run on while it was made",
         Foreign = "foreign": "the file belongs to another user than the process, and may be forged",
         MaybeGate = "maybe-gate":

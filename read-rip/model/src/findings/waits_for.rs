@@ -350,6 +350,7 @@ pub(super) fn grade_owner(lock: &Lock) -> Grade {
     match lock.owner.and_then(|owner| owner.presumption) {
         Some(Presumption::InFunction) => (Confidence::Potential, Some(Doubt::OwnerPresumed)),
         Some(Presumption::HasAddress) => (Confidence::Suspected, Some(Doubt::HolderPresumed)),
+        Some(Presumption::HasTaken) => (Confidence::Suspected, Some(Doubt::HolderHasTaken)),
         Some(Presumption::InBlock) => (Confidence::Suspected, Some(Doubt::HolderInBlock)),
         None => CERTAIN,
     }

@@ -571,9 +571,10 @@ fn is_initialisation(wait: &read_rip_evidence::waits::FutexWait) -> bool {
     is_one && matches!(wait.owner, Owner::Tid(_))
 }
 
-/// Whether the stack says that a thread wants a lock.
+/// Whether the stack says that a thread wants a lock, or threads use what it wants as one.
 fn is_lock(wait: &read_rip_evidence::waits::FutexWait) -> bool {
-    wait.construct.is_some_and(|construct| construct.role == Role::Lock)
+    wait.presumption == Some(Presumption::HasTaken)
+        || wait.construct.is_some_and(|construct| construct.role == Role::Lock)
 }
 
 /// Whether a thread has nothing to do, by the function of the library in which it waits, or by its call.
@@ -667,6 +668,7 @@ fn of_kind(wait: &read_rip_evidence::waits::FutexWait) -> Doing {
         WaitKind::Condition { .. } | WaitKind::Semaphore { .. } | WaitKind::Barrier { .. } => {
             Doing::WaitsInside
         }
+        WaitKind::Opaque if is_lock(wait) => Doing::WaitsForLock,
         WaitKind::Opaque => match wait.construct.map(|construct| construct.role) {
             Some(Role::Lock | Role::Allocator | Role::Stream | Role::Loader | Role::Lifecycle) => {
                 Doing::WaitsForLock
