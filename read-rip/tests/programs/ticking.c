@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@
     } while (0)
 
 static sem_t units;
+static int events[2];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
@@ -39,6 +41,15 @@ static void *misses_signal(void *unused) {
     return unused;
 }
 
+/* Reads one eventfd, and writes to the other one only then. */
+static void *answers(void *first) {
+    int *own = first, *other = own == events ? events + 1 : events;
+    eventfd_t value;
+    MUST(eventfd_read(*own, &value));
+    MUST(eventfd_write(*other, value));
+    return NULL;
+}
+
 static void *takes_units(void *unused) {
     while (sem_wait(&units) == 0) continue;
     return unused;
@@ -49,10 +60,14 @@ static void *ticks(void *unused) {
     return unused;
 }
 
-static pthread_t start(void *(*body)(void *)) {
+static pthread_t start_with(void *(*body)(void *), void *argument) {
     pthread_t thread;
-    MUST(pthread_create(&thread, NULL, body, NULL));
+    MUST(pthread_create(&thread, NULL, body, argument));
     return thread;
+}
+
+static pthread_t start(void *(*body)(void *)) {
+    return start_with(body, NULL);
 }
 
 static void serves(void) {
@@ -80,6 +95,9 @@ int main(int argc, char **argv) {
     if (argc < 3 || !strcmp(first, "server")) start(ticks);
     if (!strcmp(name, "signal")) {
         last = start(misses_signal);
+    } else if (!strcmp(name, "events")) {
+        for (int at = 0; at < 2; at++) MUST((events[at] = eventfd(0, 0)) < 0);
+        for (int at = 0; at < 2; at++) last = start_with(answers, &events[at]);
     } else if (!strcmp(name, "idle")) {
         start(takes_units);
         last = start(takes_units);

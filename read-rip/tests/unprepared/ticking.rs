@@ -56,11 +56,17 @@ fn threads_that_wait_for_one_another_beside_a_timer_are_not_called_sound() {
 #[test]
 fn threads_that_wait_for_one_another_beside_one_in_a_silent_call_are_not_called_sound() {
     let silent = ["pause", "disarmed"].map(|call| Stuck::start_untimed(program(), &["signal", call], 1));
+    // Nor can anybody else write to an eventfd of the process.
+    let events = |first| Stuck::start_untimed(program(), &["events", first], 0);
+    let (own, beside) = (events("pause"), ["handler", "server"].map(events));
     let handles = Stuck::start_untimed(program(), &["signal", "handler"], 1);
     for process in &silent {
         let check = process.not_judged().stdout;
         contains(&check, &["not judged: all threads wait", "of 2 threads: 2 wait for signals or messages"]);
     }
+    let check = own.not_judged().stdout;
+    contains(&check, &["not judged: all threads wait", "of 3 threads: 3 wait for signals or messages"]);
+    beside.iter().for_each(|process| drop(process.read(&["check"]).sound()));
     let sleeps = Stuck::start_untimed("sleep".as_ref(), &["infinity"], 0);
     for _ in 0..5 {
         let check = handles.read(&["check"]);

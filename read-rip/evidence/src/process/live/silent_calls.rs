@@ -1,4 +1,5 @@
-//! Calls that nobody outside of a process can end: a `pause` without a handler, a timer that is not armed.
+//! Calls that nobody outside of a process can end: a `pause` without a handler, a timer that is not armed, an eventfd
+//! that no other process has.
 //!
 //! If such a thread waits for anything, it waits for another thread of its process. The kernel says so: `/proc/PID/status`
 //! lists the signals that are handled, and `fdinfo` says what a descriptor waits for.
@@ -6,8 +7,10 @@
 //! A handler of any signal may end the call, or arm the timer. So may a child that has the same descriptor.
 
 use std::cell::LazyCell;
+use std::collections::HashSet;
 
 use super::LiveTarget;
+use super::needs::{event_number, own_events};
 use super::text::hexadecimal;
 use crate::target::{Call, CallKind, DescriptorKind, RunState, Sleep, Task};
 
@@ -22,20 +25,47 @@ impl LiveTarget {
             return none();
         }
         let has_no_child = LazyCell::new(|| self.children().is_some_and(|children| children.is_empty()));
+        // The search takes long. It says nothing if another thread waits for what comes from outside.
+        let may_be_inside = |task: &Task| match task.sleep {
+            Some(Sleep::Call(call)) => call.futex().is_some() || self.is_silent(call, &|_| true),
+            _ => false,
+        };
+        let own_events = LazyCell::new(|| match tasks.iter().all(may_be_inside) && self.has_plain_events() {
+            true => own_events(self.pid),
+            false => HashSet::new(),
+        });
         let is_silent = |task: &Task| match (task.state, task.sleep) {
             (RunState::Sleeping, Some(Sleep::Call(call))) => {
-                self.is_silent(call) && (call.descriptor().is_none() || *has_no_child)
+                let is_own = |event: u64| own_events.contains(&event);
+                (call.descriptor().is_none() || *has_no_child) && self.is_silent(call, &is_own)
             }
             _ => false,
         };
         let silent: Vec<bool> = tasks.iter().map(is_silent).collect();
-        // A process that only sleeps waits for its end, as `sleep infinity` does.
-        if silent.contains(&false) { silent } else { none() }
+        // A process that only sleeps waits for its end, as `sleep infinity` does. One that reads waits for more.
+        let reads =
+            |task: &Task| matches!(task.sleep, Some(Sleep::Call(call)) if call.descriptor().is_some());
+        let is_stuck = silent.contains(&false) || tasks.iter().any(reads);
+        if is_stuck { silent } else { none() }
+    }
+
+    /// Whether threads alone write to the eventfds of the process: it has nothing whose events the kernel may write to
+    /// one, as an `io_uring` or a virtual machine.
+    fn has_plain_events(&self) -> bool {
+        const PLAIN: [&[u8]; 6] =
+            [b"[eventfd]", b"[eventpoll]", b"[timerfd]", b"[signalfd]", b"[pidfd]", b"inotify"];
+        let is_plain = |number: u32| {
+            let link = self.thread.link(&format!("fd/{number}")).ok()?;
+            Some(link.strip_prefix(b"anon_inode:").is_none_or(|name| PLAIN.contains(&name)))
+        };
+        let numbers = self.thread.folder("fd").and_then(|folder| folder.numbers());
+        numbers.is_ok_and(|numbers| numbers.into_iter().all(|number| is_plain(number) != Some(false)))
     }
 
     /// Whether nobody outside of the process can end a call, if no child has the descriptor that it waits for.
-    fn is_silent(&self, call: Call) -> bool {
-        let is_quiet = || call.descriptor().is_some_and(|number| self.is_quiet(number, 0));
+    /// `is_own`: whether no other process has an eventfd.
+    fn is_silent(&self, call: Call, is_own: &dyn Fn(u64) -> bool) -> bool {
+        let is_quiet = || call.descriptor().is_some_and(|number| self.is_quiet(number, is_own, 0));
         match call.kind {
             CallKind::SignalWait => matches!(call.name, Some("pause" | "rt_sigsuspend")),
             CallKind::Poll | CallKind::Select => call.is_timed() == Some(false) && watches_nothing(call),
@@ -46,11 +76,11 @@ impl LiveTarget {
     }
 
     /// Whether a descriptor has nothing to tell until a thread of the process changes that.
-    fn is_quiet(&self, number: u32, depth: u32) -> bool {
+    fn is_quiet(&self, number: u32, is_own: &dyn Fn(u64) -> bool, depth: u32) -> bool {
         let Some(descriptor) = self.descriptors().get(number) else { return false };
         let name = match descriptor.kind {
             DescriptorKind::Epoll { watched } if depth < DEPTH_MAX => {
-                return watched.iter().all(|&of| self.is_quiet(of, depth + 1));
+                return watched.iter().all(|&of| self.is_quiet(of, is_own, depth + 1));
             }
             DescriptorKind::Anonymous(name) => name,
             _ => return false,
@@ -61,6 +91,7 @@ impl LiveTarget {
         match &*name {
             "timerfd" => value(b"it_value:") == Some(b"(0, 0)"),
             "signalfd" => value(b"sigmask:").and_then(hexadecimal) == Some(0),
+            "eventfd" => event_number(&information).is_some_and(is_own),
             "inotify" => value(b"inotify wd:").is_none(),
             _ => false,
         }

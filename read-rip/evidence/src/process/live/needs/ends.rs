@@ -3,7 +3,7 @@
 //! Descriptors that are on their way in a message between sockets, and those that the kernel keeps for io_uring, are
 //! not found.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rustix::fs::{AtFlags, statat};
@@ -115,6 +115,16 @@ impl Ends {
 
     pub(super) fn of_socket(&self, inode: u64) -> &[Holder] {
         self.holders.get(&(Kind::Socket, inode)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The eventfds that a process alone has, by their numbers. None if this reader may not see all its relatives.
+    pub(super) fn own_events(&self, pid: u32) -> HashSet<u64> {
+        if self.hidden.relatives_of(&BTreeSet::from([pid])).0 > 0 {
+            return HashSet::new();
+        }
+        let is_own = |of: &[Holder]| of.iter().all(|holder| holder.pid == pid);
+        let own = self.holders.iter().filter(|((kind, _), of)| *kind == Kind::Event && is_own(of));
+        own.map(|(&(_, number), _)| number).collect()
     }
 
     /// Who has an eventfd.

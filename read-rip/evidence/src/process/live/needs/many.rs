@@ -99,7 +99,7 @@ impl Machine {
 }
 
 /// The number of an eventfd, by its `fdinfo`. Kernels before 5.2 do not say it.
-pub(super) fn event_number(information: &[u8]) -> Option<u64> {
+pub(in super::super) fn event_number(information: &[u8]) -> Option<u64> {
     let mut lines = information.split(|&byte| byte == b'\n');
     decimal(lines.find_map(|line| line.strip_prefix(b"eventfd-id:"))?.trim_ascii())
 }

@@ -24,13 +24,14 @@ mod memory;
 mod system_v;
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use self::ends::{Ends, Hidden, Holder, Kind, PARTIES_MAX, key_of};
 use self::file_locks::{FileLocks, inode_of, lease_owner};
+pub(super) use self::many::event_number;
 use self::memory::SharedMemory;
 use super::folder::{Failure, Folder};
 use super::sock_diag::SockDiag;
@@ -583,6 +584,11 @@ fn has_ended(pid: u32) -> Option<bool> {
         Err(Failure::Gone) => Some(true),
         Err(_) => None,
     }
+}
+
+/// The eventfds that a process alone has, by their numbers. It takes a search through all processes.
+pub(super) fn own_events(pid: u32) -> HashSet<u64> {
+    Ends::search().own_events(pid)
 }
 
 /// What the kernel calls an eventfd.
