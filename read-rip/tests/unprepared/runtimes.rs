@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use librip_test_kit::tool::tool;
 use librip_test_kit::victim::Plan;
@@ -69,24 +68,23 @@ fn a_stuck_program_of_erlang_is_not_called_sound() {
     is_not_judged(&stuck, "Erlang's processes", "`erl -sname look -remsh NODE`");
 }
 
-/// A Go program with a deadlock; `None` without Go. `flags` are those of its linker.
-fn go(name: &str, flags: &str) -> Option<PathBuf> {
+/// A Go program of this file and its text; `None` without Go. `flags` are those of its linker.
+fn go(name: &str, [file, source]: [&str; 2], flags: &str) -> Option<PathBuf> {
     if !is_installed("go") {
         eprintln!("SKIPPED go: it is not installed");
         return None;
     }
-    let source = directory().join("deadlock.go");
-    static WRITTEN: OnceLock<()> = OnceLock::new();
-    WRITTEN.get_or_init(|| fs::write(&source, include_str!("../programs/deadlock.go")).unwrap());
     let program = directory().join(name);
+    let file = directory().join(file);
+    fs::write(&file, source).unwrap();
     let mut build = Command::new("go");
     build.env("GO111MODULE", "off").env("GOCACHE", directory().join("go-cache"));
-    tool(build.args(["build", "-ldflags", flags, "-o"]).arg(&program).arg(&source));
+    tool(build.args(["build", "-ldflags", flags, "-o"]).arg(&program).arg(&file));
     Some(program)
 }
 
-fn started(program: &Path) -> Stuck {
-    let mut stuck = Stuck(Plan::new(program, &[]).start());
+fn started(program: &Path, arguments: &[&str]) -> Stuck {
+    let mut stuck = Stuck(Plan::new(program, arguments).start());
     stuck.0.until("ready");
     stuck
 }
@@ -94,8 +92,9 @@ fn started(program: &Path) -> Stuck {
 #[test]
 fn goroutines_that_wait_for_mutexes_of_one_another_are_suspected() {
     for (name, flags) in [("go-deadlock", ""), ("go-stripped", "-s -w")] {
-        let Some(program) = go(name, flags) else { return };
-        let stuck = started(&program);
+        let source = ["deadlock.go", include_str!("../programs/deadlock.go")];
+        let Some(program) = go(name, source, flags) else { return };
+        let stuck = started(&program, &[]);
         let outcome = stuck.read(&["check"]);
         assert_eq!(outcome.status, 1, "{outcome:#?}");
         let checked = outcome.stdout;
@@ -119,6 +118,47 @@ fn goroutines_that_wait_for_mutexes_of_one_another_are_suspected() {
         );
         contains(&checked, &["2 goroutines: sync.RWMutex.Lock at main.copyTo deadlock.go:36"]);
         contains(&checked, &["1 goroutine: sync.WaitGroup.Wait at main.main deadlock.go:59"]);
+    }
+}
+
+#[test]
+fn goroutines_are_suspected_if_nobody_else_can_reach_what_they_wait_for() {
+    let source = ["circles.go", include_str!("../programs/circles.go")];
+    let Some(program) = go("go-circles", source, "-s -w") else { return };
+    let circle = |says: &'static [&'static str]| (1, says);
+    let healthy = (3, &["not judged: the owners of Go's locks are not seen"][..]);
+    let cases = [
+        (
+            "group",
+            circle(&[
+                "suspected deadlock: 4 goroutines wait for one another, and nobody else can reach what they wait for",
+                "goroutine 1 waits for the group 0x",
+                " sends to the channel 0x",
+                "doubt: a finalizer of Go",
+                "next: let somebody receive",
+            ]),
+        ),
+        (
+            "receive",
+            circle(&["2 goroutines wait for one another", "goroutine 1 receives from the channel 0x"]),
+        ),
+        ("select", circle(&["2 goroutines wait for one another", "goroutine 1 sends to the channel 0x"])),
+        ("condition", circle(&["goroutine 1 waits for the condition 0x", " waits for the mutex 0x"])),
+        (
+            "nil",
+            circle(&["suspected deadlock: a goroutine sends to a nil channel", "next: make the channel"]),
+        ),
+        ("pool", healthy),
+        ("timer", healthy),
+        ("slow", healthy),
+        ("forgotten", healthy),
+        ("global", healthy),
+    ];
+    let started: Vec<Stuck> = cases.iter().map(|(name, _)| started(&program, &[name])).collect();
+    for ((name, (status, says)), stuck) in cases.iter().zip(&started) {
+        let outcome = stuck.read(&["check"]);
+        assert_eq!(outcome.status, *status, "{name}: {outcome:#?}");
+        contains(&outcome.stdout, says);
     }
 }
 

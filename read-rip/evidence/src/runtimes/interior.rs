@@ -20,17 +20,20 @@ pub struct Interior {
     /// Its tasks, as goroutines, in groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<InnerTasks>,
-    /// Its tasks that wait for locks without owners which only others of them are known to have. Of two readings: those
-    /// of both.
+    /// Its tasks that wait for locks without owners, channels and the like, which only others of them are known to have.
+    /// Of two readings: those of both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<InnerWait>,
 }
 
-/// A task of a runtime that waits for a lock.
+/// A task of a runtime that waits for a lock, or for others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InnerWait {
     pub task: u64,
+    /// The lock, the channel, or whatever it waits for; 0 if there is none.
     pub lock: u64,
+    /// What it does, in the words of the runtime: `chan send`.
+    pub state: String,
     /// Where it waits in the program; `None` if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<SourceFrame>,

@@ -122,7 +122,7 @@ pub use facts::{Asleep, HoldFact, JoinFact, LockHistory, SleepFact, SuspendedFac
 pub use finding::{Analysis, Confidence, Finding, Limit};
 pub use halted::NotRunning;
 pub use idle_pool::IdlePool;
-pub use inner_circle::{GoroutineWait, GoroutinesAtMutexes};
+pub use inner_circle::{GoroutineCircle, GoroutineWait};
 pub use jobs::WaitingJobs;
 pub use left_waiting::LeftWaiting;
 pub use lines::{ApparentHolder, CrowdedLine};
@@ -278,7 +278,7 @@ analyses! {
     between::BetweenProcesses => [ProcessCycle],
     end_circle::EndCircles => [TasksInCircle],
     await_circle::AwaitCircles => [TasksAwaitLocks],
-    inner_circle::InnerCircle => [GoroutinesAtMutexes],
+    inner_circle::InnerCircle => [GoroutineCircle],
     starved_runtime::StarvedRuntime => [BusyRuntime],
     undriven::UndrivenRuntime => [Undriven],
     unpolled_task::UnpolledTask => [Unpolled],

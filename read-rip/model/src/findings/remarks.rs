@@ -104,6 +104,8 @@ worded! {
         ByPointers = "by-pointers":
             "a mutex of Go does not say who has it: all whose stacks point to it wait, and who has it without that is \
              not seen",
+        ByReach = "by-reach":
+            "a finalizer of Go, or C code, may use what no other goroutine has a pointer to",
         TimerSignal = "timer-signal":
             "a process handles the signals of timers, and one of these may interrupt its wait",
         SignalHandler = "signal-handler":
@@ -252,6 +254,11 @@ worded! {
         ReleaseBeforeWait = "release-before-wait":
             "release the lock before waiting for a process that needs it, for its end or its data; a child that uses the \
              descriptor which it has inherited has such a lock on a file already",
+        ReceiveWhileWaiting = "receive-while-waiting":
+            "let somebody receive, or close the channel, before another one waits for the end of those that send; a \
+             goroutine that may be left alone needs a channel with room for its last value, or a `select` with an end",
+        MakeTheChannel = "make-the-channel":
+            "make the channel before a goroutine uses it: nobody can receive from a nil channel",
         OpenInOneOrder = "open-in-one-order":
             "let both sides open the FIFOs in one order: opening one waits until the other side opens it too",
         CloseOwnEnd = "close-own-end":

@@ -22,7 +22,7 @@ fn evidence(kind: Kind, generator: &mut SchemaGenerator) -> Vec<Schema> {
             of::<ProcessCycle>,
             of::<TasksInCircle>,
             of::<TasksAwaitLocks>,
-            of::<GoroutinesAtMutexes>,
+            of::<GoroutineCircle>,
         ],
         Kind::Futurelock => &[of::<WaitCycle>],
         Kind::StarvedRuntime | Kind::LongPoll => &[of::<BusyRuntime>, of::<Undriven>],

@@ -11,18 +11,24 @@
 //! |---|---|
 //! | `functions` | functions, files and lines |
 //! | `mutexes` | who waits for mutexes, and who may have them |
+//! | `heap` | the objects of the heap, and what can be reached |
+//! | `reach` | who waits for what nobody else can reach |
 
 mod functions;
+mod heap;
 mod mutexes;
+mod reach;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use self::functions::{Functions, HEAD_WORDS};
+use self::heap::Heap;
 use self::mutexes::{Does, Kind, User};
 use super::pages::Pages;
 use super::{InnerTasks, InnerWait, Interior, SourceFrame};
-use crate::target::{Architecture, Mapping, Memory, Target};
+use crate::target::{Architecture, Mapping, Memory, Target, has_note};
 
 /// No more of a program is searched, and no more of its variables.
 const SEARCHED_MAX_BYTES: u64 = 256 << 20;
@@ -69,6 +75,15 @@ const AT_MUTEX: &str = "sync.Mutex.Lock";
 const AT_WRITER: &str = "sync.RWMutex.Lock";
 const AT_READER: &str = "sync.RWMutex.RLock";
 const AT_GROUP: &str = "sync.WaitGroup.Wait";
+/// The reasons to wait for what others do, by their names in `runtime/runtime2.go`; those of semaphores begin so.
+const AT_CHANNELS: [&str; 3] = [SENDS, "chan receive", "select"];
+const SENDS: &str = "chan send";
+const SENDS_TO_NIL: &str = "chan send (nil chan)";
+const RESTS: [&str; 2] = ["chan receive (nil chan)", "select (no cases)"];
+const AT_CONDITION: &str = "sync.Cond.Wait";
+const AT_SEMAPHORE: [&str; 2] = ["semacquire", "sync."];
+/// The id of the goroutine that runs `main`.
+const MAIN: u64 = 1;
 
 type Goroutine = [u64; WORDS];
 
@@ -81,6 +96,7 @@ struct Goroutines {
 
 /// What a Go program has; `None` if it is not understood.
 pub(super) fn interior(target: &Target, memory: &dyn Memory) -> Option<Interior> {
+    let as_it_is = memory;
     let memory = Pages::new(memory);
     let memory: &dyn Memory = &memory;
     let program = target.modules.iter().find(|module| module.is_executable)?;
@@ -96,13 +112,24 @@ pub(super) fn interior(target: &Target, memory: &dyn Memory) -> Option<Interior>
     let made_at = list.read.iter().find_map(|of| made_at(of, id_at, &functions));
     let reader = Reader { architecture: target.architecture, memory, functions, id_at, reasons, made_at };
     let tasks = reader.groups(&list);
-    let waits = reader.circle(&list, &tasks);
+    let mut waits = reader.circle(&list, &tasks);
+    if waits.is_empty() && !has_another_program(target, memory) {
+        let variables = [words[26]..words[27], words[28]..words[29]];
+        // `mheap` is among the variables without pointers, the last ones.
+        let spans = words[28]..words[31].max(words[29]);
+        waits = reader.circle_of_all(&list, &variables, spans, as_it_is);
+    }
     Some(Interior { tasks, waits, ..Interior::default() })
+}
+
+/// Whether a library is a program in Go too, with variables of its own.
+fn has_another_program(target: &Target, memory: &dyn Memory) -> bool {
+    target.modules.iter().any(|module| !module.is_executable && has_note(module, b"Go\0\0", memory))
 }
 
 /// Each word of a range with its index and those that follow it, until `found` has what it wants.
 fn search<R, const LEN: usize>(
-    range: std::ops::Range<u64>,
+    range: Range<u64>,
     memory: &dyn Memory,
     mut found: impl FnMut(u64, &[u64; LEN]) -> Option<R>,
 ) -> Option<R> {
@@ -129,7 +156,7 @@ fn search<R, const LEN: usize>(
 }
 
 /// Finds `moduledata` in a range: its address and its first words.
-fn moduledata(range: std::ops::Range<u64>, memory: &dyn Memory) -> Option<(u64, [u64; HEAD_WORDS])> {
+fn moduledata(range: Range<u64>, memory: &dyn Memory) -> Option<(u64, [u64; HEAD_WORDS])> {
     search(range, memory, |address, words: &[u64; HEAD_WORDS]| {
         let is_slice =
             |at: &usize| words[at + 1] == words[at + 2] && words[*at] > words[0] && words[at + 1] > 0;
@@ -139,7 +166,7 @@ fn moduledata(range: std::ops::Range<u64>, memory: &dyn Memory) -> Option<(u64, 
 }
 
 /// Finds the slice of all goroutines: those, and where their ids are.
-fn goroutines(range: std::ops::Range<u64>, memory: &dyn Memory) -> Option<(Goroutines, usize)> {
+fn goroutines(range: Range<u64>, memory: &dyn Memory) -> Option<(Goroutines, usize)> {
     search(range, memory, |_, &[list, len, capacity]| {
         let is_shape =
             list != 0 && list % 8 == 0 && (1..=capacity).contains(&len) && capacity <= GOROUTINES_MAX;
@@ -190,7 +217,7 @@ fn is_known(of: &Goroutine, id_at: usize) -> bool {
 }
 
 /// Where the reasons to wait are: strings, the first of which is empty.
-fn reasons(range: std::ops::Range<u64>, memory: &dyn Memory) -> Option<u64> {
+fn reasons(range: Range<u64>, memory: &dyn Memory) -> Option<u64> {
     const SECOND: &[u8] = b"GC assist marking";
     search(range, memory, |address, &[text, len]| {
         if len != SECOND.len() as u64 {
@@ -274,11 +301,85 @@ impl Reader<'_> {
             User { address, stack: (if is_asleep { of[SP] } else { of[LOW] }, of[HIGH]), does }
         };
         let users: Vec<User> = all.iter().map(user).collect();
-        let waiting = mutexes::circle(&users, self.memory).into_iter().map(|(at, lock)| {
-            let of = all[at].0;
-            InnerWait { task: of[self.id_at], lock, at: self.frames(of).into_iter().find(is_of_program) }
-        });
+        let waiting =
+            mutexes::circle(&users, self.memory).into_iter().map(|(at, lock)| self.wait(all[at].0, lock));
         waiting.collect()
+    }
+
+    fn wait(&self, of: &Goroutine, lock: u64) -> InnerWait {
+        let frames = self.frames(of);
+        let state = self.state(of, &frames);
+        InnerWait { task: of[self.id_at], lock, state, at: frames.into_iter().find(is_of_program) }
+    }
+
+    /// Goroutines that wait for one another, and for nothing that others can reach. Two looks agree: pointers move
+    /// meanwhile.
+    fn circle_of_all(
+        &self,
+        list: &Goroutines,
+        variables: &[Range<u64>],
+        spans: Range<u64>,
+        as_it_is: &dyn Memory,
+    ) -> Vec<InnerWait> {
+        if list.unread > 0 {
+            return Vec::new();
+        }
+        let lives =
+            |&(of, _): &(&Goroutine, u64)| !matches!(status(of, self.id_at), IDLE | DEAD | DEAD_EXTRA);
+        let all: Vec<(&Goroutine, u64)> =
+            list.read.iter().zip(list.addresses.iter().copied()).filter(lives).collect();
+        // What goroutines of the runtime have left on their stacks while they sleep is used by none.
+        let sleeps = |of: &Goroutine| status(of, self.id_at) == WAITING && self.is_of_runtime(of);
+        let all: Vec<(&Goroutine, u64)> = all.into_iter().filter(|(of, _)| !sleeps(of)).collect();
+        let reason = |of: &Goroutine| {
+            (status(of, self.id_at) == WAITING).then(|| self.reason(of[self.id_at + 3] as u8)).flatten()
+        };
+        let reasons: Vec<Option<String>> = all.iter().map(|(of, _)| reason(of)).collect();
+        let rests = |at: usize| {
+            let is_at_semaphore =
+                |of: &String| of != AT_CONDITION && AT_SEMAPHORE.iter().any(|begin| of.starts_with(begin));
+            let is_pressing = |of: &String| of == SENDS || of == SENDS_TO_NIL || is_at_semaphore(of);
+            let is_main = || {
+                let waits = |of: &String| AT_CHANNELS.contains(&&**of) || of == AT_CONDITION;
+                all[at].0[self.id_at] == MAIN && reasons[at].as_ref().is_some_and(waits)
+            };
+            !reasons[at].as_ref().is_some_and(is_pressing) && !is_main()
+        };
+        if (0..all.len()).all(rests) {
+            return Vec::new();
+        }
+        let look = |memory: &dyn Memory| {
+            let heap = Heap::of(spans.clone(), memory)?;
+            let waits = reach::Waits { heap: &heap, memory };
+            let user = |(at, &(of, address)): (usize, &(&Goroutine, u64))| {
+                let reason = reasons[at].as_deref().unwrap_or_default();
+                let low = if matches!(status(of, self.id_at), WAITING | RUNNABLE) { of[SP] } else { of[LOW] };
+                let stack = low..of[HIGH];
+                let objects = match reason {
+                    _ if AT_CHANNELS.contains(&reason) => waits.channels(address, of),
+                    AT_CONDITION => waits.condition(address, &stack).map(|of| vec![of]),
+                    _ if AT_SEMAPHORE.iter().any(|begin| reason.starts_with(begin)) => {
+                        waits.semaphore(address, &stack).map(|of| vec![of])
+                    }
+                    _ => None,
+                };
+                let does = match objects {
+                    _ if reason == SENDS_TO_NIL => reach::Does::SendsToNil,
+                    _ if RESTS.contains(&reason) => reach::Does::Rests,
+                    Some(objects) => reach::Does::WaitsFor { objects, rests: rests(at) },
+                    None => reach::Does::Other,
+                };
+                reach::User { memory: [stack, address..address + 8 * WORDS as u64], does }
+            };
+            let users: Vec<reach::User> = all.iter().enumerate().map(user).collect();
+            let ends = list.addresses.iter().filter_map(|&of| heap.begin(of)).collect();
+            reach::circle(&users, variables, &ends, &heap, memory)
+        };
+        let found = look(self.memory).unwrap_or_default();
+        if found.is_empty() || look(&Pages::new(as_it_is)).as_ref() != Some(&found) {
+            return Vec::new();
+        }
+        found.into_iter().map(|(at, object)| self.wait(all[at].0, object)).collect()
     }
 
     /// Whether the runtime made it for itself. The one that runs `main` is not for itself.
@@ -304,7 +405,9 @@ impl Reader<'_> {
                     let until = frames.iter().position(is_of_program).unwrap_or(frames.len());
                     let called =
                         frames[..until].iter().rev().find(|frame| frame.function.starts_with("sync."));
-                    called.map(|frame| frame.function.replace(['(', ')', '*'], ""))
+                    let name = called?.function.replace(['(', ')', '*'], "");
+                    // The function of a value: `wait := group.Wait`.
+                    Some(name.trim_end_matches("-fm").to_owned())
                 };
                 match reason {
                     Some(reason) if reason == "semacquire" => of_lock().unwrap_or(reason),
