@@ -302,6 +302,17 @@ static void events(void) {
         wait_for_event(ends[!!pid], common);
 }
 
+/* A child waits for the end of its parent by a pidfd, and its parent for the child, or for a time. */
+static void end_of_parent(void) {
+    struct pollfd parent = {.fd = syscall(SYS_pidfd_open, getpid(), 0), .events = POLLIN};
+    pid_t pid = child();
+    if (pid == 0) poll(&parent, 1, -1);
+    if (pid == 0) _exit(0);
+    told(pid, 0);
+    if (is("pidfd-of-worker")) sleeps(NULL);
+    wait_for_child(pid);
+}
+
 /* A server of files that uses them itself. */
 static void files_of_itself(const char *point) {
     char request[1 << 16], options[64], path[PATH_MAX];
@@ -532,6 +543,7 @@ int main(int count, char **arguments) {
     if (!strncmp(mode, "sysv", 4)) semaphores_of_system_v();
     if (!strncmp(mode, "messages", 8)) queues_of_system_v();
     if (is("tracer")) tracer();
+    if (!strncmp(mode, "pidfd", 5)) end_of_parent();
     if (count > 3 && is("lease")) lease(arguments[2]);
     if (is("pipes")) write_both();
     if (!strncmp(mode, "sockets", 7) || is("producer")) sockets();

@@ -283,7 +283,11 @@ fn who_waits_for_one_of_several_descriptors_of_others_that_wait_too_is_suspected
         assert_eq!(outcome.status, 1, "{outcome:#?}");
         contains(&outcome.stdout, &["deadlock: 2 processes wait for one another", waits]);
     }
+    let processes = Processes::start("pidfd", &[&["wait4"], &[poll]]);
+    let ends = " waits for one of 1 descriptor, at end_of_parent between.c:";
+    processes.are_in_deadlock("suspected deadlock: 2 processes wait for one another", &[ends]);
     let sleeps = "clock_nanosleep";
+    Processes::start("pidfd-of-worker", &[&[sleeps], &[poll]]).are_healthy();
     Processes::start("events-and-worker", &[&[sleeps], &[epoll]]).has_nothing(1);
     Processes::start("events-and-clock", &[&[epoll], &[epoll]]).has_nothing(0);
     Processes::start("events-and-term", &[&[epoll], &[epoll]]).has_nothing(1);

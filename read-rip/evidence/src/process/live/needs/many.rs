@@ -1,7 +1,7 @@
 //! Waits for one of several descriptors: `epoll`, `poll` and `select`.
 //!
 //! All who could make any of the descriptors ready can end such a wait. So each descriptor must be one whose other end
-//! is known: a pipe, a connected socket of this machine, or an eventfd. A listening socket, a timer, a terminal or a
+//! is known: a pipe, a connected socket of this machine, an eventfd, or a process whose end it tells. A listening socket, a timer, a terminal or a
 //! file that tells of changes is ready whenever the outside wants, and then nothing is said.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::super::text::{decimal, hexadecimal};
 use super::ends::{Holder, Kind, PARTIES_MAX, key_of};
 use super::{EVENTFD, Machine, Of};
-use crate::target::{Call, CallKind, Memory, Need, Needed};
+use crate::target::{Call, CallKind, DescriptorKind, Memory, Need, Needed};
 
 /// More descriptors are not followed.
 const DESCRIPTORS_MAX: usize = 64;
@@ -36,6 +36,8 @@ enum End {
     Socket(u64, u64),
     /// An eventfd, by its number.
     Event(u64),
+    /// A process: a pidfd is ready when it has ended.
+    Process(u32),
 }
 
 impl Machine {
@@ -55,7 +57,7 @@ impl Machine {
         // The search through all descriptors takes longest, and mostly is not needed.
         let ends: Vec<(Awaited, End)> =
             awaited.iter().map(|&one| Some((one, self.end(of, one)?))).collect::<Option<_>>()?;
-        let mut by: Vec<Holder> = Vec::new();
+        let (mut by, mut ending): (Vec<Holder>, Vec<u32>) = Default::default();
         for (one, end) in &ends {
             let (reads, writes) = (one.events & READABLE != 0, one.events & WRITABLE != 0);
             match *end {
@@ -72,10 +74,13 @@ impl Machine {
                     by.extend(own.filter(|holder| holder.pid != of.live.pid));
                 }
                 End::Event(number) => by.extend(self.ends().of_event(number)),
+                End::Process(pid) => ending.push(pid),
             }
         }
         let what = Needed::OneOfMany(u32::try_from(ends.len()).unwrap_or(u32::MAX));
-        let need = self.by_holders(of, what, by);
+        let mut need = self.by_holders(of, what, by);
+        ending.retain(|pid| need.by.iter().all(|party| party.pid != *pid));
+        need.by.extend(ending.into_iter().map(|pid| self.party(pid, None)));
         (1..=PARTIES_MAX).contains(&need.by.len()).then_some(need)
     }
 
@@ -84,6 +89,12 @@ impl Machine {
         if link == EVENTFD {
             let information = of.live.thread.read(&format!("fdinfo/{}", one.descriptor)).ok()?;
             return event_number(&information).map(End::Event);
+        }
+        if link.starts_with(b"anon_inode:[pidfd]") || link.starts_with(b"pidfd:") {
+            let kind = of.live.descriptors().get(one.descriptor)?.kind;
+            let DescriptorKind::Process { pid } = kind else { return None };
+            // The kernel is about to tell the end of one that has ended.
+            return pid.filter(|&pid| super::has_ended(pid) == Some(false)).map(End::Process);
         }
         let (kind, inode) = key_of(&link)?;
         // Another file may have the number of one that was closed and is still registered.
