@@ -18,7 +18,7 @@ use read_rip_evidence::waits::{FutexWait, LockManager, Owner, WaitKind};
 use read_rip_files::Module;
 use read_rip_model::findings::{LATELY_NS, Outcome, run_on};
 use read_rip_model::locations::Locations;
-use read_rip_model::locks::{Doing, doing, pool_awaits};
+use read_rip_model::locks::{Doing, doing, pool_awaits, used_up_permits};
 use read_rip_model::threads::Losses;
 use read_rip_report::{ObjectName, SeenNames};
 use read_rip_ring::Snapshot;
@@ -165,9 +165,12 @@ impl Inspection {
     }
 }
 
-/// Whether tasks await objects of a pool, and are not known to have done so for [`SETTLED`].
+/// Whether tasks await objects of a pool, or permits that only they have, and are not known to have done so for
+/// [`SETTLED`].
 fn awaits_pool_lately(seen: &Standings) -> bool {
-    pool_awaits(seen).and_then(|of| of.for_ns).is_some_and(|for_ns| Duration::from_nanos(for_ns) < SETTLED)
+    let permits_ns = used_up_permits(seen).into_iter().filter_map(|of| of.for_ns);
+    let all_ns = pool_awaits(seen).and_then(|of| of.for_ns).into_iter().chain(permits_ns);
+    all_ns.min().is_some_and(|for_ns| Duration::from_nanos(for_ns) < SETTLED)
 }
 
 /// Until when all threads that wait for locks, or for what comes from outside, have done so for [`SETTLED`]; `None` if

@@ -255,7 +255,7 @@ fn pool_awaits(of: &PoolAwaits, names: &LockNames<'_>) -> Reason {
     Reason {
         sentence: format!("not judged: {counted} {wait} for an object of a pool ({pool}){}", lasted(*for_ns)),
         more: format!(
-            "; each task that runs {function} does{at}: the record does not say who has the objects; if these tasks \
+            "; each task that is in {function} does{at}: the record does not say who has the objects; if these tasks \
              have them, they get one only when a time limit ends"
         ),
     }

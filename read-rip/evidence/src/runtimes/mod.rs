@@ -26,7 +26,7 @@ pub use interior::{
 pub(crate) use tokio::{APART_MIN_NS as TOKIO_APART_NS, TokioLists};
 pub use tokio::{
     AwaitChain, AwaitStep, AwaitedLock, HeldLock, PolledFunction, PoolWait, TaskStage, TokioLock,
-    TokioLockKind, TokioTask, TokioTasks, pools_among,
+    TokioLockKind, TokioTask, TokioTasks, UsedUp, pools_among,
 };
 
 use std::path::Path;

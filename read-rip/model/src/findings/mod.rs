@@ -99,6 +99,7 @@ mod unlock;
 mod unpolled_task;
 mod unrecorded_futures;
 mod unreleased;
+mod used_up;
 mod view;
 mod waits_for;
 mod words;
@@ -158,6 +159,7 @@ pub use unlock::StrayRelease;
 pub use unpolled_task::Unpolled;
 pub use unrecorded_futures::{Framework, UnrecordedFutures};
 pub use unreleased::DeadHolder;
+pub use used_up::PermitsUsedUp;
 pub use view::{Memo, View};
 pub use words::{Names, Paragraph, Verbs, doing, members};
 
@@ -278,6 +280,7 @@ analyses! {
     between::BetweenProcesses => [ProcessCycle],
     end_circle::EndCircles => [TasksInCircle],
     await_circle::AwaitCircles => [TasksAwaitLocks],
+    used_up::UsedUp => [PermitsUsedUp],
     inner_circle::InnerCircle => [GoroutineCircle],
     starved_runtime::StarvedRuntime => [BusyRuntime],
     undriven::UndrivenRuntime => [Undriven],

@@ -106,6 +106,9 @@ worded! {
              not seen",
         ByReach = "by-reach":
             "a finalizer of Go, or C code, may use what no other goroutine has a pointer to",
+        UnseenPermits = "unseen-permits":
+            "a value of the program that read-rip does not see may have one too, and give it back; a time limit may end \
+             these waits",
         TimerSignal = "timer-signal":
             "a process handles the signals of timers, and one of these may interrupt its wait",
         SignalHandler = "signal-handler":
@@ -318,6 +321,8 @@ worded! {
              between their turns",
         ReduceContention = "reduce-contention":
             "do less while holding it, acquire it shared where it is only read, or split what it protects",
+        TakeAtOnce = "take-at-once":
+            "take all that a request needs at once, or pass on what it has, or give that back before the await",
         AbortATask = "abort-a-task":
             "abort one of the tasks: that drops its guards and frees the waiters",
         PollOrDrop = "poll-or-drop":

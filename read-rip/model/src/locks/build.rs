@@ -142,6 +142,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         hidden_executor: None,
         knows_awaits: false,
         pool_awaits: None,
+        used_up_permits: Vec::new(),
         unserved: Unserved::default(),
         former_clients: None,
         last_calls: HashMap::default(),

@@ -75,7 +75,7 @@ pub use thread_locks::{
     ConditionCalls, Doing, EndOfCondition, Job, Join, LastCall, OfFutures, Rest, Seen, Signal, ThreadLocks,
 };
 pub use tokio_tasks::{
-    AwaitCircle, AwaitTask, EndCircle, EndTask, PoolAwaits, TokioDoes, TokioGroup, TokioPart, pool_awaits,
-    task_function, tokio_groups, tokio_lock_type, users_await,
+    AwaitCircle, AwaitTask, EndCircle, EndTask, PoolAwaits, TokioDoes, TokioGroup, TokioPart, UsedUpPermits,
+    pool_awaits, task_function, tokio_groups, tokio_lock_type, used_up_permits, users_await,
 };
 pub use unserved::{FormerClients, Unserved};

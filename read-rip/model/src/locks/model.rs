@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use read_rip_evidence::runtimes::{InnerWait, Runtime};
 use read_rip_ring::IncidentKind;
 
-use super::tokio_tasks::PoolAwaits;
+use super::tokio_tasks::{PoolAwaits, UsedUpPermits};
 use super::{
     AwaitCircle, EndCircle, FormerClients, Halt, Hold, Knot, LastCall, Lock, LostLock, OnlyHelper,
     StoppedPartners, TaskFacts, ThreadLocks, Unserved,
@@ -87,6 +87,8 @@ pub struct LockModel {
     pub knows_awaits: bool,
     /// Tasks that await objects of a pool, by the memory.
     pub pool_awaits: Option<PoolAwaits>,
+    /// Tasks that hold permits and await more, by the memory.
+    pub used_up_permits: Vec<UsedUpPermits>,
     /// What waits in the connections of a process that polls tasks.
     pub unserved: Unserved,
     /// Connections of a process that polls tasks, and listens no more where they came in.

@@ -28,7 +28,7 @@ use read_rip_evidence::waits::{
 };
 use read_rip_ring::LockType;
 
-use super::tokio_tasks::{await_circles, end_circles, pool_awaits};
+use super::tokio_tasks::{await_circles, end_circles, pool_awaits, used_up_permits};
 use super::{
     AbsentOwner, Doing, FormerClients, Halt, Hold, HoldState, Job, Join, LastCall, Lock, LockId, LockModel,
     LockName, Nature, OwnerInMemory, Ownership, Seen, ThreadId, ThreadLocks, Unserved, Wait, halts, knots_of,
@@ -71,6 +71,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         model.former_clients = FormerClients::of(&seen.connections);
         model.knows_awaits = seen.tokio.as_ref().is_some_and(|tasks| !tasks.chains.is_empty());
         model.pool_awaits = pool_awaits(seen);
+        model.used_up_permits = used_up_permits(seen);
         // What is recorded of tasks says more.
         if !model.has_tasks() {
             (model.end_circles, model.await_circles) = (end_circles(seen), await_circles(seen));

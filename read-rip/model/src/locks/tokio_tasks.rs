@@ -20,6 +20,9 @@ use read_rip_symbols::Whose;
 /// No more functions are told apart.
 const GROUPS_MAX: usize = 10_000;
 
+/// At most so many tasks that hold permits of one semaphore are named.
+const USED_UP_TASKS_MAX: usize = 16;
+
 /// Tasks that run one function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokioGroup<'a> {
@@ -105,7 +108,22 @@ pub struct AwaitTask {
     pub guard: String,
 }
 
-/// Tasks that await an object of a pool, and did so in both readings of a living process. No task that runs the same
+/// Tasks that hold permits of a semaphore which has none left, and await more of it. No other holder is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedUpPermits {
+    /// The library, if the permits are those of objects of a pool.
+    pub pool: Option<&'static str>,
+    /// The first ones, with what each holds itself.
+    pub tasks: Vec<AwaitTask>,
+    /// How many of them there are.
+    pub count: usize,
+    /// How many tasks await permits: these, and others.
+    pub awaiting: usize,
+    /// For how long nothing of them has changed at least, ns; `None` for a core file.
+    pub for_ns: Option<u64>,
+}
+
+/// Tasks that await an object of a pool, and did so in both readings of a living process. No task that is in the same
 /// function does anything else. If these tasks have the objects, they give none back.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -114,7 +132,7 @@ pub struct PoolAwaits {
     pub pool: &'static str,
     /// How many tasks.
     pub tasks: usize,
-    /// The function that they run.
+    /// The function that they are in, one of the program's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
     /// The source file of the await of one of them.
@@ -137,7 +155,7 @@ pub fn pool_awaits(seen: &Standings) -> Option<PoolAwaits> {
         PoolAwaits {
             pool: wait.pool,
             tasks: wait.tasks,
-            function: task_function(tasks, first).map(str::to_owned),
+            function: Some(wait.function),
             file: at.and_then(|at| at.file.clone()),
             line: at.and_then(|at| at.line),
             for_ns: tasks.apart_ns,
@@ -234,24 +252,44 @@ pub fn task_function<'a>(tasks: &'a TokioTasks, task: &TokioTask) -> Option<&'a 
 pub(super) fn await_circles(seen: &Standings) -> Vec<AwaitCircle> {
     let Some(tasks) = &seen.tokio else { return Vec::new() };
     let circles = tasks.lock_circles(seen.is_final).into_iter().map(|circle| {
-        let count = circle.len();
-        let member = |(at, &of): (usize, &usize)| {
-            let task = &tasks.tasks[of];
-            let before = &tasks.tasks[circle[(at + count - 1) % count]];
-            let held = before.awaits.as_ref().and_then(|awaited| tasks.held(task, awaited.lock));
-            let awaited = &tasks.locks[task.awaits.as_ref()?.lock];
-            let step = tasks.chain(task).and_then(users_await);
-            Some(AwaitTask {
-                task: end_task(tasks, task),
-                lock: awaited.address,
-                lock_type: tokio_lock_type(awaited.kind),
-                file: step.and_then(|step| step.file.clone()),
-                line: step.and_then(|step| step.line),
-                guard: held.map(|held| held.variable.clone()).unwrap_or_default(),
-            })
-        };
-        let members = circle.iter().enumerate().filter_map(member).collect();
-        AwaitCircle { tasks: members }
+        let before = circle.iter().cycle().skip(circle.len() - 1);
+        let members = circle.iter().zip(before).filter_map(|(&of, &before)| {
+            let given = tasks.tasks[before].awaits.as_ref()?.lock;
+            await_task(tasks, &tasks.tasks[of], given)
+        });
+        AwaitCircle { tasks: members.collect() }
     });
     circles.collect()
+}
+
+/// A task that awaits a lock, and holds another one, or the same.
+fn await_task(tasks: &TokioTasks, task: &TokioTask, holds: usize) -> Option<AwaitTask> {
+    let awaited = &tasks.locks[task.awaits.as_ref()?.lock];
+    let step = tasks.chain(task).and_then(users_await);
+    Some(AwaitTask {
+        task: end_task(tasks, task),
+        lock: awaited.address,
+        lock_type: tokio_lock_type(awaited.kind),
+        file: step.and_then(|step| step.file.clone()),
+        line: step.and_then(|step| step.line),
+        guard: tasks.held(task, holds).map(|held| held.variable.clone()).unwrap_or_default(),
+    })
+}
+
+/// The semaphores whose permits are all held by tasks that await more, as far as it is known.
+pub fn used_up_permits(seen: &Standings) -> Vec<UsedUpPermits> {
+    let Some(tasks) = &seen.tokio else { return Vec::new() };
+    let used_up = tasks.used_up(seen.is_final).into_iter().map(|of| UsedUpPermits {
+        pool: of.tasks.first().and_then(|&at| tasks.chain(&tasks.tasks[at])?.pool()),
+        tasks: of
+            .tasks
+            .iter()
+            .take(USED_UP_TASKS_MAX)
+            .filter_map(|&at| await_task(tasks, &tasks.tasks[at], of.lock))
+            .collect(),
+        count: of.tasks.len(),
+        awaiting: of.awaiting,
+        for_ns: tasks.apart_ns,
+    });
+    used_up.collect()
 }

@@ -23,6 +23,7 @@ fn evidence(kind: Kind, generator: &mut SchemaGenerator) -> Vec<Schema> {
             of::<TasksInCircle>,
             of::<TasksAwaitLocks>,
             of::<GoroutineCircle>,
+            of::<PermitsUsedUp>,
         ],
         Kind::Futurelock => &[of::<WaitCycle>],
         Kind::StarvedRuntime | Kind::LongPoll => &[of::<BusyRuntime>, of::<Undriven>],

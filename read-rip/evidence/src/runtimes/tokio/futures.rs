@@ -12,23 +12,31 @@
 //! panic is such a way, in programs whose panics unwind. So if no flag is unset, all guards live. If one is, it is not
 //! known of which variable it is. Programs whose panics abort have too few flags.
 //!
-//! What has another shape ends the chain.
+//! # Futures that were written by hand
+//!
+//! Between the task of a server and the function that handles a request lie futures of libraries, which poll others in
+//! ways of their own. What such a future owns is searched for suspended async functions. The chain goes on in the one
+//! that leads to code of the program. What has another shape ends the chain.
 
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use read_rip_symbols::{KnownTypes, Member, Type, TypeId, Types, Variant};
+use read_rip_symbols::{KnownTypes, Member, Type, TypeId, Types, Variant, Whose};
 
 use super::places::{AwaitChain, AwaitStep, AwaitedLock, HeldLock, TokioLock, TokioLockKind};
 use crate::target::Memory;
 
 /// No chain is followed further.
 const STEPS_MAX: usize = 64;
-/// So many types are in one another around a number or a future, at most.
-const WRAPPERS_MAX: usize = 8;
+/// So many types are in one another around a number, a future or a semaphore, at most.
+const WRAPPERS_MAX: usize = 10;
 /// At most so many chains and locks are kept apart.
 const CHAINS_MAX: usize = 10_000;
 const LOCKS_MAX: usize = 100_000;
+/// At most so many values of a task are looked at in futures that were written by hand.
+const VALUES_MAX: usize = 8192;
+/// At most so many values are looked at in a variable that may have a guard in it.
+const VALUES_IN_VARIABLE_MAX: usize = 64;
 
 /// Where a table of functions says how long a value is: after the function that drops it.
 const VTABLE_LEN: u64 = 8;
@@ -54,6 +62,8 @@ const GUARDS: &[(&str, TokioLockKind, bool)] = &[
     ),
     ("tokio::sync::semaphore::SemaphorePermit", TokioLockKind::Semaphore, false),
     ("tokio::sync::semaphore::OwnedSemaphorePermit", TokioLockKind::Semaphore, false),
+    ("deadpool::managed::object::Object<", TokioLockKind::Semaphore, false),
+    ("sqlx_core::pool::connection::PoolConnection<", TokioLockKind::Semaphore, false),
 ];
 
 /// How the async functions of tokio begin that await a lock.
@@ -71,6 +81,22 @@ const AROUND: &[(&str, &str, bool)] = &[
     ("tracing::instrument::Instrumented<", "inner", false),
     ("librip::task::traced::Traced<", "future", false),
 ];
+
+/// How types around a semaphore begin, and in which member it is.
+const AROUND_SEMAPHORE: &[(&str, &str)] = &[
+    ("alloc::sync::ArcInner<", "data"),
+    ("alloc::sync::Arc<", "ptr"),
+    ("alloc::sync::Weak<", "ptr"),
+    ("core::ptr::non_null::NonNull<", "pointer"),
+    ("deadpool::managed::pool::WeakPool<", "inner"),
+    ("deadpool::managed::pool::PoolInner<", "semaphore"),
+    ("sqlx_core::pool::inner::PoolInner<", "semaphore"),
+    ("sqlx_core::sync::AsyncSemaphore", "inner"),
+];
+
+/// How types begin that others may share, or that may have no value: no future of the task is in these.
+const SHARED: &[&str] =
+    &["alloc::sync::", "alloc::rc::", "core::ptr::non_null::", "core::mem::maybe_uninit::"];
 
 /// Types as they are asked for: from files, or those that were read before.
 pub(super) trait Layouts {
@@ -122,6 +148,23 @@ struct Value {
     of: Arc<Type>,
 }
 
+/// The variable that a guard is in, the guard, what it is of, and whether it is the variable itself.
+type Guard = (String, Value, (TokioLockKind, bool), bool);
+
+/// What a walk has found on its way.
+#[derive(Clone, Debug, Default)]
+struct Path {
+    chain: AwaitChain,
+    awaits: Option<AwaitedLock>,
+    holds: Vec<HeldLock>,
+    /// Whether nothing else makes the task go on.
+    is_alone: bool,
+    /// What locks of the last function of tokio are.
+    kind: Option<TokioLockKind>,
+    /// Whether a function of the program's own is on it.
+    is_users: bool,
+}
+
 /// A walk along the futures of tasks.
 pub(super) struct Walk<'a> {
     pub(super) layouts: &'a mut dyn Layouts,
@@ -129,6 +172,8 @@ pub(super) struct Walk<'a> {
     pub(super) found: &'a mut Found,
     /// Whether the program's panics unwind.
     pub(super) unwinds: bool,
+    /// How many more values of this task are looked at in futures that were written by hand.
+    pub(super) left: usize,
 }
 
 impl Walk<'_> {
@@ -136,46 +181,99 @@ impl Walk<'_> {
     /// where its table of functions says that the trailer is.
     pub(super) fn place(&mut self, cell: u64, trailer: u64, harness: TypeId) -> Option<Place> {
         let future = self.future(cell, trailer, harness)?;
-        let mut chain = AwaitChain::default();
-        let (mut awaits, mut holds) = (None, Vec::new());
-        let (mut value, mut is_alone, mut kind) = (future, true, TokioLockKind::Other);
-        while chain.steps.len() < STEPS_MAX {
+        let mut path = Path { is_alone: true, ..Path::default() };
+        self.left = VALUES_MAX;
+        self.follow(future, &mut path);
+        if path.chain.steps.is_empty() {
+            return None;
+        }
+        Some(Place { chain: self.found.chain(path.chain), awaits: path.awaits, holds: path.holds })
+    }
+
+    /// Goes from a future to the one that it awaits, and so on.
+    fn follow(&mut self, future: Value, path: &mut Path) {
+        let mut value = future;
+        while path.chain.steps.len() < STEPS_MAX {
             if let Some(suspended) = self.suspended(&value) {
                 let name = value.of.name.as_str();
                 if let Some(&(_, of)) = LOCKING.iter().find(|(begin, _)| name.starts_with(begin)) {
-                    kind = of;
+                    path.kind = Some(of);
                 }
-                let step = chain.steps.len();
-                chain.steps.push(AwaitStep {
+                let step = path.chain.steps.len();
+                let (variant, kept) = suspended;
+                path.is_users |= variant.file.as_deref().is_some_and(is_users);
+                path.chain.steps.push(AwaitStep {
                     function: function_of(name),
-                    file: suspended.0.file.as_deref().map(str::to_owned),
-                    line: suspended.0.line,
+                    file: variant.file.as_deref().map(str::to_owned),
+                    line: variant.line,
                 });
-                self.guards(&value, &suspended.1, step, &mut holds);
-                let Some(awaitee) = suspended.1.of.member("__awaitee").cloned() else { break };
-                let Some(next) = self.member(&suspended.1, &awaitee) else { break };
+                self.guards(&value, &kept, step, &mut path.holds);
+                let Some(awaitee) = kept.of.member("__awaitee").cloned() else { break };
+                let Some(next) = self.member(&kept, &awaitee) else { break };
                 value = next;
                 continue;
             }
-            if let Some(inner) = self.within(&value, &mut is_alone) {
+            if let Some(inner) = self.within(&value, &mut path.is_alone) {
                 value = inner;
                 continue;
             }
-            chain.awaited.clone_from(&value.of.name);
-            chain.is_open = is_open(&value.of.name);
+            path.chain.awaited.clone_from(&value.of.name);
+            path.chain.is_open = is_open(&value.of.name);
             if value.of.name == ACQUIRE {
-                awaits = self.acquires(&value, kind).map(|(lock, permits)| AwaitedLock {
-                    lock,
-                    permits,
-                    is_alone,
-                });
+                let is_alone = path.is_alone;
+                path.awaits = self
+                    .acquires(&value, path.kind.unwrap_or(TokioLockKind::Other))
+                    .map(|(lock, permits)| AwaitedLock { lock, permits, is_alone });
+            } else if let Some(further) = self.among(value, path) {
+                *path = further;
             }
             break;
         }
-        if chain.steps.is_empty() {
-            return None;
+    }
+
+    /// Where the walk comes to through a future that was written by hand: to the one async function in it that leads to
+    /// code of the program's own, or to the only one. `None` if there are several.
+    fn among(&mut self, value: Value, path: &Path) -> Option<Path> {
+        let paths = self.suspended_in(value).into_iter().map(|function| {
+            let mut further = Path { is_alone: false, is_users: false, ..path.clone() };
+            self.follow(function, &mut further);
+            further
+        });
+        let mut paths: Vec<Path> = paths.collect();
+        if paths.iter().any(|path| path.is_users) {
+            paths.retain(|path| path.is_users);
         }
-        Some(Place { chain: self.found.chain(chain), awaits, holds })
+        let further = paths.pop().filter(|_| paths.is_empty())?;
+        Some(Path { is_users: path.is_users || further.is_users, ..further })
+    }
+
+    /// The suspended async functions that a value owns, or may change. Others may share what a value only points to.
+    fn suspended_in(&mut self, value: Value) -> Vec<Value> {
+        let (mut found, mut all) = (Vec::new(), vec![value]);
+        while let Some(value) = all.pop() {
+            if self.left == 0 {
+                return Vec::new();
+            }
+            self.left -= 1;
+            let name = value.of.name.as_str();
+            if is_async(name) {
+                found.extend(self.suspended(&value).map(|_| value));
+                continue;
+            }
+            if SHARED.iter().any(|begin| name.starts_with(begin)) {
+                continue;
+            }
+            if let Some((_, inner)) = self.variant(&value) {
+                all.push(inner);
+            }
+            if name.starts_with("&mut ") || name.starts_with("alloc::boxed::Box<") {
+                all.extend(self.pointed(&value));
+            }
+            for member in &value.of.members {
+                all.extend(self.member(&value, member));
+            }
+        }
+        found
     }
 
     fn future(&mut self, cell: u64, trailer: u64, harness: TypeId) -> Option<Value> {
@@ -276,10 +374,14 @@ impl Walk<'_> {
             let only = self.only_member(value)?;
             return self.member(value, &only);
         }
+        self.pointed(value)
+    }
+
+    /// What a pointer leads to, if its type is known.
+    fn pointed(&mut self, value: &Value) -> Option<Value> {
         if let Some(inner) = self.behind_dyn(value) {
             return Some(inner);
         }
-        // A pointer to a value whose type is known.
         let target = value.of.pointee?;
         let address = self.number(value.address, 8)?;
         Some(Value { address, of: self.layouts.get(target)? })
@@ -327,7 +429,7 @@ impl Walk<'_> {
         let (variables, rest) = members.split_at(members.len().saturating_sub(arguments.len()));
         let is_listed = arguments.iter().zip(rest).all(|(argument, again)| argument.name == again.name);
         let variables = if is_listed { variables.to_vec() } else { Vec::new() };
-        let mut guards = Vec::new();
+        let (mut guards, mut inner) = (Vec::new(), Vec::new());
         let mut has_unset_flag = false;
         for variable in &variables {
             let Some(value) = self.member(kept, variable) else { continue };
@@ -336,14 +438,15 @@ impl Walk<'_> {
                 has_unset_flag |= self.number(value.address, 1) != Some(1);
             }
             let Some(value) = self.present(value) else { continue };
-            let name = value.of.name.as_str();
-            if let Some(&(_, kind, is_exclusive)) = GUARDS.iter().find(|(begin, ..)| name.starts_with(begin))
-            {
-                guards.push((variable.name.clone(), value, kind, is_exclusive));
+            match guard_type(&value.of) {
+                Some(of) => guards.push((variable.name.clone(), value, of, true)),
+                None => inner.extend(self.guards_inside(&value, &variable.name)),
             }
         }
+        guards.extend(inner);
         let is_certain = self.unwinds && !has_unset_flag;
-        for (name, value, kind, is_exclusive) in guards {
+        for (name, value, (kind, is_exclusive), is_variable) in guards {
+            let is_certain = is_certain && is_variable;
             let members = value.of.members.clone();
             let semaphore = members.iter().find_map(|inner| {
                 let inner = self.member(&value, inner)?;
@@ -356,6 +459,23 @@ impl Walk<'_> {
                 holds.push(held);
             }
         }
+    }
+
+    /// The guards in a value of the program's own: it may have been taken apart.
+    fn guards_inside(&mut self, value: &Value, variable: &str) -> Vec<Guard> {
+        let (mut found, mut all) = (Vec::new(), vec![value.clone()]);
+        for _ in 0..VALUES_IN_VARIABLE_MAX {
+            let Some(value) = all.pop() else { break };
+            if let Some(of) = guard_type(&value.of) {
+                found.push((variable.to_owned(), value, of, false));
+            } else if !is_async(&value.of.name) {
+                all.extend(self.variant(&value).map(|(_, inner)| inner));
+                for member in &value.of.members {
+                    all.extend(self.member(&value, member));
+                }
+            }
+        }
+        found
     }
 
     /// The value itself, or what is in an `Option` or a `Result`: nothing, perhaps.
@@ -390,12 +510,11 @@ impl Walk<'_> {
                 return Some(value);
             }
             let is_lock = LOCKING.iter().any(|(begin, _)| name.starts_with(begin));
-            let wanted = match () {
-                () if is_lock => ["s", "ll_sem"].iter().find_map(|member| value.of.member(member)),
-                () if name.starts_with("alloc::sync::ArcInner<") => value.of.member("data"),
-                () if name.starts_with("alloc::sync::Arc<") => value.of.member("ptr"),
-                () if name.starts_with("core::ptr::non_null::NonNull<") => value.of.member("pointer"),
-                () => None,
+            let around = AROUND_SEMAPHORE.iter().find(|(begin, _)| name.starts_with(begin));
+            let wanted = match around {
+                _ if is_lock => ["s", "ll_sem"].iter().find_map(|member| value.of.member(member)),
+                Some((_, member)) => value.of.member(member),
+                None => None,
             };
             let wanted = wanted?.clone();
             value = self.member(&value, &wanted)?;
@@ -435,6 +554,17 @@ impl Found {
         self.locks.push(TokioLock { address, kind, free });
         Some(at)
     }
+}
+
+/// What a guard of this type is of, and whether nobody else has the lock meanwhile.
+fn guard_type(of: &Type) -> Option<(TokioLockKind, bool)> {
+    let guard = GUARDS.iter().find(|(begin, ..)| of.name.starts_with(begin));
+    guard.map(|&(_, kind, is_exclusive)| (kind, is_exclusive))
+}
+
+/// Whether a source file is one of the program's own.
+pub(super) fn is_users(file: &str) -> bool {
+    Whose::of(None, Some(file), &Whose::User).may_be_users()
 }
 
 /// Whether a type is that of an async function, block or closure.

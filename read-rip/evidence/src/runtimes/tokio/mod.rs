@@ -40,7 +40,7 @@ use self::budget::Budget;
 use self::cell::{Member, Program};
 use self::futures::{Found, Layouts, Walk};
 use self::list::List;
-pub use places::{AwaitChain, AwaitStep, AwaitedLock, HeldLock, TokioLock, TokioLockKind};
+pub use places::{AwaitChain, AwaitStep, AwaitedLock, HeldLock, TokioLock, TokioLockKind, UsedUp};
 pub use pools::{PoolWait, pools_among};
 pub use values::{PolledFunction, TaskStage, TokioTask, TokioTasks};
 
@@ -179,7 +179,7 @@ impl TokioTasks {
                 self.unplaced += 1;
                 continue;
             }
-            let mut walk = Walk { layouts, memory: &pages, found: &mut found, unwinds };
+            let mut walk = Walk { layouts, memory: &pages, found: &mut found, unwinds, left: 0 };
             if let Some(place) = walk.place(task.address, task.trailer, harness) {
                 (task.chain, task.awaits, task.holds) = (place.chain, place.awaits, place.holds);
             }

@@ -70,6 +70,17 @@ pub struct HeldLock {
     pub is_certain: bool,
 }
 
+/// A semaphore without permits, and the tasks that hold some and await more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedUp {
+    /// The semaphore: an index of [`TokioTasks::locks`].
+    pub lock: usize,
+    /// The tasks: indices of [`TokioTasks::tasks`].
+    pub tasks: Vec<usize>,
+    /// How many tasks await permits: these, and others.
+    pub awaiting: usize,
+}
+
 impl TokioTasks {
     /// Where a task is suspended.
     pub fn chain(&self, task: &TokioTask) -> Option<&AwaitChain> {
@@ -132,6 +143,23 @@ impl TokioTasks {
             circles.extend(first.filter(|_| is_closed).map(|first| path.split_off(first)));
         }
         circles
+    }
+
+    /// The semaphores without permits whose known holders all await more permits of them. Nothing of these tasks changed
+    /// between two readings.
+    pub fn used_up(&self, is_final: bool) -> Vec<UsedUp> {
+        let is_empty = |lock: &TokioLock| lock.kind == TokioLockKind::Semaphore && lock.free == 0;
+        let used_up = |lock: usize| {
+            let awaits = |task: &TokioTask| task.awaits.as_ref().is_some_and(|awaited| awaited.lock == lock);
+            let is_stuck = |task: &TokioTask| awaits(task) && task.is_still.unwrap_or(is_final);
+            let (stuck, others): (Vec<_>, Vec<_>) =
+                self.holders(lock).partition(|&(at, _)| is_stuck(&self.tasks[at]));
+            let tasks = stuck.iter().filter(|(_, held)| held.is_certain).map(|&(at, _)| at).collect();
+            let awaiting = self.tasks.iter().filter(|task| awaits(task)).count();
+            others.is_empty().then_some(UsedUp { lock, tasks, awaiting })
+        };
+        let all = self.locks.iter().enumerate().filter(|(_, lock)| is_empty(lock));
+        all.filter_map(|(at, _)| used_up(at)).filter(|of| !of.tasks.is_empty()).collect()
     }
 
     /// A holder without which nobody gets what is awaited; among readers, one that awaits a lock itself.
@@ -229,5 +257,34 @@ mod tests {
             |task: &mut TokioTask| task.awaits.iter_mut().for_each(|of| of.permits = 1 << 29);
         all.tasks.iter_mut().for_each(wants_to_write);
         assert_eq!(all.lock_circles(false).len(), 1);
+    }
+
+    #[test]
+    fn a_semaphore_is_used_up_if_all_who_have_it_await_it() {
+        let used_up = |change: fn(&mut TokioTasks), is_final| {
+            let mut all = tasks(&[(0, &[0]), (0, &[0]), (0, &[])], TokioLockKind::Semaphore);
+            change(&mut all);
+            all.used_up(is_final)
+        };
+        let two = [UsedUp { lock: 0, tasks: vec![0, 1], awaiting: 3 }];
+        assert_eq!(used_up(|_| {}, false), two);
+        assert_eq!(
+            used_up(|all| all.tasks.iter_mut().for_each(|task| task.is_still = None), true),
+            two,
+            "a core"
+        );
+        let first = [UsedUp { tasks: vec![0], ..two[0].clone() }];
+        assert_eq!(used_up(|all| all.tasks[1].holds[0].is_certain = false, false), first);
+        let healthy: [fn(&mut TokioTasks); 6] = [
+            |all| all.locks[0].free = 1,
+            |all| all.locks[0].kind = TokioLockKind::Other,
+            |all| all.tasks[1].awaits = None,
+            |all| all.tasks[1].is_still = Some(false),
+            |all| (all.tasks[1].awaits, all.tasks[1].holds[0].is_certain) = (None, false),
+            |all| all.tasks.iter_mut().for_each(|task| task.holds.clear()),
+        ];
+        for (at, change) in healthy.into_iter().enumerate() {
+            assert_eq!(used_up(change, false), [], "{at}");
+        }
     }
 }

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use super::futures::is_users;
 use super::places::{AwaitChain, AwaitStep};
 use super::values::TokioTasks;
 use crate::waits::is_one_of;
 
-/// Tasks that run one function, all of which await objects of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Tasks that are in one function, all of which await objects of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolWait {
     /// The library of the pool that the first one awaits.
     pub pool: &'static str,
+    /// The function, one of the program's own if the debug information has its source file.
+    pub function: String,
     /// The first one: an index of [`TokioTasks::tasks`].
     pub first: usize,
     /// How many there are.
@@ -77,21 +80,51 @@ impl AwaitChain {
     }
 }
 
+impl AwaitChain {
+    /// The functions of the program's own; if no source file tells, the outermost one.
+    fn own_functions(&self) -> Vec<&str> {
+        let is_own = |step: &AwaitStep| step.file.as_deref().is_some_and(is_users);
+        let mut own: Vec<&str> =
+            self.steps.iter().filter(|step| is_own(step)).map(|step| &*step.function).collect();
+        if own.is_empty() {
+            own.extend(self.steps.first().map(|step| &*step.function));
+        }
+        own.sort_unstable();
+        own.dedup();
+        own
+    }
+}
+
 impl TokioTasks {
-    /// Those of each function all of whose tasks await objects of pools, and did so in both readings. `is_final`: there
-    /// is one reading, and nothing changes any more.
+    /// Those that are in one function, if all that are in it await objects of pools, and did so in both readings.
+    /// `is_final`: there is one reading, and nothing changes any more.
+    ///
+    /// The task of a server runs a function of a library, which calls one of the program's own for each request.
     pub fn waits_for_pools(&self, is_final: bool) -> Vec<PoolWait> {
         let pools: Vec<Option<&'static str>> = self.chains.iter().map(AwaitChain::pool).collect();
-        // None for a function if one of the tasks that run it does something else.
-        let mut of_functions: BTreeMap<usize, Option<PoolWait>> = BTreeMap::new();
-        for (first, task) in self.tasks.iter().enumerate() {
-            let is_still = task.is_still.unwrap_or(is_final);
-            let pool = task.chain.filter(|_| is_still).and_then(|chain| *pools.get(chain)?);
-            let begun = pool.map(|pool| PoolWait { pool, first, tasks: 0 });
-            match of_functions.entry(task.function).or_insert(begun) {
+        let own: Vec<Vec<&str>> = self.chains.iter().map(AwaitChain::own_functions).collect();
+        // None for a function if a task that is in it does something else.
+        let mut of_functions: BTreeMap<&str, Option<PoolWait>> = BTreeMap::new();
+        let mut wait = |function, pool: Option<&'static str>, first| {
+            let begun =
+                || pool.map(|pool| PoolWait { pool, function: str::to_owned(function), first, tasks: 0 });
+            match of_functions.entry(function).or_insert_with(begun) {
                 Some(of) if pool.is_some() => of.tasks += 1,
                 of => *of = None,
             }
+        };
+        // The function that a task begins with: what a task does whose place is not known.
+        let mut begins: BTreeMap<usize, &str> = BTreeMap::new();
+        for (first, task) in self.tasks.iter().enumerate() {
+            let Some(chain) = task.chain.filter(|&chain| chain < self.chains.len()) else { continue };
+            let pool = pools[chain].filter(|_| task.is_still.unwrap_or(is_final));
+            own[chain].iter().for_each(|function| wait(function, pool, first));
+            let begin = self.chains[chain].steps.first().map(|step| &*step.function);
+            begins
+                .extend(begin.filter(|begin| own[chain].contains(begin)).map(|begin| (task.function, begin)));
+        }
+        for (first, task) in self.tasks.iter().enumerate().filter(|(_, task)| task.chain.is_none()) {
+            begins.get(&task.function).iter().for_each(|function| wait(function, None, first));
         }
         of_functions.into_values().flatten().collect()
     }
@@ -118,7 +151,8 @@ mod tests {
             is_open: false,
         };
         let at_pool = chain(&["app::handle", "bb8::api::get"], "tokio::sync::notify::Notified");
-        let chains = vec![chain(&["app::tick"], "tokio::time::sleep::Sleep"), at_pool];
+        let [ticks, works] = ["app::tick", "app::handle"].map(|of| chain(&[of], "tokio::time::sleep::Sleep"));
+        let chains = vec![ticks, at_pool, works];
         // The function of each task, and its chain.
         let waits = |all: &[(usize, Option<usize>)], is_still: Option<bool>, is_final: bool| {
             let task = |&(function, chain): &(usize, Option<usize>)| TokioTask {
@@ -139,16 +173,67 @@ mod tests {
             let tasks = all.iter().map(task).collect();
             TokioTasks { tasks, chains: chains.clone(), ..TokioTasks::default() }.waits_for_pools(is_final)
         };
-        let two = [PoolWait { pool: "bb8", first: 1, tasks: 2 }];
+        let two = [PoolWait { pool: "bb8", function: "app::handle".to_owned(), first: 1, tasks: 2 }];
         let all = [(0, Some(0)), (1, Some(1)), (1, Some(1))];
         assert_eq!(waits(&all, Some(true), false), two);
         assert_eq!(waits(&all, None, true), two, "a core file is one reading");
         assert_eq!(waits(&all, None, false), [], "one reading of a living process");
         assert_eq!(waits(&all, Some(false), false), [], "they went on");
-        for other in [Some(0), None] {
+        for other in [Some(2), None] {
             assert_eq!(waits(&[(1, Some(1)), (1, other), (1, Some(1))], Some(true), false), [], "{other:?}");
             assert_eq!(waits(&[(1, other), (1, Some(1))], Some(true), false), [], "{other:?}");
         }
+    }
+
+    /// A connection of a server may be idle, or be in another function of the program.
+    #[test]
+    fn a_function_counts_and_not_the_library_that_calls_it() {
+        let step = |function: &str, file: &str| AwaitStep {
+            function: function.to_owned(),
+            file: Some(file.to_owned()),
+            line: None,
+        };
+        const AXUM: &str = "/root/.cargo/registry/src/i/axum-0.8.0/serve.rs";
+        let chain = |functions: &[&str], awaited: &str| AwaitChain {
+            steps: [step("axum::serve", AXUM)]
+                .into_iter()
+                .chain(functions.iter().map(|function| step(function, "/src/shop.rs")))
+                .chain(awaited.starts_with("tokio::sync").then(|| step("bb8::api::get", AXUM)))
+                .collect(),
+            awaited: awaited.to_owned(),
+            is_open: false,
+        };
+        const NOTIFIED: &str = "tokio::sync::notify::Notified";
+        let chains = vec![
+            chain(&["shop::orders"], NOTIFIED),
+            chain(&["shop::orders", "shop::audit"], NOTIFIED),
+            chain(&[], "hyper::Connection"),
+            chain(&["shop::audit"], "tokio::time::Sleep"),
+        ];
+        let waits = |all: &[Option<usize>]| {
+            let task = |&chain: &Option<usize>| TokioTask {
+                id: 0,
+                function: 0,
+                stage: TaskStage::Suspended,
+                is_still: Some(true),
+                has_handle: false,
+                wakers: 1,
+                wakes: None,
+                chain,
+                awaits: None,
+                holds: Vec::new(),
+                address: 0,
+                content: 0,
+                trailer: 0,
+            };
+            let tasks = all.iter().map(task).collect();
+            let tasks = TokioTasks { tasks, chains: chains.clone(), ..TokioTasks::default() };
+            let waits = tasks.waits_for_pools(false).into_iter();
+            waits.map(|wait| (wait.function, wait.tasks)).collect::<Vec<_>>()
+        };
+        let [orders, audit] = ["shop::orders", "shop::audit"].map(str::to_owned);
+        assert_eq!(waits(&[Some(0), Some(1), Some(2), None]), [(audit, 1), (orders.clone(), 2)]);
+        assert_eq!(waits(&[Some(0), Some(1), Some(3)]), [(orders, 2)], "an audit does something else");
     }
 
     /// The names are as the debug information of programs has them, without the parts that say how they are compiled.

@@ -113,7 +113,7 @@ fn words(flag: bool) -> Words {
 fn walked(memory: &dyn Memory, unwinds: bool) -> (Option<Place>, Found) {
     let (types, harness) = Program::types();
     let (mut layouts, mut found) = (&types, Found::default());
-    let mut walk = Walk { layouts: &mut layouts, memory, found: &mut found, unwinds };
+    let mut walk = Walk { layouts: &mut layouts, memory, found: &mut found, unwinds, left: 0 };
     (walk.place(CELL, 128, harness), found)
 }
 
@@ -164,7 +164,7 @@ fn a_function_that_is_at_no_await_has_no_place() {
     let (types, harness) = Program::types();
     let (mut layouts, mut found) = (&types, Found::default());
     let memory = words(true);
-    let mut walk = Walk { layouts: &mut layouts, memory: &memory, found: &mut found, unwinds: true };
+    let mut walk = Walk { layouts: &mut layouts, memory: &memory, found: &mut found, unwinds: true, left: 0 };
     assert_eq!(walk.place(CELL, 136, harness), None, "another cell");
 }
 
@@ -193,12 +193,60 @@ fn a_dyn_is_what_its_table_of_functions_says() {
         let words = [(FUTURE, 0x5000), (FUTURE + 8, table), (table + 8, len)];
         let memory = Words(words.into_iter().collect());
         let (mut layouts, mut found) = (WithTable(&types, inner), Found::default());
-        let mut walk = Walk { layouts: &mut layouts, memory: &memory, found: &mut found, unwinds: true };
+        let mut walk =
+            Walk { layouts: &mut layouts, memory: &memory, found: &mut found, unwinds: true, left: 0 };
         let value = Value { address: FUTURE, of: types.get(boxed).unwrap() };
         let inside = walk.within(&value, &mut true).map(|of| (of.address, of.of.name.clone()));
         let wanted = is_known.then(|| (0x5000, "shop::pay::{async_fn_env#0}".to_owned()));
         assert_eq!(inside, wanted, "{table:#x} {len}");
     }
+}
+
+/// A future that was written by hand has two pointers, to an async function of a library and to one of the program.
+/// `others`: how many more of the program's own it has.
+fn in_one_by_hand(pointer: &str, others: usize) -> Vec<String> {
+    let mut all = Program::default();
+    let byte = all.put("u8", 1, &[]);
+    let mut boxed = |function: &str, file: &str| {
+        let kept = all.put(&format!("{function}::Suspend0"), 64, &[]);
+        let of = all.variants(function, byte, &[(3, "3", kept)]);
+        all.0.last_mut().unwrap().variants.as_mut().unwrap().variants[0].file = Some(file.into());
+        let pointer = format!("{pointer}{function}>");
+        all.0.push(Type { name: pointer, len_bytes: 8, pointee: Some(of), ..Type::default() });
+        TypeId::from(all.0.len() as u32 - 1)
+    };
+    let library = boxed(
+        "tokio::sync::watch::closed::{async_fn_env#0}",
+        "/root/.cargo/registry/src/i/tokio-1.49.0/w.rs",
+    );
+    let own = boxed("shop::pay::{async_fn_env#0}", "/src/shop.rs");
+    let mut members = vec![("signal", 0, library), ("in_flight", 8, own)];
+    members.extend(std::iter::repeat_n(("other", 16, own), others));
+    let connection = all.put("hyper::server::Connection", 64, &members);
+    let types: KnownTypes = all.0.into_iter().collect();
+    let words = [
+        (FUTURE, 0x5000),
+        (FUTURE + 8, 0x6000),
+        (FUTURE + 16, 0x7000),
+        (0x5000, 3),
+        (0x6000, 3),
+        (0x7000, 3),
+    ];
+    let memory = Words(words.into_iter().collect());
+    let (mut layouts, mut found) = (&types, Found::default());
+    let mut walk =
+        Walk { layouts: &mut layouts, memory: &memory, found: &mut found, unwinds: true, left: VALUES_MAX };
+    let mut path = Path { is_alone: true, ..Path::default() };
+    walk.follow(Value { address: FUTURE, of: types.get(connection).unwrap() }, &mut path);
+    assert_eq!(path.is_alone, path.chain.steps.is_empty(), "others may wake it");
+    path.chain.steps.into_iter().map(|step| step.function).collect()
+}
+
+#[test]
+fn a_future_that_was_written_by_hand_leads_to_the_one_function_of_the_program() {
+    assert_eq!(in_one_by_hand("alloc::boxed::Box<", 0), ["shop::pay"]);
+    assert!(in_one_by_hand("alloc::boxed::Box<", 1).is_empty(), "two of the program's own");
+    assert!(in_one_by_hand("*const <", 0).is_empty(), "others may have it too");
 }
 
 #[test]
