@@ -38,7 +38,7 @@ mod turns;
 use std::hint::black_box;
 use std::pin::pin;
 use std::task::{Context, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use child::child;
 use librip::{
@@ -70,8 +70,8 @@ fn main() {
         }
     };
     let (title, loops) = match (clock, usage) {
-        (_, Usage::Counts) => ("cycles with RIP_USAGE=counts", vec![mark(), quick(), slow(), loops::empty()]),
-        (_, Usage::Delays) => ("cycles with RIP_USAGE=delays", vec![mark(), quick(), slow(), loops::empty()]),
+        (_, Usage::Counts) => ("cycles and spans with RIP_USAGE=counts", used()),
+        (_, Usage::Delays) => ("cycles and spans with RIP_USAGE=delays", used()),
         (Clock::Off, _) => ("without times (RIP_CLOCK=off)", all()),
         (Clock::Contended, _) => ("with times", all()),
         _ => ("with times of lock marks too (RIP_CLOCK=all)", vec![mark(), lock_marks(), loops::empty()]),
@@ -171,6 +171,32 @@ fn channels() -> [Loop; 5] {
     ]
 }
 
+/// What `RIP_USAGE` makes longer.
+fn used() -> Vec<Loop> {
+    vec![mark(), quick(), slow(), measured(), measured_alone(), pause(), loops::empty()]
+}
+
+fn measured() -> Loop {
+    repeat!("rip_span!(usage), one after the other", |_, _| drop(rip_span!(usage, "round")))
+}
+
+/// The answers at the end of the last one are too old for this one.
+fn measured_alone() -> Loop {
+    repeat!("rip_span!(usage), and 20 us", |_, _| {
+        drop(rip_span!(usage, "round"));
+        wait();
+    })
+}
+
+fn pause() -> Loop {
+    repeat!("20 us", |_, _| wait())
+}
+
+fn wait() {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_micros(20) {}
+}
+
 fn quick() -> Loop {
     repeat!("rip_slow_cycle!, not slow", |_, _| drop(rip_slow_cycle!("round", Duration::from_millis(3))))
 }
@@ -182,6 +208,7 @@ fn slow() -> Loop {
 fn others() -> Vec<Loop> {
     vec![
         repeat!("rip_span!, begin and end", |_, _| drop(rip_span!("round"))),
+        measured(),
         quick(),
         slow(),
         repeat!("rip_capture!, of 64 words", |_, _| rip_capture!("kept")),

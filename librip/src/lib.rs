@@ -34,7 +34,7 @@
 //! | `RIP_SLOTS` | threads at a time, 1 to 16777216 | 65536 |
 //! | `RIP_KEEP` | keep the ring at exit: `always`, `failure`, `never` | `failure` |
 //! | `RIP_CLOCK` | events with times: `off`, `contended`, `ticks`, `all`: see [`Clock`] | `contended` |
-//! | `RIP_USAGE` | what the recorder asks the kernel about cycles: `off`, `counts`, `delays`: see [`Usage`] | `off` |
+//! | `RIP_USAGE` | what the recorder asks the kernel about cycles and spans: `off`, `counts`, `delays`: see [`Usage`] | `off` |
 //!
 //! # Features
 //!
@@ -78,6 +78,7 @@ pub use crate::event::channel::Channel;
 pub use crate::event::primitive::Primitive;
 pub use crate::event::span::Span;
 pub use crate::event::text::Text;
+pub use crate::event::used::MeasuredSpan;
 pub use crate::event::value::Value;
 pub use crate::lock::by_hand::LockAddress;
 pub use crate::process::clock::Clock;
@@ -100,6 +101,7 @@ pub mod __private {
     pub use crate::event::record::event;
     pub use crate::event::span::{begin as span, begin_in as span_in};
     pub use crate::event::text::Name;
+    pub use crate::event::used::{Before, measured};
     pub use crate::lock::by_hand::{
         acquired as lock_acquired, condition_wait, condition_woken, destroyed as lock_destroyed,
         name as lock_name, released as lock_released, try_failed as lock_try_failed, wait as lock_wait,

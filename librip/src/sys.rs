@@ -18,7 +18,7 @@
 //! |---|---|---|
 //! | a mark, an event, a lock that is free, a wait, a poll | none | |
 //! | a lock that is named, destroyed while held, released by a thread that does not hold it; the first wait at a place; a first event in a channel | `rt_sigprocmask`; if the tables of other threads are searched, `sigaltstack`, `mmap` and `munmap` as below | each new thread makes the first in the C library; not the others under a filter |
-//! | a cycle, if the program or its operator asks for it (`RIP_USAGE`) | `getrusage`, `clock_gettime`; if it asks for delays, `openat`, `read` and `close` of a file in `/proc` | not under a filter; the descriptor is closed again at once |
+//! | a cycle, or a span that wants it, if the program or its operator asks for it (`RIP_USAGE`) | `getrusage`, `clock_gettime`; if it asks for delays, `openat`, `read` and `close` of a file in `/proc` | not under a filter; the descriptor is closed again at once |
 //! | the clock without a vDSO | `clock_gettime` | a program on such a kernel makes it itself |
 //! | two threads that make the ring, or register modules, at a time | `nanosleep` | not under a filter: the ring is made before, and modules are not registered |
 //! | a thread's first mark | `rt_sigprocmask`, `sigaltstack`, and `mmap` and `munmap` on an alternate stack with little room; `prctl(PR_GET_NAME)`, `madvise(MADV_POPULATE_WRITE)`, `futex(FUTEX_WAKE_OP)` where the kernel does not populate; `getpid`, `gettid`; `kill` and `tgkill` with signal 0 if the ring is full | refused under a filter: the thread records nowhere and is counted |

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{json, plan, read};
+use crate::{json, plan, plan_of, read};
 
 fn named<'s>(spans: &'s [Value], name: &str) -> &'s Value {
     spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
@@ -40,6 +40,69 @@ fn spans_that_were_open_at_the_death_are_known_with_their_values() {
     );
     let only = json(&["spans", "-m", "^request$"], "span", &remains.ring_path());
     assert_eq!(only.len(), 1);
+}
+
+#[test]
+fn the_kernel_says_what_spans_used_that_ask() {
+    let mut victim =
+        plan_of("captures", &["measured"]).env("RIP_USAGE", "delays").env("RIP_CLOCK", "all").start();
+    victim.until("done");
+    let live = json(&["spans"], "span", &victim.ring_path());
+    let remains = victim.killed();
+    let ring = remains.ring_path();
+    let spans = json(&["spans"], "span", &ring);
+    assert_eq!(live, spans, "the same alive and dead");
+    let number = |name: &str, what: &str| {
+        let usage = &named(&spans, name)["usage"];
+        usage[what].as_u64().unwrap_or_else(|| panic!("{name}, {what}: {usage:#}"))
+    };
+    for name in ["nothing", "computes", "faults", "sleeps", "same"] {
+        let span = named(&spans, name);
+        let (took, max) = (number(name, "took_ns"), span["max_ns"].as_u64().unwrap());
+        assert!(span["measured"] == 1 && took.abs_diff(max) < 5_000_000, "{span:#}");
+        assert_eq!(span["longest"]["usage"], span["usage"], "{span:#}");
+    }
+    assert!(number("nothing", "minor_faults") < 100 && number("nothing", "on_cpu_ns") < 40_000_000);
+    assert!(number("computes", "on_cpu_ns") >= 50_000_000 && number("computes", "minor_faults") < 1000);
+    assert!(number("faults", "minor_faults") > 1000 && number("faults", "on_cpu_ns") >= 50_000_000);
+    assert!(number("sleeps", "voluntary_switches") > 0 && number("sleeps", "on_cpu_ns") < 40_000_000);
+    // What the cycle around it used is not its own, though both have one name.
+    assert!(number("same", "on_cpu_ns") < 40_000_000, "{spans:#?}");
+    let kept = json(&["captures"], "capture", &ring);
+    let [cycle] = &kept[..] else { panic!("{kept:#?}") };
+    assert!(cycle["usage"]["on_cpu_ns"].as_u64().unwrap() >= 50_000_000, "{cycle:#}");
+    // The child that ended it was not asked for what its parent used.
+    assert_eq!(
+        (&named(&spans, "forked")["ended"], &named(&spans, "forked")["measured"]),
+        (&2.into(), &1.into())
+    );
+    for name in ["not asked", "open"] {
+        assert!(named(&spans, name).get("usage").is_none(), "{spans:#?}");
+    }
+    assert_eq!(named(&spans, "open")["open"][0]["value"], 7);
+    let log = json(&["log"], "event", &ring);
+    let end = log.iter().find(|entry| entry["kind"] == "end" && entry["span"] == "sleeps").unwrap();
+    assert_eq!((&end["usage"], &end["channel"]), (&named(&spans, "sleeps")["usage"], &"MEASURED".into()));
+    let (text, _) = read(&["spans", "-m", "computes", "--color", "never"], &ring);
+    assert!(text.contains("\n  used in 1 span: ") && text.contains(" on a processor ("), "{text}");
+    for format in ["chrome", "perfetto"] {
+        let file = remains.dir().join(format);
+        read(&["export", "-f", format, "-o", file.to_str().unwrap()], &ring);
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(bytes.windows(16).any(|text| text == b" on a processor "), "{format}");
+    }
+}
+
+#[test]
+fn nothing_is_asked_for_spans_unless_the_operator_wants_it() {
+    let mut victim = plan_of("captures", &["measured"]).start();
+    victim.until("done");
+    let remains = victim.killed();
+    let spans = json(&["spans"], "span", &remains.ring_path());
+    assert_eq!(named(&spans, "computes")["ended"], 1);
+    assert!(spans.iter().all(|span| span.get("usage").is_none()), "{spans:#?}");
+    let log = json(&["log", "--no-spans"], "event", &remains.ring_path());
+    assert!(log.iter().all(|event| event["span"].is_null() && event["text"] != "computes"), "{log:#?}");
 }
 
 #[test]

@@ -158,7 +158,7 @@ pub struct Header {
     /// How many bytes a slot has for [tasks](crate::task), at its end: [`TASK_LEN_BYTES`](crate::TASK_LEN_BYTES), or 0
     /// if none of the program's modules had tasks when the ring was made.
     pub task_len_bytes: u32,
-    /// `USAGE_LEVEL_*`: what the recorder asks the kernel about cycles that may be slow. See [`usage`](crate::usage).
+    /// `USAGE_LEVEL_*`: what the recorder asks the kernel about cycles and spans. See [`usage`](crate::usage).
     pub usage_level: u32,
     /// Channels, and histories of threads in channels, that found no room.
     pub channels_refused: AtomicU64,

@@ -1,14 +1,15 @@
-//! What a thread has used while it went through a cycle of its work: the values of an event whose site has
-//! [`SITE_USAGE`](crate::SITE_USAGE).
+//! What a thread has used while it went through a cycle of its work, or was in a span: the values of an event whose
+//! site has [`SITE_USAGE`](crate::SITE_USAGE).
 //!
-//! The recorder asks the kernel at some moment before the cycle, and again after its end. The values are differences
-//! of the two answers, in this order. Each is [`VALUE_UNSIGNED`](crate::VALUE_UNSIGNED), except for the fifth, which is
-//! [`VALUE_I32`](crate::VALUE_I32). A greater value is recorded as the greatest one that there is room for.
+//! The recorder asks the kernel at some moment before the cycle or span, and again after its end. The values are
+//! differences of the two answers, in this order. Each is [`VALUE_UNSIGNED`](crate::VALUE_UNSIGNED), except for the
+//! fifth, which is [`VALUE_I32`](crate::VALUE_I32). A greater value is recorded as the greatest one that there is room
+//! for.
 //!
 //! | index | unit | meaning |
 //! |---|---|---|
-//! | [`USAGE_TOOK`] | us | how long the cycle took |
-//! | [`USAGE_AROUND`] | us | how much longer the time between the answers is: the thread was not in the cycle |
+//! | [`USAGE_TOOK`] | us | how long the cycle or span took |
+//! | [`USAGE_AROUND`] | us | how much longer the time between the answers is: the thread was not in it |
 //! | [`USAGE_ON_CPU`] | us | how long the thread ran on a processor |
 //! | [`USAGE_SYSTEM`] | us | how much of that it was in the kernel, as exactly as the kernel accounts for it |
 //! | [`USAGE_READY`] | us | how long it could run, and had no processor; -1 if the kernel was not asked |
@@ -17,7 +18,8 @@
 //! | [`USAGE_MINOR`] | | page faults without reading from a disk |
 //! | [`USAGE_MAJOR`] | | page faults with reading from a disk |
 //!
-//! A cycle that was kept and was not slow ends with this event. In a slow one, the event that says so follows.
+//! A cycle that was kept and was not slow ends with this event. In a slow one, the event that says so follows. The
+//! event of a span follows the span's end, in the same history, and its site has the name and the place of the span.
 
 /// See the [module](self).
 pub const USAGE_TOOK: usize = 0;

@@ -1,7 +1,7 @@
 //! Captures: what a thread has recorded is kept when something was wrong, and otherwise it is not.
 //!
 //! It decides when, and from where on. `ring::captures` copies. `process::usage` asks the kernel what the thread used
-//! in a cycle, if that is wanted.
+//! in a cycle, if that is wanted, and `used` records it.
 //!
 //! # Invariants
 //!
@@ -14,10 +14,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
 use super::record;
+use super::used;
 use super::values::Values;
 use crate::process::instance::{self, Request};
 use crate::process::slot::Slot;
-use crate::process::usage::{self, Measured, Used};
+use crate::process::usage::{self, Measured};
 use crate::sys;
 
 /// What [`rip_capture!`](crate::rip_capture) calls.
@@ -143,29 +144,7 @@ impl Begun {
 
     /// Records what the thread has used in the cycle, if that is wanted and known.
     fn record_usage(&self, took_us: u64) -> bool {
-        if !usage::is_asked() {
-            return false;
-        }
-        let Some(used) = self.used.until(&instance::measure(0)) else { return false };
-        let Used { time_ns, on_cpu_ns, system_us, ready_ns, counts } = used;
-        let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let us = |ns: u64| small(ns / 1000);
-        let ready_us = ready_ns.map_or(-1, |ns| i32::try_from(ns / 1000).unwrap_or(i32::MAX));
-        let [voluntary, involuntary, minor, major] = counts.map(small);
-        // The order is that of `librip_format::usage`.
-        let values = (
-            small(took_us),
-            us(time_ns).saturating_sub(small(took_us)),
-            us(on_cpu_ns),
-            small(system_us),
-            ready_us,
-            voluntary,
-            involuntary,
-            minor,
-            major,
-        );
-        record::event(self.pc_usage, values);
-        true
+        Slot::current().is_some_and(|slot| used::record(slot, self.pc_usage, &self.used, took_us))
     }
 }
 

@@ -110,6 +110,14 @@ fn overflowed() {
     instance::count(Request::SPANS_OVERFLOWED);
 }
 
+impl Span {
+    /// The span without its guard.
+    #[inline(always)]
+    pub(super) fn into_open(mut self) -> Option<Open> {
+        self.open.take()
+    }
+}
+
 impl Drop for Span {
     #[inline(always)]
     fn drop(&mut self) {
@@ -120,6 +128,12 @@ impl Drop for Span {
 }
 
 impl Open {
+    /// Where its end will be; `None` if it ends in another slot.
+    #[inline(always)]
+    pub(super) fn words(&self) -> Option<Slot> {
+        self.slot.is_current().then_some(self.history)
+    }
+
     #[inline(always)]
     pub(crate) fn end(self) {
         if !self.slot.is_current() {

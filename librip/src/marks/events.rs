@@ -98,6 +98,11 @@ macro_rules! rip_event {
 ///
 /// A span may be in a [channel](crate::rip_channel), which precedes the name: `rip_span!(channel DISKS, "format")`.
 ///
+/// With `usage` before the name, the recorder asks the kernel at both ends what the thread uses, if
+/// [`Usage`](crate::Usage) (`RIP_USAGE`) is on. An event after the end says it: processor time, switches and page
+/// faults. `read-rip spans` shows how much of the time the thread ran, was ready and slept. The kernel's answers take
+/// some microseconds, so this is for spans that take longer. The macro returns a [`MeasuredSpan`](crate::MeasuredSpan).
+///
 /// # Examples
 ///
 /// ```
@@ -110,9 +115,34 @@ macro_rules! rip_event {
 ///
 /// let lines = rip_span!("read", || parse("a\nb"));
 /// assert_eq!(lines, 2);
+///
+/// let rows = rip_span!(usage, "sort", || (0..1000).rev().max());
+/// assert_eq!(rows, Some(999));
 /// ```
 #[macro_export]
 macro_rules! rip_span {
+    (usage, $name:literal, || $body:expr) => {{
+        let _span = $crate::rip_span!(usage, $name);
+        $body
+    }};
+    (usage, $name:literal $($rest:tt)*) => {
+        $crate::__private::measured(
+            $crate::__private::Before::ask(true),
+            $crate::__rip_usage_site!(NO_SITE_FLAGS, $name),
+            $crate::rip_span!($name $($rest)*),
+        )
+    };
+    (channel $channel:path, usage, $name:literal, || $body:expr) => {{
+        let _span = $crate::rip_span!(channel $channel, usage, $name);
+        $body
+    }};
+    (channel $channel:path, usage, $name:literal $($rest:tt)*) => {
+        $crate::__private::measured(
+            $crate::__private::Before::ask($crate::Channel::takes(&$channel, $crate::__rip_level!(info))),
+            $crate::__rip_usage_site!(SITE_CHANNEL, $name),
+            $crate::rip_span!(channel $channel, $name $($rest)*),
+        )
+    };
     (channel $channel:path, $name:literal, || $body:expr) => {{
         let _span = $crate::rip_span!(channel $channel, $name);
         $body
@@ -262,14 +292,7 @@ macro_rules! rip_slow_cycle {
                 $name,
                 ": a cycle took {} us, more than {} us"
             ),
-            $crate::__rip_text_site!(
-                KIND_EVENT,
-                $crate::__rip_level!(debug) | $crate::__private::format::SITE_USAGE,
-                [OPERAND_SHAPE],
-                $name,
-                ": {} us, and {} us around it: {} us on a processor, {} us of it in the kernel, {} us ready for one; ",
-                "{} voluntary and {} involuntary switches; {} minor and {} major page faults"
-            ),
+            $crate::__rip_usage_site!(NO_SITE_FLAGS, $name),
             $limit,
         )
     }};
@@ -325,6 +348,25 @@ macro_rules! __rip_level {
     };
     (error) => {
         $crate::__private::format::LEVEL_ERROR
+    };
+}
+
+/// Expands to the PC of the site of an event that says what a thread used. Arguments: a flag, and the name of the cycle
+/// or span.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_usage_site {
+    ($flag:ident, $name:literal) => {
+        $crate::__rip_text_site!(
+            KIND_EVENT,
+            $crate::__rip_level!(debug)
+                | $crate::__private::format::SITE_USAGE
+                | $crate::__private::format::$flag,
+            [OPERAND_SHAPE],
+            $name,
+            ": {} us, and {} us around it: {} us on a processor, {} us of it in the kernel, {} us ready for one; ",
+            "{} voluntary and {} involuntary switches; {} minor and {} major page faults"
+        )
     };
 }
 

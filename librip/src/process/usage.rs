@@ -25,7 +25,7 @@ use crate::ring::control::{USAGE_ANSWERS, UsageCell};
 use crate::sys;
 
 /// What the recorder asks the kernel about cycles of [`rip_slow_cycle!`](crate::rip_slow_cycle): why a slow one was
-/// slow.
+/// slow; and about spans of [`rip_span!(usage, ...)`](crate::rip_span), at both ends of each.
 ///
 /// # Examples
 ///
@@ -62,7 +62,7 @@ impl Usage {
     }
 }
 
-/// Whether the recorder asks the kernel about cycles.
+/// Whether the recorder asks the kernel about cycles and spans.
 #[inline(always)]
 pub(crate) fn is_asked() -> bool {
     arch::module().usage_level() != USAGE_LEVEL_OFF

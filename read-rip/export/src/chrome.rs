@@ -12,7 +12,7 @@ use std::io::{self, Write};
 
 use read_rip_model::locks::{LockId, ThreadLocks};
 use read_rip_report::LockNames;
-use read_rip_report::printable;
+use read_rip_report::{printable, used};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -162,6 +162,9 @@ impl Writer<'_> {
         let mut args = json!({});
         if let Some(location) = slice.location {
             args["location"] = names.location(location).into();
+        }
+        if let Some(usage) = &slice.usage {
+            args["usage"] = used(usage).into();
         }
         if slice.is_open {
             args["open"] = true.into();

@@ -10,6 +10,7 @@ use read_rip_model::locations::LocationId;
 use read_rip_model::locks::{
     LockId, LockModel, Object, StepKind, ThreadId, ThreadLocks, task_place, task_since,
 };
+use read_rip_model::log::Usage;
 use read_rip_model::threads::ThreadState;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct Slice {
     pub is_open: bool,
     /// Where it began; `None` if that is not known.
     pub location: Option<LocationId>,
+    /// What the thread used in a span, if the span asked the kernel.
+    pub usage: Option<Box<Usage>>,
 }
 
 /// What a thread said with values.
@@ -53,6 +56,8 @@ pub struct Logged {
     /// `file:line`, as the compiler knew it; empty if unknown.
     pub place: String,
     pub kind: LoggedKind,
+    /// What the thread used in a span, if the span asked the kernel.
+    pub usage: Option<Box<Usage>>,
 }
 
 impl Logged {
@@ -139,7 +144,11 @@ impl Timeline {
                 LoggedKind::Event(_) => {}
                 LoggedKind::Span(times) => {
                     let (begin_ns, span_end_ns) = times.unzip();
+                    let before = timeline.slices.len();
                     timeline.add(kind(), begin_ns, span_end_ns, None);
+                    if let Some(slice) = timeline.slices.get_mut(before) {
+                        slice.usage.clone_from(&logged.usage);
+                    }
                 }
                 LoggedKind::Open(begin_ns) => timeline.add_open(kind(), begin_ns, end_ns, None),
                 LoggedKind::Wait(begin_ns, wait_end_ns) => {
@@ -204,7 +213,7 @@ impl Timeline {
     ) {
         match begin_ns.zip(end_ns).filter(|(begin, end)| begin <= end) {
             Some((begin_ns, end_ns)) => {
-                self.slices.push(Slice { kind, begin_ns, end_ns, is_open: false, location });
+                self.slices.push(Slice { kind, begin_ns, end_ns, is_open: false, location, usage: None });
             }
             None => self.undated += 1,
         }
@@ -291,6 +300,7 @@ mod tests {
             end_ns,
             is_open: false,
             location: None,
+            usage: None,
         };
         Timeline { slices: times.iter().map(slice).collect(), undated: 0 }
     }

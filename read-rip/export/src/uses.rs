@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn slice(kind: SliceKind, begin_ns: u64, end_ns: u64) -> Slice {
-        Slice { kind, begin_ns, end_ns, is_open: false, location: None }
+        Slice { kind, begin_ns, end_ns, is_open: false, location: None, usage: None }
     }
 
     #[test]

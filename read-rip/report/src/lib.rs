@@ -76,7 +76,7 @@ pub use json::{
 pub use list::{list, removed, removed_unfinished};
 pub use locks::{locks, locks_table, rate};
 pub use log::level_name;
-pub use log::{LogWriter, channel_level, entry_word, realtime_ns, spans, thread_of_slot};
+pub use log::{LogWriter, channel_level, entry_word, realtime_ns, spans, thread_of_slot, used};
 pub use machine::{Examined, MANY_GROUPS, Unjudged, brief, examined, stuck, unjudged};
 pub use names::{
     LocationTexts, LockNames, ObjectName, SeenNames, awaited_words, location_texts, lock_type, who,

@@ -13,12 +13,12 @@ use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
 use read_rip_model::locks::Quantiles;
-use read_rip_model::log::{Entry, EntryKind, Span, shown};
+use read_rip_model::log::{Entry, EntryKind, Span, Usage, UsageOfSpans, shown};
 use read_rip_ring::{ChannelLevel, Level, Slot, Snapshot};
 
 use super::names::who;
 use super::rows::Rows;
-use super::units::{age, duration};
+use super::units::{age, counted, duration};
 use crate::printable;
 
 /// Days and times of one log: a day is written where it changes.
@@ -201,8 +201,37 @@ pub fn spans(
                 None => writeln!(out)?,
             }
         }
+        if let Some(UsageOfSpans { count, sum }) = &span.usage {
+            writeln!(out, "  used in {}: {}", counted(*count, "span"), used(sum))?;
+            if let Some(usage) =
+                span.longest.as_ref().and_then(|longest| longest.usage).filter(|_| *count > 1)
+            {
+                writeln!(out, "  used in the longest: {}", used(&usage))?;
+            }
+        }
     }
     Ok(())
+}
+
+/// What a thread used in a span: where its time went, how often it lost its processor, and its page faults.
+pub fn used(usage: &Usage) -> String {
+    let Usage { on_cpu_ns, system_ns, ready_ns, voluntary, involuntary, .. } = *usage;
+    let off = duration(usage.off_cpu_ns());
+    let rest = match ready_ns {
+        Some(ready_ns) => format!("{} ready for one, {off} asleep", duration(ready_ns)),
+        None => format!("{off} ready for one or asleep"),
+    };
+    let faults = counted(usage.minor_faults, "page fault");
+    let from_disk = match usage.major_faults {
+        0 => String::new(),
+        major => format!(", and {} that read from a disk", counted(major, "page fault")),
+    };
+    format!(
+        "{} on a processor ({} in the kernel), {rest}; {voluntary} voluntary and {involuntary} involuntary switches; \
+         {faults}{from_disk}",
+        duration(on_cpu_ns),
+        duration(system_ns),
+    )
 }
 
 /// A line for each span: how many are open and have ended, and how long they took. The places follow: beside the

@@ -62,7 +62,7 @@ pub(super) fn kept(reading: &Reading, limits: Limits, locations: &mut Locations<
                 log::text(EntryKind::Event(level), kept, event, locations.get(found), locations)
             };
             let place = place(kept, event, locations);
-            logged.push(Logged { slot, text, place, kind: LoggedKind::Event(at_ns) });
+            logged.push(Logged { slot, text, place, kind: LoggedKind::Event(at_ns), usage: None });
         }
         if let Some(cycle) = &capture.cycle
             && let Some((begin_ns, end_ns)) = cycle.times_ns
@@ -71,7 +71,7 @@ pub(super) fn kept(reading: &Reading, limits: Limits, locations: &mut Locations<
         {
             let text = format!("slow cycle: {}{}", cycle.name, report::causes_in_short(&cycle.causes));
             let kind = LoggedKind::Span(Some((begin_ns, end_ns)));
-            logged.push(Logged { slot, text, place: place(kept, last, locations), kind });
+            logged.push(Logged { slot, text, place: place(kept, last, locations), kind, usage: None });
         }
         for step in &capture.steps {
             let (begin_ns, end_ns) = (step.begin_ns, step.end_ns);
@@ -87,7 +87,7 @@ pub(super) fn kept(reading: &Reading, limits: Limits, locations: &mut Locations<
                 }
                 CycleStepKind::Outside | CycleStepKind::Overwritten => continue,
             };
-            logged.push(Logged { slot, text, place: place(kept, &step.event, locations), kind });
+            logged.push(Logged { slot, text, place: place(kept, &step.event, locations), kind, usage: None });
         }
     }
     logged
@@ -121,7 +121,7 @@ pub(super) fn logged_in<'e>(
         let location = locations.find(slot, &entry.event);
         let text = log::text(entry.kind, slot, &entry.event, locations.get(location), locations);
         let place = place(slot, &entry.event, locations);
-        logged.push(Logged { slot: entry.slot, text, place, kind });
+        logged.push(Logged { slot: entry.slot, text, place, kind, usage: entry.usage.clone() });
     }
     for span in spans {
         logged.extend(span.open.iter().map(|open| Logged {
@@ -129,6 +129,7 @@ pub(super) fn logged_in<'e>(
             text: span.name.clone(),
             place: format!("{}:{}", span.place.0, span.place.1),
             kind: LoggedKind::Open(open.since_ns),
+            usage: None,
         }));
     }
     logged.sort_by_key(|logged| logged.slot);

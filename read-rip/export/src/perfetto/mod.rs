@@ -20,7 +20,7 @@ use std::io::{self, Write};
 
 use read_rip_model::locks::{LockId, ThreadId};
 use read_rip_report::LockNames;
-use read_rip_report::printable;
+use read_rip_report::{printable, used};
 
 use self::messages::{
     ChildOrdering, CounterDescriptor, ProcessDescriptor, SiblingMerge, ThreadDescriptor, TrackDescriptor,
@@ -104,6 +104,7 @@ pub fn perfetto(out: &mut dyn Write, scene: &Scene<'_>) -> io::Result<()> {
                 category: Some(category),
                 location: slice.location,
                 is_open: slice.is_open,
+                usage: slice.usage.as_deref().map_or_else(String::new, used),
                 arrows_from: arrows(&from, *id, index),
                 arrows_to: arrows(&to, *id, index),
                 ..What::default()

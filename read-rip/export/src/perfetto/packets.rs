@@ -49,10 +49,15 @@ enum Argument {
     Location = 1,
     Open = 2,
     Place = 3,
+    Usage = 4,
 }
 
-const ARGUMENTS: [(Argument, &str); 3] =
-    [(Argument::Location, "location"), (Argument::Open, "open"), (Argument::Place, "place")];
+const ARGUMENTS: [(Argument, &str); 4] = [
+    (Argument::Location, "location"),
+    (Argument::Open, "open"),
+    (Argument::Place, "place"),
+    (Argument::Usage, "usage"),
+];
 
 /// Numbers for values, in the order in which they come.
 struct Numbers<K> {
@@ -84,6 +89,8 @@ pub(super) struct What {
     /// Where, as a text; empty if unknown.
     pub(super) place: String,
     pub(super) is_open: bool,
+    /// What the thread used in a span; empty if unknown.
+    pub(super) usage: String,
     /// The arrows that begin here.
     pub(super) arrows_from: Vec<u64>,
     /// The arrows that end here.
@@ -221,6 +228,9 @@ impl<'w> Packets<'w> {
         }
         if !what.place.is_empty() {
             event.debug_annotations.push(argument(Argument::Place, Value::Text(what.place)));
+        }
+        if !what.usage.is_empty() {
+            event.debug_annotations.push(argument(Argument::Usage, Value::Text(what.usage)));
         }
         if what.is_open {
             event.debug_annotations.push(argument(Argument::Open, Value::Bool(true)));

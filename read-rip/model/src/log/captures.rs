@@ -212,9 +212,16 @@ fn capture(index: usize, slot: &Slot, locations: &mut Locations<'_>, now_ns: Opt
     let mut cycle = events.last().and_then(|event| cycle_of(slot, event, locations, now_ns));
     // A slow cycle's event comes after that of its usage.
     let event_of_usage = events.iter().rev().nth(usize::from(cycle.is_some()));
-    let usage = event_of_usage.and_then(|event| Usage::of(slot, event, locations));
-    let usual = usage.filter(|_| cycle.is_none()).map(|(name, _)| name.to_owned());
-    let usage = usage.map(|(_, usage)| usage);
+    // Before that may be the usage of a span, if the kernel did not say that of the cycle.
+    let (usual, usage) = match (event_of_usage, events.last(), &cycle) {
+        (Some(event), Some(end), Some(cycle)) => {
+            (None, Usage::of_named(slot, event, (&cycle.name, end), locations))
+        }
+        (Some(event), ..) => {
+            Usage::of(slot, event, locations).map(|(name, of)| (name.to_owned(), of)).unzip()
+        }
+        _ => (None, None),
+    };
     if let Some((begun_ns, _)) = cycle.as_mut().and_then(|cycle| cycle.times_ns.as_mut()) {
         let first_ns = events.iter().find_map(|event| locations.time_of(slot, event, now_ns));
         if let Some(first_ns) = first_ns.filter(|first_ns| begun_ns.saturating_sub(*first_ns) < ROUNDED_NS) {

@@ -31,7 +31,7 @@ pub use captures::{
     Blame, Capture, CycleStep, CycleStepKind, Holder, SlowCycle, SlowCycles, captures, holder,
 };
 pub use cause::Cause;
-pub use spans::{Ended, Longest, OpenSpan, Span, slowest, spans};
+pub use spans::{Ended, Longest, OpenSpan, Span, UsageOfSpans, slowest, spans};
 pub use usage::Usage;
 
 /// Something that a thread recorded with values.
@@ -45,6 +45,8 @@ pub struct Entry {
     pub kind: EntryKind,
     /// When it was.
     pub when: When,
+    /// What the thread used in the span that has ended, if the span asked the kernel.
+    pub usage: Option<Box<Usage>>,
     /// Its place in the order.
     order: (u64, usize, u64),
 }
@@ -79,16 +81,36 @@ pub fn entries(
         }
         let whens = whens(slot, events.iter(), locations, horizon);
         let mut last_ns = 0;
+        let mut last_end: Option<usize> = None;
         for (event, when) in events.into_iter().zip(whens) {
             last_ns = when.time_ns.unwrap_or(last_ns);
             if let Some(kind) = kind_of(slot, &event, locations, when.time_ns, horizon.now_ns) {
                 let order = (last_ns, index, event.sequence);
-                entries.push(Entry { slot: index, event, kind, when, order });
+                match kind {
+                    EntryKind::End(_) => last_end = Some(entries.len()),
+                    EntryKind::Event(_) => {
+                        let usage = last_end.and_then(|end| usage_of(slot, &event, &entries[end], locations));
+                        if let Some((end, usage)) = last_end.zip(usage) {
+                            entries[end].usage = Some(usage);
+                        }
+                    }
+                    EntryKind::Begin => {}
+                }
+                entries.push(Entry { slot: index, event, kind, when, usage: None, order });
             }
         }
     }
     entries.sort_by_key(|entry| entry.order);
     (entries, leftover)
+}
+
+/// What an event says of the usage in the span that ended last.
+fn usage_of(slot: &Slot, event: &Event, end: &Entry, locations: &Locations<'_>) -> Option<Box<Usage>> {
+    if !locations.meaning(slot.pid, event.pc)?.flags().is_usage() {
+        return None;
+    }
+    let name = &locations.site(locations.site_at(slot.pid, end.event.pc)?).label;
+    Usage::of_named(slot, event, (name, &end.event), locations).map(Box::new)
 }
 
 /// What an event says, if it is one with values, or of a span. `time_ns` is its time.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashMapExt};
 use read_rip_ring::{Snapshot, Value};
 
-use super::{Entry, EntryKind};
+use super::{Entry, EntryKind, Usage};
 use crate::locations::Locations;
 use crate::locks::Quantiles;
 
@@ -24,6 +24,8 @@ pub struct Span {
     pub took: Option<Quantiles>,
     /// The one that took the longest.
     pub longest: Option<Longest>,
+    /// What threads used in those that asked the kernel; `None` if none did.
+    pub usage: Option<UsageOfSpans>,
     /// Those that are open now, the oldest first.
     pub open: Vec<OpenSpan>,
 }
@@ -35,6 +37,17 @@ pub struct Longest {
     pub slot: usize,
     /// When it ended, ns since boot.
     pub ended_ns: u64,
+    /// What the thread used in it, if it asked the kernel.
+    pub usage: Option<Usage>,
+}
+
+/// What threads used in some spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsageOfSpans {
+    /// How many spans these are.
+    pub count: u64,
+    /// What was used in all of them together.
+    pub sum: Usage,
 }
 
 /// A span that is open.
@@ -64,10 +77,23 @@ pub fn spans(
         let location = locations.find(slot, &entry.event);
         let (span, times) = of(&mut all, locations.get(location).sites.first().copied(), locations);
         span.ended += 1;
+        if let Some(usage) = &entry.usage {
+            match &mut span.usage {
+                Some(all) => {
+                    all.count += 1;
+                    all.sum.add(usage);
+                }
+                None => span.usage = Some(UsageOfSpans { count: 1, sum: **usage }),
+            }
+        }
         let Some(took_ns) = took_ns else { continue };
         span.total_ns = span.total_ns.saturating_add(took_ns);
         if times.iter().all(|&other| other < took_ns) {
-            span.longest = entry.when.time_ns.map(|ended_ns| Longest { slot: entry.slot, ended_ns });
+            span.longest = entry.when.time_ns.map(|ended_ns| Longest {
+                slot: entry.slot,
+                ended_ns,
+                usage: entry.usage.as_deref().copied(),
+            });
         }
         times.push(took_ns);
     }
@@ -150,6 +176,7 @@ fn of<'m>(
             total_ns: 0,
             took: None,
             longest: None,
+            usage: None,
             open: Vec::new(),
         };
         (span, Vec::new())

@@ -6,6 +6,7 @@ use read_rip_model::log::{Entry, EntryKind, Span, shown};
 use read_rip_ring::{Snapshot, Syntax, Value};
 use serde::Serialize;
 
+use super::threads::JsonUsage;
 use super::values::{JsonThread, Moment};
 use super::{Json, Line};
 use crate::log::{level_name, realtime_ns};
@@ -43,6 +44,9 @@ pub(super) struct JsonEntry<'a> {
     /// How long the span took.
     #[serde(skip_serializing_if = "Option::is_none")]
     took_ns: Option<u64>,
+    /// What the thread used in the span, if the span asked the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<JsonUsage>,
     /// The values in their format, or the name of the span.
     text: &'a str,
     /// The name of the span.
@@ -108,6 +112,12 @@ pub(super) struct JsonSpan<'a> {
     /// The one that took the longest.
     #[serde(skip_serializing_if = "Option::is_none")]
     longest: Option<JsonLongest<'a>>,
+    /// How many of them asked the kernel what the thread used, if some did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<u64>,
+    /// What threads used in these, together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<JsonUsage>,
     /// Those that are open, or were when the process ended, the oldest first.
     open: Vec<JsonOpen<'a>>,
 }
@@ -120,6 +130,9 @@ struct JsonLongest<'a> {
     thread: JsonThread<'a>,
     /// When it ended, ns since boot.
     ended_boottime_ns: Moment,
+    /// What the thread used in it, if it asked the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<JsonUsage>,
 }
 
 /// An open span.
@@ -175,6 +188,7 @@ impl<W: Write> Json<W> {
             realtime_ns: entry.when.time_ns.and_then(|ns| realtime_ns(snapshot, ns)).map(Moment),
             level,
             took_ns,
+            usage: entry.usage.as_deref().map(JsonUsage::from),
             text: said.text,
             span: said.span,
             format: said.format,
@@ -206,7 +220,10 @@ impl<W: Write> Json<W> {
             longest: span.longest.as_ref().map(|longest| JsonLongest {
                 thread: of(longest.slot).into(),
                 ended_boottime_ns: Moment(longest.ended_ns),
+                usage: longest.usage.as_ref().map(JsonUsage::from),
             }),
+            measured: span.usage.as_ref().map(|of| of.count),
+            usage: span.usage.as_ref().map(|of| JsonUsage::from(&of.sum)),
             open: span
                 .open
                 .iter()

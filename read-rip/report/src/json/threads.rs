@@ -120,13 +120,13 @@ pub(super) struct JsonCapture<'a> {
     events: JsonEvents<'a>,
 }
 
-/// What a thread used in a cycle, and in a time around it, as the kernel counts it.
+/// What a thread used in a cycle or span, and in a time around it, as the kernel counts it.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Usage"))]
-struct JsonUsage {
-    /// How long the cycle took, ns.
+pub(super) struct JsonUsage {
+    /// How long the cycle or span took, ns.
     took_ns: u64,
-    /// How long the thread was not in the cycle, ns, while the kernel counted what follows.
+    /// How long the thread was not in it, ns, while the kernel counted what follows.
     around_ns: u64,
     /// How long it ran on a processor, ns.
     on_cpu_ns: u64,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use librip::sync::Mutex;
-use librip::{rip_capture, rip_event, rip_slow_cycle, rip_snap, rip_span};
+use librip::{rip_capture, rip_channel, rip_event, rip_slow_cycle, rip_snap, rip_span};
 use librip_test_kit::progress::Cell;
 
 use crate::common::{self, pause, say, sleep_forever};
@@ -17,6 +17,7 @@ pub(crate) fn main(arguments: &[&str]) {
         ["cycles"] => cycles(),
         ["causes"] => causes(),
         ["avoids"] => avoids(),
+        ["measured"] => measured(),
         ["by-hand"] => by_hand(),
         ["handler"] => handler(),
         ["forked"] => forked(),
@@ -97,6 +98,36 @@ fn causes() {
         });
     });
     forget();
+    say("done");
+    pause();
+}
+
+/// Spans that ask what they use: each uses something else. The last one is open.
+fn measured() {
+    rip_channel!(MEASURED, words = 128);
+    rip_span!(usage, "nothing", || {});
+    rip_span!(usage, "computes", || until_on_cpu(LONG));
+    rip_span!(usage, "faults", || until_faulted(LONG));
+    {
+        let _span = rip_span!(channel MEASURED, usage, "sleeps", "{} ms", 50u32);
+        std::thread::sleep(LONG);
+    }
+    {
+        let _cycle = rip_slow_cycle!("same", Duration::ZERO);
+        rip_span!(usage, "same", || std::thread::sleep(LONG / 10));
+        until_on_cpu(LONG);
+    }
+    let forked = rip_span!(usage, "forked");
+    match unsafe { libc::fork() } {
+        0 => {
+            drop(forked);
+            unsafe { libc::_exit(0) };
+        }
+        child => assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child),
+    }
+    drop(forked);
+    rip_span!("not asked", || {});
+    let _open = rip_span!(usage, "open", "{}", 7u32);
     say("done");
     pause();
 }
