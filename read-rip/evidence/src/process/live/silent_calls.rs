@@ -1,8 +1,8 @@
 //! Calls that nobody outside of a process can end: a `pause` without a handler, a timer that is not armed, an eventfd
 //! that no other process has.
 //!
-//! If such a thread waits for anything, it waits for another thread of its process. The kernel says so: `/proc/PID/status`
-//! lists the signals that are handled, and `fdinfo` says what a descriptor waits for.
+//! If such a thread waits for anything, it waits for another thread of its process. The kernel says so:
+//! `/proc/PID/status` lists the signals that are handled, and `fdinfo` says what a descriptor waits for.
 //!
 //! A handler of any signal may end the call, or arm the timer. So may a child that has the same descriptor.
 
