@@ -32,7 +32,7 @@ const SIZE: Range<usize> = 8..40;
 /// How many spans decide where their numbers are.
 const SAMPLE: usize = 64;
 /// No more bytes are searched for pointers: then nothing is known.
-const SEARCHED_MAX_BYTES: u64 = 64 << 20;
+const SEARCHED_MAX_BYTES: u64 = 32 << 20;
 /// So much is read at once.
 const BLOCK_BYTES: u64 = 1 << 20;
 

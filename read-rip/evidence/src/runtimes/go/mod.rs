@@ -19,6 +19,7 @@ mod heap;
 mod mutexes;
 mod reach;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -350,7 +351,7 @@ impl Reader<'_> {
         }
         let look = |memory: &dyn Memory| {
             let heap = Heap::of(spans.clone(), memory)?;
-            let waits = reach::Waits { heap: &heap, memory };
+            let waits = reach::Waits { heap: &heap, memory, known: RefCell::default() };
             let user = |(at, &(of, address)): (usize, &(&Goroutine, u64))| {
                 let reason = reasons[at].as_deref().unwrap_or_default();
                 let low = if matches!(status(of, self.id_at), WAITING | RUNNABLE) { of[SP] } else { of[LOW] };

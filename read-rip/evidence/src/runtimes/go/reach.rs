@@ -8,6 +8,7 @@
 //! not such a circle, nor is a `main` that waits for ever on purpose. One of the circle must wait for what is no place
 //! to rest: it sends, locks, waits for a group, or it is `main`.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -51,13 +52,15 @@ const CHANNEL_WORDS: usize = 15;
 const QUEUES: Range<usize> = 5..CHANNEL_WORDS;
 /// Where a list of those that wait for a condition (`sync.notifyList`) has its first entry.
 const FIRST: u64 = 16;
-/// No longer queue is followed.
-const QUEUE_MAX: usize = 10_000;
+/// No longer queue is followed: each of thousands that wait would follow it.
+const QUEUE_MAX: usize = 256;
 
 /// What goroutines wait for.
 pub(super) struct Waits<'a> {
     pub(super) heap: &'a Heap,
     pub(super) memory: &'a dyn Memory,
+    /// Channels that were found before.
+    pub(super) known: RefCell<BTreeSet<u64>>,
 }
 
 impl Waits<'_> {
@@ -113,16 +116,20 @@ impl Waits<'_> {
 
     /// The channel in one of whose queues an entry is: it has the first entry of that queue.
     fn channel(&self, entry: u64) -> Option<u64> {
+        let words: [u64; ENTRY_WORDS] = self.words(entry)?;
+        let candidates = || words[CHANNEL].iter().copied();
+        if let Some(known) = candidates().find(|channel| self.known.borrow().contains(channel)) {
+            return Some(known);
+        }
         let before = |&entry: &u64| {
             self.memory.u64(entry.checked_add(PREVIOUS)?).ok().filter(|&previous| previous != 0)
         };
         let first = std::iter::successors(Some(entry), before).take(QUEUE_MAX).last()?;
-        let words: [u64; ENTRY_WORDS] = self.words(entry)?;
         let has_queue = |&channel: &u64| {
             let words = self.heap.begin(channel).and_then(|_| self.words::<CHANNEL_WORDS>(channel));
             words.is_some_and(|words| words[QUEUES].contains(&first))
         };
-        words[CHANNEL].iter().copied().find(has_queue)
+        candidates().find(has_queue).inspect(|&channel| _ = self.known.borrow_mut().insert(channel))
     }
 }
 
