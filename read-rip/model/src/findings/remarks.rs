@@ -107,8 +107,8 @@ worded! {
         ByReach = "by-reach":
             "a finalizer of Go, or C code, may use what no other goroutine has a pointer to",
         UnseenPermits = "unseen-permits":
-            "a value of the program that read-rip does not see may have one too, and give it back; a time limit may end \
-             these waits",
+            "a value of the program that read-rip does not see may have one too, and give it back; a time limit may \
+             end these waits",
         TimerSignal = "timer-signal":
             "a process handles the signals of timers, and one of these may interrupt its wait",
         SignalHandler = "signal-handler":

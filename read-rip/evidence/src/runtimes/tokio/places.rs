@@ -145,7 +145,7 @@ impl TokioTasks {
         circles
     }
 
-    /// The semaphores without permits whose known holders all await more permits of them. Nothing of these tasks changed
+    /// The semaphores without permits whose known holders all await more of them. Nothing of these tasks changed
     /// between two readings.
     pub fn used_up(&self, is_final: bool) -> Vec<UsedUp> {
         let is_empty = |lock: &TokioLock| lock.kind == TokioLockKind::Semaphore && lock.free == 0;
