@@ -209,8 +209,13 @@ fn server(pid: u32, options: &Options) -> Option<ServerWaits> {
 /// were read.
 pub fn groups_among<'t>(processes: impl IntoIterator<Item = &'t Triage>) -> Vec<Vec<u32>> {
     let machine = Machine::brief();
-    // One thread that runs, or sleeps for a time, and the process can help whom it wants.
-    let may_be_stuck = |of: &&Triage| of.is_frozen() || of.tasks().iter().all(may_be_stuck);
+    // One thread that runs, or waits for input, and the process can help whom it wants. One that sleeps for a time can
+    // too, and perhaps never does.
+    let may_be_stuck = |of: &&Triage| {
+        let tasks = of.tasks();
+        let waits = || tasks.iter().any(may_be_stuck);
+        of.is_frozen() || waits() && tasks.iter().all(|task| task.is_at_timer() || may_be_stuck(task))
+    };
     let candidates = processes.into_iter().filter(may_be_stuck).map(|of| of.pid);
     let look_at = |pid: u32| {
         let live = LiveTarget::open_here(pid).ok().filter(|live| live.hidden().is_none())?;
@@ -290,7 +295,7 @@ fn groups(machine: &Machine, known: Vec<(u32, Looked)>, follows: bool) -> Vec<Ve
         }
         stands
     });
-    let graph = Graph(graph.collect());
+    let graph = Graph(graph.collect()).without_sleepers();
     let stuck = graph.stuck();
     let groups = graph.groups(&stuck).into_iter();
     groups.map(|group| group.into_iter().map(|process| pids[process]).collect()).collect()
@@ -309,6 +314,7 @@ fn look(machine: &Machine, live: &LiveTarget) -> Option<Looked> {
         _ if matches!(task.state, RunState::Zombie | RunState::Dead) => Stand::Ended,
         _ if is_frozen || matches!(task.state, RunState::Stopped | RunState::Traced) => Stand::Halted,
         Some(Sleep::Call(call)) if task.state == RunState::Sleeping => match call.futex() {
+            _ if call.is_at_timer() => Stand::Sleeps,
             Some(futex) if futex.is_timed => Stand::Free,
             Some(futex) if futex.is_private => Stand::Waits { by: vec![OWN], is_between: false },
             Some(futex) => {

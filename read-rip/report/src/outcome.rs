@@ -400,11 +400,12 @@ fn waiting_jobs(of: WaitingJobs, names: &LockNames<'_>) -> Reason {
     }
 }
 
-/// Who waits in a process whose other threads sleep for a time, again and again.
+/// Who waits in processes whose other threads sleep for a time, again and again.
 fn beside_timers(of: BesideTimers, names: &LockNames<'_>) -> Reason {
-    let BesideTimers { threads, first, location, doing: does, for_ns, timers, timer } = of;
+    let BesideTimers { threads, processes, first, location, doing: does, for_ns, timers, timer } = of;
     let waiting = match threads {
         1 => format!("1 thread {}", doing(does, 1)),
+        _ if processes > 1 => format!("{processes} processes wait for one another"),
         threads => format!("{threads} threads wait for one another, or for what nobody is known to bring"),
     };
     let lasted = lasted_at_least(Some(for_ns));

@@ -1,5 +1,5 @@
-/* Processes that wait for one another, and healthy ones that look like them. The argument says which. The first line of
-   output has the pids of all of them. */
+/* Processes that wait for one another, and healthy ones that look like them. The argument says which. After "beat+",
+   each process has one more thread, which sleeps again and again. The first line of output has the pids of all. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -34,8 +34,20 @@
 
 static char block[1 << 20];
 static const char *mode;
+/* Whether each process has a thread that sleeps for a moment, again and again. */
+static int beats;
 
 static int is(const char *name) { return !strcmp(mode, name); }
+
+static void *beats_on(void *arg) {
+    for (;;) usleep(100000);
+    return arg;
+}
+
+static void beat(void) {
+    pthread_t thread;
+    if (beats) pthread_create(&thread, NULL, beats_on, NULL);
+}
 
 /* A child that ends with its parent. */
 static pid_t child(void) {
@@ -43,11 +55,13 @@ static pid_t child(void) {
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
+        beat();
     }
     return pid;
 }
 
 static void told(pid_t other, pid_t third) {
+    beat();
     printf("%d %d %d\n", getpid(), other, third);
     fflush(stdout);
 }
@@ -71,6 +85,14 @@ static void *fills(void *fd) {
     return NULL;
 }
 
+/* Reads a little of what the child writes, and sleeps in between. */
+static void *reads_slowly(void *fd) {
+    for (;;) {
+        read((int)(long)fd, block, 1 << 16);
+        usleep(400000);
+    }
+}
+
 static void waits_for_writer(void) {
     int ends[2];
     pipe(ends);
@@ -89,6 +111,10 @@ static void waits_for_writer(void) {
     if (is("writer-and-thread")) {
         pthread_t thread;
         pthread_create(&thread, NULL, sleeps, NULL);
+    }
+    if (is("writer-and-reader")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, reads_slowly, (void *)(long)ends[0]);
     }
     if (is("writer-and-alarm")) signal(SIGALRM, on_signal);
     told(pid, 0);
@@ -538,6 +564,8 @@ static void fifos(const char *one, const char *other) {
 
 int main(int count, char **arguments) {
     mode = arguments[1];
+    beats = !strncmp(mode, "beat+", 5);
+    if (beats) mode += 5;
     if (!strncmp(mode, "writer", 6)) waits_for_writer();
     if (!strncmp(mode, "stopped", 7)) waits_for_stopped();
     if (!strncmp(mode, "sysv", 4)) semaphores_of_system_v();

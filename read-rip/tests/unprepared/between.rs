@@ -72,6 +72,18 @@ impl Processes {
         assert!(matches!(*lines, [line] if line.contains(" deadlock: ")), "{all:#?}");
     }
 
+    /// Returns when one of them is not judged, and nothing was found until then.
+    fn not_judged(&self, at: usize) -> Outcome {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let outcome = self.check(at);
+            if outcome.status == 3 {
+                return outcome;
+            }
+            assert!(outcome.status == 0 && Instant::now() < deadline, "{outcome:#?}");
+        }
+    }
+
     /// Nothing is found in one of them.
     fn has_nothing(&self, at: usize) {
         let outcome = self.check(at);
@@ -398,6 +410,57 @@ fn who_has_a_thread_that_can_help_is_in_no_deadlock() {
     Processes::start("sockets-and-third", &[&["read"], &["read"], &[sleeps]]).are_healthy();
     // The first thread of the other process has ended.
     Processes::start("own-end-and-sleeper", &[&["read"], &["", sleeps]]).are_healthy();
+}
+
+/// Each server has a thread that ticks. It made all of these sound.
+#[test]
+fn a_circle_beside_threads_that_sleep_again_and_again_is_not_called_sound() {
+    let sleeps = "clock_nanosleep";
+    let start = |&(mode, calls): &(&str, &[&[&str]])| Processes::start(mode, calls);
+    let healthy: &[(&str, &[&[&str]])] = &[
+        // The child is idle, and nobody waits for it.
+        ("beat+producer", &[&[sleeps, sleeps], &["read", sleeps]]),
+        ("beat+flock-held", &[&[sleeps, sleeps], &["flock", sleeps]]),
+        // A thread reads, and sleeps in between.
+        ("beat+writer-and-reader", &[&["wait4", sleeps, sleeps], &["write", sleeps]]),
+        ("beat+sockets-and-term", &[&["read", sleeps], &["read", sleeps]]),
+    ];
+    let stuck: &[(&str, &[&[&str]])] = &[
+        ("beat+pipes", &[&["write", sleeps], &["write", sleeps]]),
+        ("beat+sockets", &[&["read", sleeps], &["read", sleeps]]),
+        ("beat+own-end", &[&["read", sleeps]]),
+        ("beat+flock", &[&["flock", sleeps], &["flock", sleeps]]),
+        ("beat+flock-of-parent", &[&["wait4", sleeps], &["flock", sleeps]]),
+        ("beat+flock-twice", &[&["flock", sleeps]]),
+        ("beat+shared-semaphores", &[&["futex", sleeps], &["futex", sleeps]]),
+        ("beat+writer", &[&["wait4", sleeps], &["write", sleeps]]),
+    ];
+    let healthy: Vec<Processes> = healthy.iter().map(start).collect();
+    let stuck: Vec<Processes> = stuck.iter().map(start).collect();
+    let writer = stuck.last().expect("some");
+    for at in 0..2 {
+        let parts = [
+            "not judged: 2 processes wait for one another, for at least ",
+            ", and only 2 threads, which sleep for a time again and again, go on: ",
+            &format!("; between[{}] ", writer.pids[0]),
+            " waits for a child process at wait_for_child between.c:",
+        ];
+        contains(&writer.not_judged(at).stdout, &parts);
+    }
+    let all = read_rip(["check", "--all"]).stdout;
+    let lines_about = |processes: &Processes| {
+        let names: Vec<String> = processes.pids.iter().map(|pid| format!("between[{pid}]")).collect();
+        let is_about = |line: &&str| names.iter().any(|name| line.contains(name));
+        all.lines().filter(is_about).map(str::to_owned).collect::<Vec<String>>()
+    };
+    for processes in &stuck {
+        let lines = lines_about(processes);
+        assert!(matches!(&*lines, [line] if line.starts_with("not judged: ")), "{lines:?}: {all}");
+    }
+    for processes in &healthy {
+        assert!(lines_about(processes).is_empty(), "{all}");
+        processes.has_nothing(processes.pids.len() - 1);
+    }
 }
 
 #[test]

@@ -73,8 +73,8 @@ named! {
         /// All threads of a pool wait within jobs, for what only other threads can bring: whether that is the work of
         /// jobs of the same pool is not known.
         WaitingJobs = "waiting-jobs",
-        /// Threads of a living process wait for one another, and all others sleep for a time, again and again: whether
-        /// these wake the others is not known.
+        /// Threads of a living process, or of several, wait for one another, and all others sleep for a time, again and
+        /// again: whether these wake the others is not known.
         BesideTimers = "beside-timers",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
         Hidden = "hidden",
@@ -408,7 +408,8 @@ impl Balance {
         let waits_for_server = model.only_helpers.iter().any(|only| only.server.is_some());
         let running_on = RunningOn::of(view).filter(|_| found.is_empty());
         let waiting_jobs = WaitingJobs::of(view).filter(|_| found.is_empty());
-        let beside_timers = BesideTimers::of(view).filter(|_| found.is_empty() && pools.is_empty());
+        let beside_timers = BesideTimers::of(view).filter(|_| pools.is_empty());
+        let beside_timers = BesideTimers::between(view).or(beside_timers).filter(|_| found.is_empty());
         let unrecorded_futures = UnrecordedFutures::of(model);
         let former_clients = model.former_clients.clone().filter(|_| found.is_empty());
         let outcome = match () {

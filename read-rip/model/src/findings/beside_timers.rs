@@ -1,4 +1,4 @@
-//! Threads that wait for one another, in a process whose other threads only sleep for a time, again and again.
+//! Threads that wait for one another, in processes whose other threads only sleep for a time, again and again.
 //!
 //! Such a thread may wake the others when its time comes, as one does that plans work. Or it has nothing to do with
 //! them, and they are stuck. The kernel shows no difference, so this accuses nobody. It says that the process is not
@@ -7,13 +7,15 @@
 //! A thread that waits for one that goes on, because that has the lock or must end, is not counted. Nor is one that
 //! waits at a condition whose waiters such a thread has woken before, by the record.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
 use serde::Serialize;
 
-use super::{LATELY_NS, View};
+use super::View;
+use super::between::is_undecided;
 use crate::locations::LocationId;
-use crate::locks::{Doing, HoldState, Seen, ThreadId};
+use crate::locks::{Doing, HoldState, Seen, ThreadId, has_ticked};
 
 /// A wait is followed through at most so many threads.
 const CHAIN_MAX: usize = 64;
@@ -24,7 +26,9 @@ const CHAIN_MAX: usize = 64;
 pub struct BesideTimers {
     /// How many threads wait.
     pub threads: usize,
-    /// The one that waits for no certain thread, and has waited longest.
+    /// How many processes they are of.
+    pub processes: usize,
+    /// The one that waits for no certain thread, and has waited longest. In several processes, one of the lowest pid.
     pub first: ThreadId,
     /// Where it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,24 +67,43 @@ impl BesideTimers {
             asleep_ns.or(view.now.window_ns.filter(|_| seen.is_still == Some(true)))
         };
         let shortest = waiting.iter().map(|(_, seen)| for_ns(seen).unwrap_or(0)).min()?;
-        // Each has gone on after the others had waited for a while. One that has just begun to sleep shows nothing.
-        let has_ticked = |seen: &Seen| match seen.asleep_ns {
-            Some(asleep_ns) if seen.is_still == Some(true) => asleep_ns.get() + LATELY_NS <= shortest,
-            _ => seen.is_still == Some(false),
-        };
-        if shortest < LATELY_NS || !timers.iter().all(|(_, seen)| has_ticked(seen)) {
+        let has_ticked =
+            |seen: &Seen| has_ticked(seen.is_still, seen.asleep_ns.map(NonZeroU64::get), shortest);
+        if !timers.iter().all(|(_, seen)| has_ticked(seen)) {
             return None;
         }
         let roots = waiting.iter().filter(|&&(id, _)| next_of(view, id).is_none());
         let &(first, seen) = roots.max_by_key(|(id, seen)| (for_ns(seen), std::cmp::Reverse(*id)))?;
         Some(BesideTimers {
             threads: waiting.len(),
+            processes: 1,
             first,
             location: seen.place,
             doing: seen.doing,
             for_ns: shortest,
             timers: timers.len(),
             timer,
+        })
+    }
+
+    /// The same of several processes, or of one that waits for itself, through pipes, sockets, locks on files and the
+    /// ends of children.
+    pub(super) fn between(view: &View<'_>) -> Option<BesideTimers> {
+        let knot = view.now.knots.iter().find(|knot| is_undecided(knot))?;
+        let seen_of = |thread: ThreadId| view.now.threads[thread].seen;
+        let for_ns = |thread| seen_of(thread)?.asleep_ns;
+        let first = knot.links.iter().min_by_key(|link| link.pid)?.thread;
+        let seen = seen_of(first)?;
+        let pids: BTreeSet<u32> = knot.links.iter().map(|link| link.pid).collect();
+        Some(BesideTimers {
+            threads: knot.links.len(),
+            processes: pids.len(),
+            first,
+            location: seen.place,
+            doing: seen.doing,
+            for_ns: knot.links.iter().map(|link| for_ns(link.thread)).min().flatten()?.get(),
+            timers: knot.sleepers.len(),
+            timer: *knot.sleepers.iter().min_by_key(|&&sleeper| view.now.threads[sleeper].pid)?,
         })
     }
 }

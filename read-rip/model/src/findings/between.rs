@@ -189,7 +189,8 @@ impl WaitsFor {
 
 impl Analysis for BetweenProcesses {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        for finding in view.now.knots.iter().filter(|knot| !may_idle(knot)).map(|knot| finding(view, knot)) {
+        let certain = |knot: &&Knot| knot.sleepers.is_empty() && !may_idle(knot);
+        for finding in view.now.knots.iter().filter(certain).map(|knot| finding(view, knot)) {
             found.retain(|known| !says_less(known, &finding));
             if !found.iter().any(|known| says_all(known, &finding)) {
                 found.push(finding);
@@ -237,7 +238,9 @@ fn may_idle(knot: &Knot) -> bool {
 /// Whether all is a process with a loop that waits for events, and nobody else brings any, as a child that ends does:
 /// what its tasks wait for, this reader does not see.
 pub fn is_loop_alone(knot: &Knot) -> bool {
-    let is_alone = !knot.others.child && knot.links.iter().all(|link| link.pid == knot.links[0].pid);
+    let is_alone = !knot.others.child
+        && knot.sleepers.is_empty()
+        && knot.links.iter().all(|link| link.pid == knot.links[0].pid);
     is_alone && waits_of(knot).any(|what| what == WaitsFor::OneOfMany)
 }
 
@@ -246,10 +249,16 @@ pub fn tells(knot: &Knot) -> bool {
     !may_idle(knot) || is_of_named_memory(knot)
 }
 
+/// Whether threads are stuck unless one that sleeps for a time again and again helps them.
+pub(super) fn is_undecided(knot: &Knot) -> bool {
+    !knot.sleepers.is_empty() && tells(knot)
+}
+
 /// Whether all threads of some processes wait for one another, and at least one waits for something in memory that
 /// others find by a name: what serves whoever comes looks so.
 pub(super) fn may_wait_for_others(view: &View<'_>) -> bool {
-    view.now.knots.iter().any(|knot| may_idle(knot) && is_of_named_memory(knot))
+    let decided = |knot: &&Knot| knot.sleepers.is_empty();
+    view.now.knots.iter().filter(decided).any(|knot| may_idle(knot) && is_of_named_memory(knot))
 }
 
 /// Whether all threads of the process wait for one another, or for events that it alone brings.
@@ -617,7 +626,12 @@ mod tests {
             owner: None,
         };
         let links = needs.iter().enumerate().map(link).collect();
-        scene.model.knots.push(Knot { links, behind: Vec::new(), others: Others::default() });
+        scene.model.knots.push(Knot {
+            links,
+            behind: Vec::new(),
+            others: Others::default(),
+            sleepers: Vec::new(),
+        });
         scene.run(&BetweenProcesses)
     }
 
@@ -633,7 +647,7 @@ mod tests {
         };
         let links =
             vec![link(reader, None, Some(writer)), link(writer, Some(need(Needed::RoomInPipe)), None)];
-        Knot { links, behind: Vec::new(), others: Others::default() }
+        Knot { links, behind: Vec::new(), others: Others::default(), sleepers: Vec::new() }
     }
 
     #[test]
@@ -675,7 +689,7 @@ mod tests {
             let (what, others) = (Needed::OneOfMany(1), Others::default());
             let need = Some(Need { what, by, also: Vec::new(), others });
             let link = Link { thread, pid: 70, program: "work".into(), threads: 1, need, owner: None };
-            let mut knot = Knot { links: vec![link], behind: Vec::new(), others };
+            let mut knot = Knot { links: vec![link], behind: Vec::new(), others, sleepers: Vec::new() };
             change(&mut scene, &mut knot);
             scene.model.knots.push(knot);
             scene.with_view(is_left_to_itself)

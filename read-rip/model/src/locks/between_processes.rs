@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use read_rip_evidence::standing::{ServerWaits, Standings};
+use read_rip_evidence::standing::{LATELY_NS, ServerWaits, Standings};
 use read_rip_evidence::target::{Helper, Need, Needed, Others, Party, RunState, Target};
 use read_rip_evidence::waits::{FutexWait, Owner, WaitKind};
 
@@ -22,6 +22,9 @@ pub struct Knot {
     pub behind: Vec<ThreadId>,
     /// Who else may help, as far as any of the needs says so.
     pub others: Others,
+    /// Threads of the processes that could help. They sleep for a time, again and again, and have gone on since these
+    /// wait. Without them nobody could.
+    pub sleepers: Vec<ThreadId>,
 }
 
 /// A thread of a knot.
@@ -137,8 +140,9 @@ fn stand(
     if matches!(of.target.tasks[at].state, RunState::Zombie | RunState::Dead) {
         return Stand::Ended;
     }
+    let goes_on = if thread.is_at_timer { Stand::Sleeps } else { Stand::Free };
     if thread.is_still != Some(true) {
-        return Stand::Free;
+        return goes_on;
     }
     if of.is_frozen() || matches!(of.target.tasks[at].state, RunState::Stopped | RunState::Traced) {
         return Stand::Halted;
@@ -151,7 +155,7 @@ fn stand(
         return Stand::Waits { by: vec![Who::Process(process)], is_between: false };
     }
     let Some(wait) = thread.wait.as_ref().filter(|wait| thread.is_steady && !wait.is_timed) else {
-        return Stand::Free;
+        return goes_on;
     };
     match within(wait, process, own, at) {
         Some(who) => Stand::Waits { by: vec![who], is_between: false },
@@ -205,15 +209,54 @@ pub fn knots_of(
     let behind = behind.filter(|at| !in_knots.contains(at) && !is_halted(at)).filter_map(&thread_of);
     let is_told = |id: &ThreadId| stopped.iter().flat_map(|of| &of.links).any(|link| link.thread == *id);
     let behind: Vec<ThreadId> = behind.filter(|id| !is_told(id)).collect();
-    let knot = |knot: &Vec<At>| {
+    let knot = |knot: &[At], behind: &[ThreadId], sleepers: &[At]| {
         let links: Vec<Link> =
             in_order(&graph, knot).into_iter().filter_map(|at| link(seen, &graph, at, &thread_of)).collect();
         let needs = links.iter().filter_map(|link| link.need.as_ref());
         let others = needs.fold(Others::default(), |all, need| all.or(need.others));
-        Knot { links, behind: behind.clone(), others }
+        let sleepers = sleepers.iter().copied().filter_map(&thread_of).collect();
+        Knot { links, behind: behind.to_vec(), others, sleepers }
     };
-    let knots = knots.iter().map(knot).collect();
-    (knots, stopped)
+    let mut all: Vec<Knot> = knots.iter().map(|of| knot(of, &behind, &[])).collect();
+    let without = graph.without_sleepers();
+    let beside = without.knots(&without.stuck());
+    let beside = beside.iter().filter(|of| of.iter().any(|&(process, at)| !stuck[process][at]));
+    all.extend(beside.filter_map(|of| Some(knot(of, &[], &idle_sleepers(seen, &graph, of)?))));
+    (all, stopped)
+}
+
+/// The threads of processes that could help these, if all of them sleep for a time, and each has gone on after these
+/// had waited for a while. `None` if one has not: it may be about to help.
+fn idle_sleepers(seen: &[&Standings], graph: &Graph, knot: &[At]) -> Option<Vec<At>> {
+    let asleep_ns = |&(process, at): &At| seen[process].threads[at].asleep_ns;
+    let shortest = knot.iter().map(asleep_ns).min().flatten()?;
+    let stands = knot.iter().map(|&(process, at)| &graph.0[process][at]);
+    let by = stands.filter_map(|stand| if let Stand::Waits { by, .. } = stand { Some(by) } else { None });
+    let mut helpers: Vec<usize> = by
+        .flatten()
+        .filter_map(|who| if let Who::Process(process) = *who { Some(process) } else { None })
+        .collect();
+    helpers.sort_unstable();
+    helpers.dedup();
+    let threads = |&process: &usize| (0..graph.0[process].len()).map(move |at| (process, at));
+    let sleepers = helpers.iter().flat_map(threads).filter(|&(of, at)| graph.0[of][at] == Stand::Sleeps);
+    let sleepers: Vec<At> = sleepers.collect();
+    let has_ticked = |&(process, at): &At| {
+        let thread = &seen[process].threads[at];
+        has_ticked(thread.is_still, thread.asleep_ns, shortest)
+    };
+    sleepers.iter().all(has_ticked).then_some(sleepers)
+}
+
+/// Whether a thread that sleeps for a time has gone on after others had waited for a while, which sleep for so long at
+/// least. One that has just begun to sleep shows nothing.
+pub(crate) fn has_ticked(is_still: Option<bool>, asleep_ns: Option<u64>, shortest_ns: u64) -> bool {
+    let ago_ns = match asleep_ns {
+        Some(asleep_ns) if is_still == Some(true) => asleep_ns,
+        _ if is_still == Some(false) => 0,
+        _ => return false,
+    };
+    ago_ns + LATELY_NS <= shortest_ns
 }
 
 fn stopped_partners(

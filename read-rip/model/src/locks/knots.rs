@@ -23,6 +23,8 @@ pub enum Stand {
     /// It can go on by itself, or that is not known.
     #[default]
     Free,
+    /// It sleeps for a time: it goes on by itself, and whether it helps anybody is not known.
+    Sleeps,
     /// Each of these can end its wait, and nobody else.
     Waits {
         /// They.
@@ -46,12 +48,24 @@ pub struct Graph(pub Vec<Vec<Stand>>);
 pub(super) type At = (usize, usize);
 
 impl Graph {
+    /// The same threads, if none of those that sleep for a time helps anybody.
+    #[must_use]
+    pub fn without_sleepers(&self) -> Graph {
+        let without = |stand: &Stand| match stand {
+            Stand::Sleeps => Stand::Ended,
+            stand => stand.clone(),
+        };
+        Graph(self.0.iter().map(|threads| threads.iter().map(without).collect()).collect())
+    }
+
     /// Which threads cannot go on, whatever happens: the largest set of them that waits for nobody outside of it.
     pub fn stuck(&self) -> Vec<Vec<bool>> {
         let mut stuck: Vec<Vec<bool>> = self
             .0
             .iter()
-            .map(|threads| threads.iter().map(|stand| !matches!(stand, Stand::Free)).collect())
+            .map(|threads| {
+                threads.iter().map(|stand| !matches!(stand, Stand::Free | Stand::Sleeps)).collect()
+            })
             .collect();
         // Whom each of them keeps waiting. Somebody who is free frees all of these.
         let mut behind_process: Vec<Vec<At>> = vec![Vec::new(); self.0.len()];
@@ -172,7 +186,7 @@ impl Graph {
                 let (by, is_between) = match stand {
                     Stand::Waits { by, is_between } => (by, is_between),
                     Stand::Perhaps(by) => (by, &true),
-                    Stand::Free | Stand::Ended | Stand::Halted => continue,
+                    Stand::Free | Stand::Sleeps | Stand::Ended | Stand::Halted => continue,
                 };
                 for who in by {
                     let (Who::Process(other) | Who::Thread(other, _)) = *who else { continue };
@@ -343,6 +357,22 @@ mod tests {
             vec![Stand::Free],
         ]);
         assert!(knots(&third).is_empty(), "a third process can write too");
+    }
+
+    #[test]
+    fn without_those_that_sleep_for_a_time_the_others_may_be_a_knot() {
+        let mut graph = Graph(vec![
+            vec![between(&[Who::Process(1)]), Stand::Sleeps],
+            vec![between(&[Who::Process(0)]), Stand::Sleeps],
+        ]);
+        assert!(knots(&graph).is_empty());
+        assert_eq!(knots(&graph.without_sleepers()), [[(0, 0), (1, 0)]]);
+        // A process that only sleeps serves whoever waits for it when its time comes.
+        graph.0[0][0] = Stand::Sleeps;
+        assert!(knots(&graph.without_sleepers()).is_empty());
+        // So does the owner of a lock that sleeps.
+        graph.0[0][0] = inside(&[Who::Thread(0, 1)]);
+        assert!(knots(&graph.without_sleepers()).is_empty());
     }
 
     #[test]

@@ -51,6 +51,7 @@ mod unserved;
 
 pub use awaited::{Awaited, Object};
 pub use between::{Rate, per_second};
+pub(crate) use between_processes::has_ticked;
 pub use between_processes::{
     Knot, Link, LostLock, OnlyHelper, StoppedPartner, StoppedPartners, graph_of, knots_of, lost_locks,
     only_helpers, waits_between,
