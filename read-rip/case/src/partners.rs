@@ -209,12 +209,12 @@ fn server(pid: u32, options: &Options) -> Option<ServerWaits> {
 /// were read.
 pub fn groups_among<'t>(processes: impl IntoIterator<Item = &'t Triage>) -> Vec<Vec<u32>> {
     let machine = Machine::brief();
-    // One thread that runs, or waits for input, and the process can help whom it wants. One that sleeps for a time can
-    // too, and perhaps never does.
+    // One thread that waits for input, and the process can help whom it wants. One that sleeps for a time can too, and
+    // perhaps never does.
     let may_be_stuck = |of: &&Triage| {
         let tasks = of.tasks();
         let waits = || tasks.iter().any(may_be_stuck);
-        of.is_frozen() || waits() && tasks.iter().all(|task| task.is_at_timer() || may_be_stuck(task))
+        of.is_frozen() || waits() && tasks.iter().all(|task| may_sleep(task) || may_be_stuck(task))
     };
     let candidates = processes.into_iter().filter(may_be_stuck).map(|of| of.pid);
     let look_at = |pid: u32| {
@@ -313,8 +313,8 @@ fn look(machine: &Machine, live: &LiveTarget) -> Option<Looked> {
     let stands = tasks.iter().enumerate().map(|(at, task)| match task.sleep {
         _ if matches!(task.state, RunState::Zombie | RunState::Dead) => Stand::Ended,
         _ if is_frozen || matches!(task.state, RunState::Stopped | RunState::Traced) => Stand::Halted,
+        _ if may_sleep(task) => Stand::Sleeps,
         Some(Sleep::Call(call)) if task.state == RunState::Sleeping => match call.futex() {
-            _ if call.is_at_timer() => Stand::Sleeps,
             Some(futex) if futex.is_timed => Stand::Free,
             Some(futex) if futex.is_private => Stand::Waits { by: vec![OWN], is_between: false },
             Some(futex) => {
@@ -327,6 +327,12 @@ fn look(machine: &Machine, live: &LiveTarget) -> Option<Looked> {
     });
     let (stands, tids) = (stands.collect(), tasks.iter().map(|task| task.tid).collect());
     Some(Looked { stands, needs, perhaps, tids })
+}
+
+/// Whether a thread may be one that sleeps for a time, again and again. One that runs may have woken just now: two
+/// readings tell.
+fn may_sleep(task: &Task) -> bool {
+    task.state == RunState::Running || task.is_at_timer()
 }
 
 /// Whether a thread may wait for somebody, by its call alone.
