@@ -88,6 +88,14 @@ static void reads_timer(void) {
     for (;;) (void)!read(timer, &expirations, sizeof expirations);
 }
 
+/* The process alone could write. */
+static void reads_pipe(void) {
+    int ends[2];
+    char byte;
+    MUST(pipe(ends));
+    for (;;) (void)!read(ends[0], &byte, 1);
+}
+
 int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "", *first = argc > 2 ? argv[2] : "";
     pthread_t last = 0;
@@ -104,6 +112,7 @@ int main(int argc, char **argv) {
     }
     if (!strcmp(first, "server")) serves();
     if (!strcmp(first, "disarmed")) reads_timer();
+    if (!strcmp(first, "pipe")) reads_pipe();
     if (!strcmp(first, "handler")) signal(SIGUSR1, handles);
     if (argc > 2) for (;;) pause();
     MUST(pthread_join(last, NULL));

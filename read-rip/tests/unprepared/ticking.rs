@@ -64,6 +64,9 @@ fn threads_that_wait_for_one_another_beside_one_in_a_silent_call_are_not_called_
         let check = process.not_judged().stdout;
         contains(&check, &["not judged: all threads wait", "of 2 threads: 2 wait for signals or messages"]);
     }
+    // It alone could write to the pipe.
+    let check = Stuck::start_untimed(program(), &["signal", "pipe"], 1).not_judged().stdout;
+    contains(&check, &["not judged: all threads wait", "1 waits for data in a pipe or a socket"]);
     let check = own.not_judged().stdout;
     contains(&check, &["not judged: all threads wait", "of 3 threads: 3 wait for signals or messages"]);
     beside.iter().for_each(|process| drop(process.read(&["check"]).sound()));

@@ -246,7 +246,16 @@ pub fn is_loop_alone(knot: &Knot) -> bool {
 
 /// Whether a knot is a reason to say something: its threads do not seem to have nothing to do, or it is not judged.
 pub fn tells(knot: &Knot) -> bool {
-    !may_idle(knot) || is_of_named_memory(knot)
+    !may_idle(knot) || is_of_named_memory(knot) || is_shut(knot)
+}
+
+/// Whether threads seem to have nothing to do, and nobody can bring anything, as far as this reader sees: only these
+/// threads have what they wait for, and no signal handler may write. An idle server waits for somebody.
+fn is_shut(knot: &Knot) -> bool {
+    let others = knot.others;
+    may_idle(knot)
+        && !(others.handler || others.by_path || others.child || others.timer)
+        && (knot.links.iter().any(is_vague) || is_loop_alone(knot))
 }
 
 /// Whether threads are stuck unless one that sleeps for a time again and again helps them.
@@ -254,11 +263,12 @@ pub(super) fn is_undecided(knot: &Knot) -> bool {
     !knot.sleepers.is_empty() && tells(knot)
 }
 
-/// Whether all threads of some processes wait for one another, and at least one waits for something in memory that
-/// others find by a name: what serves whoever comes looks so.
+/// Whether all threads of some processes wait for one another, and it is not known who could wake them. Those that wait
+/// for something in memory that others find by a name may serve whoever comes.
 pub(super) fn may_wait_for_others(view: &View<'_>) -> bool {
     let decided = |knot: &&Knot| knot.sleepers.is_empty();
-    view.now.knots.iter().filter(decided).any(|knot| may_idle(knot) && is_of_named_memory(knot))
+    let waits = |knot: &Knot| may_idle(knot) && is_of_named_memory(knot) || is_shut(knot);
+    view.now.knots.iter().filter(decided).any(waits)
 }
 
 /// Whether all threads of the process wait for one another, or for events that it alone brings.
@@ -610,28 +620,25 @@ mod tests {
     use crate::findings::Evidence;
     use crate::findings::testing::{Scene, finding_about};
 
-    fn found(needs: &[Option<Needed>]) -> Vec<Finding> {
-        let mut scene = Scene::new();
-        let link = |(at, need): (usize, &Option<Needed>)| Link {
+    /// A thread of another process each, with what it needs; `None`: it waits for somebody unknown of its own process.
+    fn knot(scene: &mut Scene, needs: &[Option<Needed>]) -> Knot {
+        let need = |what| Need { what, by: Vec::new(), also: Vec::new(), others: Others::default() };
+        let link = |(at, what): (usize, &Option<Needed>)| Link {
             thread: scene.thread("worker"),
             pid: at as u32,
             program: "work".into(),
             threads: 1,
-            need: need.clone().map(|what| Need {
-                what,
-                by: Vec::new(),
-                also: Vec::new(),
-                others: Others::default(),
-            }),
+            need: what.clone().map(need),
             owner: None,
         };
         let links = needs.iter().enumerate().map(link).collect();
-        scene.model.knots.push(Knot {
-            links,
-            behind: Vec::new(),
-            others: Others::default(),
-            sleepers: Vec::new(),
-        });
+        Knot { links, behind: Vec::new(), others: Others::default(), sleepers: Vec::new() }
+    }
+
+    fn found(needs: &[Option<Needed>]) -> Vec<Finding> {
+        let mut scene = Scene::new();
+        let knot = knot(&mut scene, needs);
+        scene.model.knots.push(knot);
         scene.run(&BetweenProcesses)
     }
 
@@ -718,6 +725,25 @@ mod tests {
             "the record has the places of the acquisitions too"
         );
         assert_eq!(of_record(Confidence::Proven, &[0, 7]), 2, "another deadlock");
+    }
+
+    #[test]
+    fn who_waits_for_data_that_nobody_outside_can_bring_is_not_judged() {
+        let waits = |change: fn(&mut Others), needs: &[Option<Needed>]| {
+            let mut scene = Scene::new();
+            let mut knot = knot(&mut scene, needs);
+            change(&mut knot.others);
+            knot.links.iter_mut().for_each(|link| link.pid = 70);
+            scene.model.knots.push(knot);
+            scene.with_view(may_wait_for_others)
+        };
+        let unknown = [Some(Needed::DataInPipe), None];
+        assert!(waits(|_| {}, &unknown));
+        assert!(waits(|_| {}, &[Some(Needed::OneOfMany(1))]), "a loop alone");
+        assert!(!waits(|others| others.handler = true, &unknown), "a handler may write");
+        assert!(!waits(|others| others.by_path = true, &unknown));
+        assert!(!waits(|others| others.timer = true, &unknown));
+        assert!(!waits(|_| {}, &[Some(Needed::RoomInPipe), None]), "a finding");
     }
 
     #[test]

@@ -615,6 +615,7 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
             let memory = seen.target.mapping_at(wait.address());
             of_wait(wait, !wait.is_private && memory.is_some_and(|mapping| mapping.is_shared))
         }
+        Activity::Calls(_) if seen.threads[at].is_in_silent_call => Doing::WaitsInside,
         Activity::Calls(_)
             if matches!(
                 needed,
@@ -623,7 +624,6 @@ pub fn doing(seen: &Standings, at: usize) -> Doing {
         {
             Doing::WaitsForData
         }
-        Activity::Calls(_) if seen.threads[at].is_in_silent_call => Doing::WaitsInside,
         Activity::Calls(call) => of_call(seen, at, call),
         Activity::Faults | Activity::DiskSleep(_) => Doing::Kernel,
         Activity::Runs => Doing::Runs,
