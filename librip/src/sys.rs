@@ -26,7 +26,7 @@
 //! | a fork | `rt_sigprocmask` | the C library makes it at each fork; the child's id is that of its thread |
 //! | the initialisation of a lock in memory that looks like a lock in use | `getpid`, `tgkill` with signal 0 | not under a filter; signal 0 is not sent |
 //! | the process's first mark under the interposer, `init` | `openat`, `flock`, `fchmod`, `prlimit64`, `ftruncate`, `mmap`, `munmap`, `madvise`, `futex`, `linkat`, `unlinkat`, `newfstatat`, `fstatfs`, `getuid`, `geteuid`, `read`, `close` | the interposer makes the ring before a filter is installed; descriptors are closed again at once |
-//! | `dump` | `getrandom`, `openat`, `fchmod`, `prlimit64`, `ftruncate`, `lseek`, `pwrite64`, `renameat`, `unlinkat`, `newfstatat`, `close` | the program asks for it |
+//! | `dump` | `getrandom`, `openat`, `fchmod`, `prlimit64`, `ftruncate`, `lseek`, `pwrite64`, `pread64`, `renameat`, `unlinkat`, `newfstatat`, `close` | the program asks for it |
 //! | the end of the process, `exec` | `getpid`, `kill` with signal 0, `newfstatat`, `openat`, `read`, `close`, `unlinkat`; after a failed `exec` those of `init` and `dump` | not under a filter: the ring stays |
 //! | `dlopen` and `dlsym` under the interposer, `refresh_modules` | `getpid`, `newfstatat`, and those of the C library's allocator | not under a filter |
 //!

@@ -82,7 +82,7 @@ fn says_what_the_holder_does_by_the_kernel() {
     let live = check(&victim.ring_path(), &["--threshold", "1ms"]);
     assert_eq!(live.findings, ["suspected long-wait"], "{live:#?}");
     let doing = &thread(finding(&live), "flusher")["doing"];
-    assert_eq!((&doing["what"], &doing["still"]), (&"waits_outside".into(), &true.into()), "{doing:#}");
+    assert_eq!((&doing["what"], &doing["still"]), (&"waits_for_data".into(), &true.into()), "{doing:#}");
     assert!(doing["descriptor"].is_u64() && doing["call"].is_string(), "{doing:#}");
     assert!(doing["location"]["function"].as_str().unwrap().contains("reads"), "{doing:#}");
     let text = printed(&["check", "--threshold", "1ms"], &victim.ring_path());

@@ -11,7 +11,7 @@ use read_rip_evidence::waits::pool_of;
 use serde::Serialize;
 
 use super::beside_timers::BesideTimers;
-use super::between::{is_left_to_itself, may_wait_for_others};
+use super::between::{is_left_to_itself, may_wait_for_others, waits_for_nobody};
 use super::going_on;
 use super::idle_pool::{self, IdlePool};
 use super::jobs::WaitingJobs;
@@ -430,6 +430,7 @@ impl Balance {
             () if tasks.are_rarely_saturated || !tasks.rarely_awake.is_empty() => Outcome::RareWorkersBusy,
             () if tasks.silent.is_some() => Outcome::SilentRequests,
             () if tasks.present > 0 && is_left_to_itself(view) => Outcome::OnlyItself,
+            () if waits_for_nobody(view) => Outcome::AllWait,
             () if unrecorded_futures.as_ref().is_some_and(UnrecordedFutures::may_keep_others) => {
                 Outcome::UnrecordedFutures
             }

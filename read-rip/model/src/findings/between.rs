@@ -263,12 +263,20 @@ pub(super) fn is_undecided(knot: &Knot) -> bool {
     !knot.sleepers.is_empty() && tells(knot)
 }
 
-/// Whether all threads of some processes wait for one another, and it is not known who could wake them. Those that wait
-/// for something in memory that others find by a name may serve whoever comes.
+/// Whether all threads of some processes wait for one another, and at least one waits for something in memory that
+/// others find by a name: what serves whoever comes looks so.
 pub(super) fn may_wait_for_others(view: &View<'_>) -> bool {
-    let decided = |knot: &&Knot| knot.sleepers.is_empty();
-    let waits = |knot: &Knot| may_idle(knot) && is_of_named_memory(knot) || is_shut(knot);
-    view.now.knots.iter().filter(decided).any(waits)
+    decided(view).any(|knot| may_idle(knot) && is_of_named_memory(knot))
+}
+
+/// Whether all threads of some processes wait for data that nobody outside can bring.
+pub(super) fn waits_for_nobody(view: &View<'_>) -> bool {
+    decided(view).any(is_shut)
+}
+
+/// The knots that no thread can undo which sleeps for a time again and again.
+fn decided<'v>(view: &'v View<'_>) -> impl Iterator<Item = &'v Knot> {
+    view.now.knots.iter().filter(|knot| knot.sleepers.is_empty())
 }
 
 /// Whether all threads of the process wait for one another, or for events that it alone brings.
@@ -735,7 +743,7 @@ mod tests {
             change(&mut knot.others);
             knot.links.iter_mut().for_each(|link| link.pid = 70);
             scene.model.knots.push(knot);
-            scene.with_view(may_wait_for_others)
+            scene.with_view(waits_for_nobody)
         };
         let unknown = [Some(Needed::DataInPipe), None];
         assert!(waits(|_| {}, &unknown));
