@@ -160,9 +160,12 @@ impl AppError {
                 Some("name the file of a ring, or another directory with --dir"),
             ),
             AppError::NoEvents { path } => (
-                format!("{} has no ring, and only rings have events and spans", path.display()),
+                format!("{} has no ring, and only a ring has a record of what was done", path.display()),
                 None,
-                Some("record the program with librip; `read-rip list` shows all rings"),
+                Some(
+                    "record the program with librip (`read-rip list` shows all rings), or keep what a process does now \
+                     by `gcore PID` or `read-rip report PID`",
+                ),
             ),
             AppError::NoTimes { path } => (
                 format!("{} has no times: read-rip cannot show a part of its time", path.display()),
