@@ -1,9 +1,9 @@
 //! Dumps: the ring is copied to another file while threads record on, at a call, a panic or a signal.
 //!
-//! A dump is what a crash at that moment would have left, but for what the threads did meanwhile. The copying is safe in
-//! a signal handler: it makes system calls alone. The copy gets its name last, so nobody sees a part of it. Until then
-//! it has a name that nobody can guess: whoever may write to the directory could make that file before, and would own
-//! the copy.
+//! A dump is what a crash at that moment would have left, but for what the threads did meanwhile. The copying is safe
+//! in a signal handler: it makes system calls alone. The copy gets its name last, so nobody sees a part of it. Until
+//! then it has a name that nobody can guess: whoever may write to the directory could make that file before, and would
+//! own the copy.
 
 #![allow(unsafe_code, reason = "a signal handler is installed by the C library")]
 
@@ -74,13 +74,13 @@ fn copy_ring(ring: &Ring, source: &File, copy: &File) -> Result<(), Errno> {
     source.copy_data(base, 0..slots.offset, copy)
 }
 
-/// Copies a slot whose owner may write: its words before its header, so that the count in the copy is none of words that
-/// are not there.
+/// Copies a slot whose owner may write: its words before its header, so that the count in the copy is none of words
+/// that are not there.
 ///
-/// If the owner writes all its words meanwhile, or while this thread has no processor, no word of the copy may be one of
-/// the last lap before that count. A reader would take the count for damaged. So the copy of such a slot keeps the words
-/// of the last lap alone. The sequence that a word tells them by comes again after 2^15 words: if the owner may have
-/// written so many, the slot is copied again.
+/// If the owner writes all its words meanwhile, or while this thread has no processor, no word of the copy may be one
+/// of the last lap before that count. A reader would take the count for damaged. So the copy of such a slot keeps the
+/// words of the last lap alone. The sequence that a word tells them by comes again after 2^15 words: if the owner may
+/// have written so many, the slot is copied again.
 fn copy_slot(ring: &Ring, index: u64, copy: &File) -> Result<(), Errno> {
     let (base, n) = (ring.base().cast_const(), u64::from(ring.geometry.slot.words));
     let begin = ring.geometry.offset(Table::Slots, index);

@@ -20,8 +20,8 @@ pub struct Interior {
     /// Its tasks, as goroutines, in groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<InnerTasks>,
-    /// Its tasks that wait for locks without owners, channels and the like, which only others of them are known to have.
-    /// Of two readings: those of both.
+    /// Its tasks that wait for locks without owners, channels and the like, which only others of them are known to
+    /// have. After two readings, those that both have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<InnerWait>,
 }

@@ -24,6 +24,7 @@
 //!     writer[12] acquired it at append journal.rs:50, and was last at append journal.rs:61
 //! ```
 
+use read_rip_ring::LockType;
 use serde::Serialize;
 
 use super::finding::locks_of;
@@ -83,6 +84,10 @@ impl Analysis for LongHold {
                 let held_ns = held_ns.filter(|&held_ns| held_ns >= view.threshold_ns);
                 let Some(at_least_ns) = held_ns.filter(|_| !explained.contains(&hold.lock)) else { continue };
                 let (hold_fact, waiters) = (view.hold_fact(hold), view.waiters(hold.lock));
+                let is_once = view.now.locks[hold.lock].nature.lock_type == LockType::Once;
+                if is_once && waiters.count == 0 {
+                    continue;
+                }
                 let (threads_hurt, suspended) = (waiters.count, task_waits::suspended(view, hold.thread));
                 let evidence =
                     IdleHolder { hold: hold_fact, at_least_ns, last: thread.last, suspended, waiters };
@@ -157,7 +162,8 @@ mod tests {
     #[test]
     fn a_thread_that_moves_or_waits_or_holds_it_for_a_short_time_is_no_finding() {
         type Change = fn(&mut Scene);
-        let changes: [Change; 6] = [
+        let changes: [Change; 7] = [
+            |scene| scene.model.locks[0].nature.lock_type = LockType::Once,
             |scene| scene.model.threads[0].advanced = Some(4),
             |scene| scene.waits(0, 0),
             |scene| scene.model.threads[0].condition_wait = Some(0),

@@ -54,7 +54,7 @@
 use std::num::NonZeroU64;
 
 use foldhash::HashSet;
-use read_rip_ring::TaskKind;
+use read_rip_ring::{LockType, TaskKind};
 use serde::Serialize;
 
 use super::finding::locks_of;
@@ -517,7 +517,8 @@ impl Judge<'_, '_> {
             (Some(_), Some(holder)) if holder.suspended.is_some() => return Advice::ReleaseBeforeAwait,
             _ => {}
         }
-        if evidence.holder.as_ref().is_some_and(|holder| holder.has_left) {
+        let is_once = self.view.now.locks[self.group.lock].nature.lock_type == LockType::Once;
+        if !is_once && evidence.holder.as_ref().is_some_and(|holder| holder.has_left) {
             return Advice::CheckExits;
         }
         let waits = |doing: Doing| {
@@ -526,6 +527,7 @@ impl Judge<'_, '_> {
         match holder.and_then(|holder| holder.seen).map(|seen| seen.doing) {
             Some(Doing::Starves) => return Advice::GiveProcessor,
             Some(Doing::Stopped) => return Advice::LetRun,
+            _ if is_once && hold.is_some() => return Advice::ShortenInitialiser,
             Some(doing) if is_silent && waits(doing) => return Advice::WaitUnlocked,
             Some(Doing::Runs) => return Advice::ShortenHold,
             _ => {}

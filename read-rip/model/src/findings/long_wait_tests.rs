@@ -391,6 +391,15 @@ fn what_the_holder_does_by_the_kernel_decides_the_advice() {
 }
 
 #[test]
+fn who_initialises_for_long_is_told_nothing_of_guards() {
+    for doing in [Doing::WaitsForChild, Doing::WaitsOutside, Doing::Runs] {
+        let mut scene = seen(pile(Scene::new(), 1, 2 * SECOND), doing);
+        scene.model.locks[0].nature.lock_type = read_rip_ring::LockType::Once;
+        assert_eq!(scene.run(&LongWait)[0].advice, [Advice::ShortenInitialiser], "{doing:?}");
+    }
+}
+
+#[test]
 fn the_future_of_no_task_that_keeps_the_lock_is_named() {
     let mut scene = Scene::new();
     let (worker, lock) = (scene.thread("worker"), scene.lock("LOCK"));

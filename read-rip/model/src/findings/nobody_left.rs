@@ -92,8 +92,10 @@ impl Analysis for NobodyLeft {
         }
         let mut waits: Vec<(ThreadId, &Wait)> = Vec::new();
         for (id, thread) in model.present() {
-            // Other processes may have the memory of a semaphore.
-            let is_woken_outside = thread.seen.is_some_and(|seen| seen.doing.is_outside());
+            // Other processes may have the memory of a semaphore. A runtime such as Python's handles signals: a handler
+            // in that language may set what a thread waits for.
+            let is_woken_outside =
+                thread.seen.is_some_and(|seen| seen.doing.is_outside() || seen.is_in_runtime);
             match endless_wait(thread).filter(|_| !is_woken_outside) {
                 Some(wait) => waits.push((id, wait)),
                 None => return,
@@ -203,9 +205,14 @@ mod tests {
     #[test]
     fn somebody_who_may_wake_the_others_is_enough() {
         type Change = fn(&mut Scene);
-        let changes: [Change; 8] = [
+        let changes: [Change; 9] = [
             // The kernel says that another process may wake it.
             |scene| scene.model.threads[1].seen = Some(seen(Doing::WaitsOutside, true)),
+            // A handler in its language may.
+            |scene| {
+                let seen = seen(Doing::WaitsInside, true);
+                scene.model.threads[1].seen = Some(crate::locks::Seen { is_in_runtime: true, ..seen });
+            },
             |scene| scene.model.unrecorded = Some(1),
             |scene| scene.model.unrecorded = None,
             |scene| {

@@ -219,6 +219,9 @@ worded! {
              changed, and find out who should change it",
         ShortenHold = "shorten-hold":
             "do less while holding this lock, or split what it protects",
+        ShortenInitialiser = "shorten-initialiser":
+            "do less in the initialiser, because each thread that needs the value waits for its end: do what is slow \
+             before, and wait for others with a time limit",
         CheckSilentHolder = "check-silent-holder":
             "find out what the holder waits for after its last mark (a join, a channel, a file, a socket), or \
              on which path it left without releasing the lock (an early return, a forgotten guard)",

@@ -43,6 +43,7 @@ pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
         manager: None,
         is_in_poll: false,
         is_in_epoll: false,
+        is_in_runtime: false,
         inward: None,
         runs_on: false,
     }

@@ -116,6 +116,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
         let job = standing
             .job
             .and_then(|job| Some(Job { pool: job.pool, at: locations.place(pid, &Stack::at_call(job.at))? }));
+        let inward = seen.inward(at);
         let own = &mut observer.model.threads[id];
         own.seen = Some(Seen {
             process: process as u32,
@@ -135,8 +136,9 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             manager: standing.manager,
             is_in_poll: standing.is_in_poll,
             is_in_epoll: task.is_in_call(CallKind::Epoll),
+            is_in_runtime: inward.is_some(),
             // The record says for which lock it waits.
-            inward: seen.inward(at).filter(|_| recorded.is_none()),
+            inward: inward.filter(|_| recorded.is_none()),
             runs_on: standing.runs_on(),
         });
     }

@@ -48,6 +48,8 @@ pub struct Seen {
     pub is_in_poll: bool,
     /// Whether it asks the kernel for events of many descriptors.
     pub is_in_epoll: bool,
+    /// Whether it waits within the runtime of its language, recorded or not.
+    pub is_in_runtime: bool,
     /// What it does within the runtime of its language, if only that could judge it.
     pub inward: Option<Inward>,
     /// Whether it ran all the time between two readings, and did nothing that the kernel counts: it computes, or waits

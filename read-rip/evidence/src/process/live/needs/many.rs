@@ -1,8 +1,9 @@
 //! Waits for one of several descriptors: `epoll`, `poll` and `select`.
 //!
 //! All who could make any of the descriptors ready can end such a wait. So each descriptor must be one whose other end
-//! is known: a pipe, a connected socket of this machine, an eventfd, or a process whose end it tells. A listening socket, a timer, a terminal or a
-//! file that tells of changes is ready whenever the outside wants, and then nothing is said.
+//! is known: a pipe, a connected socket of this machine, an eventfd, or a process whose end it tells. A listening
+//! socket, a timer, a terminal or a file that tells of changes is ready whenever the outside wants, and then nothing is
+//! said.
 
 use std::collections::BTreeMap;
 
