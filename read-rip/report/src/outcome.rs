@@ -2,9 +2,9 @@
 
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
-    Balance, BesideTimers, EmptyPool, Finding, Framework, HeldAtEnd, HelperFact, ManagedLock, Outcome,
-    RunningOn, SilentRequests, SuspendedTasks, UnrecordedFutures, Unseen, WaitingJobs, doing, executors,
-    pool_at,
+    Balance, BesideTimers, EmptyPool, Finding, Framework, HeldAtEnd, HelperFact, KeptLock, ManagedLock,
+    Outcome, RunningOn, SilentRequests, SuspendedTasks, UnrecordedFutures, Unseen, WaitingJobs, doing,
+    executors, pool_at,
 };
 use read_rip_model::locations::LocationId;
 use read_rip_model::locks::{FormerClients, PoolAwaits, Seen};
@@ -12,7 +12,7 @@ use read_rip_model::locks::{FormerClients, PoolAwaits, Seen};
 use super::machine::brief;
 use super::names::LockNames;
 use super::printable::printable;
-use super::units::{agree, counted, lasted_at_least};
+use super::units::{agree, counted, duration, lasted_at_least};
 
 /// Why nothing was judged: the sentence that every view has, and what a full report adds to it.
 pub(super) struct Reason {
@@ -86,6 +86,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
         Outcome::RunningOn => running_on(balance.running_on?, names),
         Outcome::WaitingJobs => waiting_jobs(balance.waiting_jobs?, names),
         Outcome::BesideTimers => beside_timers(balance.beside_timers?, names),
+        Outcome::KeptLock => kept_lock(balance.kept_lock?, names),
         Outcome::ShuttingDown => former_clients(balance.former_clients.as_ref()?),
         Outcome::OnlyItself => reason(
             "not judged: all threads wait for one another, or for events that nobody outside of the process brings",
@@ -396,6 +397,30 @@ fn waiting_jobs(of: WaitingJobs, names: &LockNames<'_>) -> Reason {
             "; {} {}{at}: if it needs a job that has not begun, no thread is left to run that",
             names.thread(first),
             doing(does, 1)
+        ),
+    }
+}
+
+/// Who keeps a lock for which others wait.
+fn kept_lock(of: KeptLock, names: &LockNames<'_>) -> Reason {
+    let KeptLock { lock, hold, at, waiting, for_ns, limit_ns } = of;
+    let lock = names.lock(&names.model.locks[lock]);
+    let holder = names.thread(hold.thread);
+    let (counted, waits) = (counted(waiting as u64, "thread"), agree(waiting, "waits", "wait"));
+    let longest = if waiting == 1 { "for" } else { "the longest for" };
+    let acquired = hold.location.map(|at| format!(" acquired it at {},", names.location(at)));
+    let at = at.map(|at| format!(" was last at {},", names.location(at)));
+    Reason {
+        sentence: format!(
+            "not judged: {counted} {waits} for {lock}, held by {holder}, {longest} {}",
+            duration(for_ns)
+        ),
+        more: format!(
+            "; {holder}{}{} and goes on: whether it works under the lock or has forgotten it is not known; a wait of \
+             {} is a finding",
+            acquired.unwrap_or_default(),
+            at.unwrap_or_default(),
+            duration(limit_ns)
         ),
     }
 }

@@ -1,5 +1,8 @@
 /*
- * Healthy threads that wait for a lock for a while: one keeps it for 600 ms, in which it sleeps, again and again.
+ * Threads that wait for a lock: one keeps it for 600 ms, in which it sleeps, again and again.
+ *
+ *     patient          all is well
+ *     patient forgets  the holder never releases the lock, and does other things
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -16,6 +19,12 @@ static void *keeps(void *unused) {
     return unused;
 }
 
+static void *forgets(void *unused) {
+    pthread_mutex_lock(&journal);
+    for (;;) usleep(20 * 1000);
+    return unused;
+}
+
 static void *wants(void *unused) {
     for (;;) {
         pthread_mutex_lock(&journal);
@@ -25,9 +34,10 @@ static void *wants(void *unused) {
     return unused;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    (void)argv;
     pthread_t thread;
-    pthread_create(&thread, NULL, keeps, NULL);
+    pthread_create(&thread, NULL, argc > 1 ? forgets : keeps, NULL);
     for (int at = 0; at < 2; at++) pthread_create(&thread, NULL, wants, NULL);
     pthread_join(thread, NULL);
 }

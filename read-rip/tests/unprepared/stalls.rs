@@ -11,7 +11,7 @@ use librip_test_kit::tool::is_installed;
 use librip_test_kit::victim::DEADLINE;
 
 use crate::support::run::read_rip;
-use crate::support::unprepared::{Stuck, compile, compile_rust, directory};
+use crate::support::unprepared::{Stuck, compile, compile_rust, contains, directory};
 
 fn c() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -206,6 +206,13 @@ fn a_semaphore_in_shared_memory_may_be_posted_by_another_process() {
 #[test]
 fn threads_that_wait_for_one_that_sleeps_for_a_short_time_are_no_finding() {
     let program = compile("patient.c", "patient", "cc", &["-g", "-O1", "-pthread"]).expect("a C compiler");
+    // The holder goes on, so this becomes a finding after ten seconds. Until then, the process is not called sound.
+    let forgets = Stuck::start_untimed(&program, &["forgets"], 3);
+    let check = forgets.not_judged().stdout;
+    contains(
+        &check,
+        &["not judged: 2 threads wait for journal, held by patient[", " was last at forgets patient.c:"],
+    );
     // Two wait for the lock, and the main thread for one of them.
     let stuck = Stuck::start(&program, &[], 3);
     for _ in 0..5 {

@@ -16,6 +16,7 @@ use super::going_on;
 use super::idle_pool::{self, IdlePool};
 use super::jobs::WaitingJobs;
 use super::left_waiting::LeftWaiting;
+use super::long_wait::KeptLock;
 use super::managed_lock::ManagedLock;
 use super::named::named;
 use super::nobody_left::asleep;
@@ -76,6 +77,9 @@ named! {
         /// Threads of a living process, or of several, wait for one another, and all others sleep for a time, again and
         /// again: whether these wake the others is not known.
         BesideTimers = "beside-timers",
+        /// Threads of a living process have waited for a lock for long, and not yet for the threshold. A thread has kept
+        /// the lock since, and goes on: whether it works under the lock, or has forgotten it, is not known.
+        KeptLock = "kept-lock",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
         Hidden = "hidden",
         /// No finding is there, and the program has locks that this reader does not see.
@@ -325,6 +329,9 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::BesideTimers`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside_timers: Option<BesideTimers>,
+    /// Why the outcome is [`Outcome::KeptLock`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_lock: Option<KeptLock>,
     /// What is not judged in any case: the locks and waits of futures that belong to no recorded task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_futures: Option<UnrecordedFutures>,
@@ -410,6 +417,7 @@ impl Balance {
         let waiting_jobs = WaitingJobs::of(view).filter(|_| found.is_empty());
         let beside_timers = BesideTimers::of(view).filter(|_| pools.is_empty());
         let beside_timers = BesideTimers::between(view).or(beside_timers).filter(|_| found.is_empty());
+        let kept_lock = if found.is_empty() { KeptLock::of(view, found) } else { None };
         let unrecorded_futures = UnrecordedFutures::of(model);
         let former_clients = model.former_clients.clone().filter(|_| found.is_empty());
         let outcome = match () {
@@ -438,6 +446,7 @@ impl Balance {
             () if waiting_jobs.is_some() => Outcome::WaitingJobs,
             () if running_on.is_some() => Outcome::RunningOn,
             () if beside_timers.is_some() => Outcome::BesideTimers,
+            () if kept_lock.is_some() => Outcome::KeptLock,
             () => Outcome::NothingFound,
         };
         let is_by_record = matches!(outcome, Outcome::AllWait | Outcome::NothingRecorded);
@@ -469,6 +478,7 @@ impl Balance {
             running_on,
             waiting_jobs,
             beside_timers,
+            kept_lock,
             unrecorded_futures,
             former_clients,
             waiting_in_core,

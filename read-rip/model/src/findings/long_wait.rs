@@ -189,30 +189,40 @@ pub struct HolderSleep {
     pub for_ns: Option<u64>,
 }
 
+/// A lock that a thread of a living process keeps, while others have waited for it for long, and not yet for the
+/// threshold. The holder goes on meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KeptLock {
+    /// The lock.
+    pub lock: LockId,
+    /// The hold.
+    pub hold: HoldFact,
+    /// Where the holder is, or was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<LocationId>,
+    /// How many threads wait for it, or for locks that those threads hold, and so on.
+    pub waiting: usize,
+    /// For how long the first of them has waited, ns.
+    pub for_ns: u64,
+    /// The wait from which on this is a finding, ns.
+    pub limit_ns: u64,
+}
+
+impl KeptLock {
+    /// The one for which threads have waited longest.
+    pub(super) fn of(view: &View<'_>, found: &[Finding]) -> Option<KeptLock> {
+        view.now.window_ns.filter(|_| !view.now.is_final)?;
+        let passages = &AllPassages::of(view, std::iter::empty());
+        let groups = unexplained(view, found).into_iter();
+        let judges = groups.map(|group| Judge { view, group, pasts: view.pasts(), passages });
+        judges.filter_map(|judge| judge.kept_lock()).max_by_key(|kept| kept.for_ns)
+    }
+}
+
 impl Analysis for LongWait {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let kinds = [
-            Kind::Deadlock,
-            Kind::Futurelock,
-            Kind::NeverWoken,
-            Kind::Unreleased,
-            Kind::LostOwner,
-            Kind::Convoy,
-        ];
-        let mut explained = locks_of(found, &kinds);
-        explained.extend(overtaken(view, found));
-        let is_new = |group: &Group| !group.locks.iter().any(|lock| explained.contains(lock));
-        let judged = standstill::groups(view).iter().zip(idle_pool::which_are_pools(view));
-        let judged = judged.filter(|&(group, &is_pool)| !is_pool && is_new(group) && !may_end(view, group));
-        let (idle, is_stalled) = (IdlePlaces::of(view), stall::stalled(view).is_some());
-        // Without a record, it is only known where threads wait, and since when.
-        let is_recorded =
-            |group: &Group| group.first_wait_ns(view).is_some() && !view.now.locks[group.lock].is_from_memory;
-        let is_unexplained = |group: &&Group| {
-            is_recorded(group)
-                || !(idle.has_all(view, &group.threads) || is_stalled && group.hold(view).is_none())
-        };
-        let groups: Vec<&Group> = judged.map(|(group, _)| group).filter(is_unexplained).collect();
+        let groups = unexplained(view, found);
         let pasts = view.pasts();
         let at_death = groups.iter().filter(|_| view.now.is_end_unknown);
         let passages = &AllPassages::of(view, at_death.filter_map(|group| group.hold(view)));
@@ -230,6 +240,26 @@ impl Analysis for LongWait {
         }
         found.extend(new);
     }
+}
+
+/// The groups that no finding explains, and no idle pool.
+fn unexplained<'v>(view: &'v View<'_>, found: &[Finding]) -> Vec<&'v Group> {
+    let kinds =
+        [Kind::Deadlock, Kind::Futurelock, Kind::NeverWoken, Kind::Unreleased, Kind::LostOwner, Kind::Convoy];
+    let mut explained = locks_of(found, &kinds);
+    explained.extend(overtaken(view, found));
+    let is_new = |group: &Group| !group.locks.iter().any(|lock| explained.contains(lock));
+    let judged = standstill::groups(view).iter().zip(idle_pool::which_are_pools(view));
+    let judged = judged.filter(|&(group, &is_pool)| !is_pool && is_new(group) && !may_end(view, group));
+    let (idle, is_stalled) = (IdlePlaces::of(view), stall::stalled(view).is_some());
+    // Without a record, it is only known where threads wait, and since when.
+    let is_recorded =
+        |group: &Group| group.first_wait_ns(view).is_some() && !view.now.locks[group.lock].is_from_memory;
+    let is_unexplained = |group: &&Group| {
+        is_recorded(group)
+            || !(idle.has_all(view, &group.threads) || is_stalled && group.hold(view).is_none())
+    };
+    judged.map(|(group, _)| group).filter(is_unexplained).collect()
 }
 
 /// The locks whose waiting threads are overtaken by others, or most of them. If a few are, the others wait for
@@ -341,6 +371,23 @@ impl Judge<'_, '_> {
             (None, Some(released_ns), Some(first_ns)) => released_ns <= first_ns,
             _ => true,
         }
+    }
+
+    /// The lock of the group, if its holder has kept it for long.
+    fn kept_lock(&self) -> Option<KeptLock> {
+        let Judge { view, group, .. } = *self;
+        let hold = group.hold(view).filter(|hold| self.is_kept(hold))?;
+        let for_ns = view.ago_ns(group.first_wait_ns(view))?;
+        let limit_ns = view.threshold_ns;
+        let holder = &view.now.threads[hold.thread];
+        (for_ns >= limit_ns / SILENT_PART).then(|| KeptLock {
+            lock: group.lock,
+            hold: view.hold_fact(hold),
+            at: holder.last.or_else(|| holder.seen?.place),
+            waiting: group.threads.len(),
+            for_ns,
+            limit_ns,
+        })
     }
 
     /// The moment from which threads have waited and the lock has not changed hands, as far as is known, ns since boot.

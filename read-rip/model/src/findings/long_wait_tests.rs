@@ -1,8 +1,8 @@
 //! Long waits and pile-ups: what is one, what is none, and what the evidence says.
 
 use super::*;
-use crate::findings::Overtaken;
 use crate::findings::testing::{self, MILLISECOND, NOW, SECOND, Scene, finding_about};
+use crate::findings::{Balance, Outcome, Overtaken};
 use crate::locks::{Doing, StepKind};
 
 /// A thread holds a lock without a time, as after an acquisition of a free lock. Others wait, the first for `first_ns`.
@@ -66,6 +66,12 @@ fn a_silent_holder_is_reported_after_a_tenth_of_the_threshold() {
     let mut works = pile(Scene::new(), 1, 9 * SECOND);
     works.model.threads[0].advanced = Some(7);
     kinds(&works, &[]);
+    // It is not called sound either.
+    let outcome = |scene: &Scene| scene.with_view(|view| Balance::of(view, &[]).outcome);
+    assert_eq!(outcome(&works), Outcome::KeptLock);
+    let mut is_short = pile(Scene::new(), 1, SECOND - 1);
+    is_short.model.threads[0].advanced = Some(7);
+    assert_eq!(outcome(&is_short), Outcome::NothingFound);
     works.model.threads[1].wait.as_mut().unwrap().since_ns = Some(NOW - 10 * SECOND);
     kinds(&works, &[Kind::LongWait]);
     assert_eq!(works.run(&LongWait)[0].advice, [Advice::ShortenHold]);

@@ -130,7 +130,7 @@ pub use lines::{ApparentHolder, CrowdedLine};
 pub use livelock::{BusyLoop, BusyLoops, FailedTries, MutualFailure};
 pub use lock_order::{Acquisition, OrderCycle, OrderEdge};
 pub use long_hold::IdleHolder;
-pub use long_wait::{HolderSleep, StandingHolder, Standstill};
+pub use long_wait::{HolderSleep, KeptLock, StandingHolder, Standstill};
 pub use lost_owner::Orphan;
 pub use lost_shared::{LostWait, OwnerEnded};
 pub use lost_wakeup::Unheard;

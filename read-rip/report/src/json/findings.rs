@@ -173,6 +173,7 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
         running_on,
         waiting_jobs,
         beside_timers,
+        kept_lock,
         unrecorded_futures,
         ..
     } = &checked.balance;
@@ -187,6 +188,7 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
     locations.extend(suspended_tasks.iter().map(|of| of.made_at));
     locations.extend(waiting_jobs.iter().flat_map(|of| [Some(of.pool), of.location]).flatten());
     locations.extend(beside_timers.iter().filter_map(|of| of.location));
+    locations.extend(kept_lock.iter().flat_map(|of| [of.hold.location, of.at]).flatten());
     let mut threads: BTreeSet<ThreadId> = pools.iter().map(|pool| pool.holder).collect();
     threads.extend(polls().flat_map(|poll| [Some(poll.task), poll.thread]).flatten());
     threads.extend(&tasks.rarely_awake);
@@ -197,9 +199,11 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
     threads.extend(suspended_tasks.iter().map(|of| of.first));
     threads.extend(waiting_jobs.iter().map(|of| of.first));
     threads.extend(beside_timers.iter().flat_map(|of| [of.first, of.timer]));
+    threads.extend(kept_lock.iter().map(|of| of.hold.thread));
     threads.extend(tasks.silent.iter().map(|of| of.first));
     let mut locks: BTreeSet<LockId> = pools.iter().map(|pool| pool.lock).collect();
     locks.extend(held.iter().map(|held| held.lock));
+    locks.extend(kept_lock.iter().map(|of| of.lock));
     let location = |id| json_location(names.locations.get(id), names.locations, snapshot).with_id(id);
     let mentions = !threads.is_empty() || !locations.is_empty();
     let mentions = mentions.then(|| JsonMentions {
