@@ -21,12 +21,26 @@ fn output_and_status_are_the_programs_own() {
 
 #[test]
 fn the_program_blocks_and_ignores_the_same_signals_as_without_the_reader() {
-    // A shell would hide it: it unblocks them.
+    // A shell would hide it: it unblocks them. Rust ignores one, and a reader that ignored another one could not wait.
     let asks = ["grep", "^Sig[BI]", "/proc/self/status"];
-    let alone = Command::new(asks[0]).args(&asks[1..]).output().unwrap().stdout;
-    for options in [&[][..], &["--check"]] {
-        let outcome = run(&[options, &["--"], &asks].concat());
-        assert_eq!(outcome.stdout, String::from_utf8_lossy(&alone), "{options:?}");
+    let ignoring = "import os, signal, sys\n\
+        for of in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGHUP): signal.signal(of, signal.SIG_IGN)\n\
+        os.execvp(sys.argv[1], sys.argv[1:])";
+    let shown = |before: &[&str], asks: &[&str]| {
+        let words = [before, asks].concat();
+        let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    for before in [&["env"][..], &["python3", "-c", ignoring]] {
+        let alone = shown(before, &asks);
+        for options in [&["run"][..], &["run", "--check"]] {
+            let through = [&[env!("CARGO_BIN_EXE_read-rip")], options, &["--"], &asks].concat();
+            let through = shown(before, &through);
+            assert!(
+                through.starts_with(&alone) && !through.contains("Error"),
+                "{before:?} {options:?}: {through}"
+            );
+        }
     }
 }
 
