@@ -28,7 +28,7 @@
 //! | the process's first mark under the interposer, `init` | `openat`, `flock`, `fchmod`, `prlimit64`, `ftruncate`, `mmap`, `munmap`, `madvise`, `futex`, `linkat`, `unlinkat`, `newfstatat`, `fstatfs`, `getuid`, `geteuid`, `read`, `close` | the interposer makes the ring before a filter is installed; descriptors are closed again at once |
 //! | `dump` | `getrandom`, `openat`, `fchmod`, `prlimit64`, `ftruncate`, `lseek`, `pwrite64`, `pread64`, `renameat`, `unlinkat`, `newfstatat`, `close` | the program asks for it |
 //! | the end of the process, `exec` | `getpid`, `kill` with signal 0, `newfstatat`, `openat`, `read`, `close`, `unlinkat`; after a failed `exec` those of `init` and `dump` | not under a filter: the ring stays |
-//! | `dlopen` and `dlsym` under the interposer, `refresh_modules` | `getpid`, `newfstatat`, and those of the C library's allocator | not under a filter |
+//! | `dlopen` and `dlsym` under the interposer, `refresh_modules` | `getpid`, `newfstatat`, `mmap`, `munmap` | not under a filter |
 //!
 //! # All limits that matter after the start
 //!
@@ -179,11 +179,14 @@ pub(crate) fn executed_path() -> Option<std::path::PathBuf> {
 ///
 /// Without memory Rust's collections end the process, and the recorder must not do that. Another thread may take the
 /// memory after this call; that case is not handled.
+///
+/// It does not ask the program's allocator. That of glibc learns from what it frees: after one long block, it gives
+/// shorter ones from its heap, and keeps them there.
 pub(crate) fn has_memory() -> bool {
     const ENOUGH_BYTES: usize = 1 << 20;
-    let mut probe: Vec<u8> = Vec::new();
-    // Without the black box the compiler may leave the allocation out.
-    core::hint::black_box(&mut probe).try_reserve_exact(ENOUGH_BYTES).is_ok()
+    let probe = file::map_private(ENOUGH_BYTES);
+    // SAFETY: the mapping was made above, and nobody uses it.
+    probe.map(|probe| unsafe { file::unmap(probe, ENOUGH_BYTES) }).is_ok()
 }
 
 /// Whether this process has no thread but the calling one.

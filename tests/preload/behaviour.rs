@@ -101,6 +101,11 @@ fn errno_is_zero_when_main_begins() {
 }
 
 #[test]
+fn the_programs_allocator_learns_nothing_from_the_recorder() {
+    assert_eq!(same(&compile("trouble", &[]), &["heap"]).stdout, "counted 4000, 0\nfound 1, mappings 1\n");
+}
+
+#[test]
 fn a_filter_that_kills_for_unknown_system_calls_does_not_kill() {
     let remains = same(&compile("trouble", &[]), &["strict-filter"]);
     remains.expect_success();

@@ -257,6 +257,11 @@ pub(crate) fn map_shared(len_bytes: usize) -> Result<NonNull<u8>, Errno> {
     map(-1, len_bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE)
 }
 
+/// Maps memory that forked children do not share.
+pub(crate) fn map_private(len_bytes: usize) -> Result<NonNull<u8>, Errno> {
+    map(-1, len_bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)
+}
+
 fn map(descriptor: c_int, len_bytes: usize, flags: c_int) -> Result<NonNull<u8>, Errno> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let arguments = [0, len_bytes, access as usize, flags as usize, descriptor as usize, 0];

@@ -7,8 +7,9 @@
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
+use core::ptr::NonNull;
 
-use super::{avoids_calls, raw};
+use super::{avoids_calls, file, raw};
 
 /// The work of the caller takes less than this much of a stack, also in a debug build.
 const ENOUGH_BYTES: usize = 16 << 10;
@@ -76,17 +77,12 @@ fn set_alternate_stack(stack: &libc::stack_t) {
 
 /// Memory that this thread uses as a stack.
 struct Mapped {
-    start: *mut c_void,
+    start: NonNull<u8>,
 }
 
 impl Mapped {
     fn new() -> Option<Mapped> {
-        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        let arguments = [0, MAPPED_BYTES, access as usize, kind as usize, usize::MAX, 0];
-        // SAFETY: new memory, at an address that the kernel chooses.
-        let address = unsafe { raw::call(libc::SYS_mmap, arguments) };
-        let is_error = (-4095..0).contains(&address);
-        (!is_error).then(|| Mapped { start: core::ptr::with_exposed_provenance_mut(address as usize) })
+        file::map_private(MAPPED_BYTES).ok().map(|start| Mapped { start })
     }
 
     fn run<T, F: FnOnce() -> T>(self, body: F) -> T {
@@ -101,7 +97,7 @@ impl Mapped {
             work.result = work.body.take().map(|body| body());
         }
         let mut own = Work { body: Some(body), result: None };
-        let top = self.start.wrapping_byte_add(MAPPED_BYTES);
+        let top = self.start.as_ptr().wrapping_add(MAPPED_BYTES).cast();
         // SAFETY: the memory below `top` is this thread's alone, and longer than any work takes. `work` gets what it
         // expects.
         unsafe { call_on(top, (&raw mut own).cast(), work::<T, F>) };
@@ -113,7 +109,7 @@ impl Mapped {
 impl Drop for Mapped {
     fn drop(&mut self) {
         // SAFETY: nothing refers to the memory any more.
-        unsafe { raw::call(libc::SYS_munmap, [self.start.expose_provenance(), MAPPED_BYTES]) };
+        unsafe { file::unmap(self.start, MAPPED_BYTES) };
     }
 }
 
