@@ -27,6 +27,8 @@ fn a_process_that_marks_nothing_makes_no_ring() {
 #[test]
 fn a_first_mark_within_an_allocator_allocates_nothing() {
     assert_eq!(first_mark("allocator", "always").ring().slots.len(), 1);
+    // Nor does the lookup that enters a new library in the ring.
+    assert_eq!(first_mark("allocator-looks-up", "always").ring().slots.len(), 1);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+mod arena;
 mod behaviour;
 mod costs;
 mod evidence;

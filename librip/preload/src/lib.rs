@@ -16,7 +16,7 @@
 //! * What a call returns and does is what it would without us. That includes errors, `errno`, and which calls are
 //!   cancellation points.
 //! * Around a lock we allocate nothing, lock nothing and make no system call, except at a thread's first operation.
-//!   `dlsym` may allocate once after each `dlopen`.
+//! * Nothing here uses the program's allocator, which may be what calls us (`arena`).
 //! * The functions work before any constructor has run, ours included. They record from then on.
 //! * No frame of ours has anything to clean up: `pthread_cancel` and `pthread_exit` unwind through them.
 //!
@@ -36,6 +36,7 @@
 compile_error!("cancelled threads unwind through this library: it needs panic = \"unwind\"");
 
 mod acquire;
+mod arena;
 mod barrier;
 mod blocking;
 mod c11;
@@ -66,6 +67,9 @@ pub static librip_preload_1: &u8 = &OWN;
 
 /// Its address is different in each copy.
 static OWN: u8 = 1;
+
+#[global_allocator]
+static ARENA: arena::Arena = arena::Arena::new();
 
 /// The dynamic linker calls it when it has loaded the library, before `main`.
 #[used]
