@@ -41,9 +41,11 @@ pub(crate) fn install() {
     FORMER.store(Box::leak(Box::new(before)), Release);
     let mut action = before;
     action.sa_sigaction = on_sigbus as extern "C" fn(_, _, _) as usize;
-    // On the alternate stack if the thread has one. The other flags of the former action stay, except that we reset it
-    // ourselves.
-    action.sa_flags = (before.sa_flags | libc::SA_SIGINFO | libc::SA_ONSTACK) & !libc::SA_RESETHAND;
+    // The flags of a former handler stay, except that we reset it ourselves. It may need more room than an alternate
+    // stack has. Ours fits there.
+    let is_handler = ![libc::SIG_DFL, libc::SIG_IGN].contains(&before.sa_sigaction);
+    let stack = if is_handler { 0 } else { libc::SA_ONSTACK };
+    action.sa_flags = (before.sa_flags | libc::SA_SIGINFO | stack) & !libc::SA_RESETHAND;
     // SAFETY: a complete action whose handler has the three-argument form that SA_SIGINFO asks for.
     unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) };
 }
