@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use librip_test_kit::oracle::State;
 use librip_test_kit::tool::{can, copy_program};
 use librip_test_kit::victim::{Remains, is_root, tempdir};
 
@@ -83,6 +84,11 @@ fn signals_forks_and_exits_behave_as_without_the_interposer() {
         "_exit tells it, too"
     );
     assert_eq!(same(&program, &["vfork"]).ring().exit_status, None, "that was the child's");
+    let remains = plan(&program, &["vfork-in-child"], &[preload()]).env("RIP_KEEP", "always").run();
+    let ring = remains.ring();
+    let states: Vec<_> =
+        ring.slots.iter().filter(|slot| slot.pid != ring.pid).map(|slot| slot.state).collect();
+    assert!(states.contains(&State::Live), "nor has its parent ended, a forked child: {states:?}");
 }
 
 #[test]

@@ -99,16 +99,16 @@ pub(crate) fn open_ring_file() -> Option<File> {
 pub(crate) fn process_ends(status: c_int) {
     let (Some(ring), Some(file)) = (current::ring(), FILE.get()) else { return };
     let may_call = !sys::avoids_calls();
+    if may_call && sys::pid_by_call() != sys::pid() {
+        // A child of `vfork`, in its parent's memory.
+        return;
+    }
     if state::is_forked_child() {
         child_ends(ring, file, status, may_call);
         return;
     }
     // If somebody has truncated the file, nothing can be recorded. The SIGBUS handler may be switched off.
     if !ring.has_header() {
-        return;
-    }
-    if may_call && sys::pid_by_call() != file.pid {
-        // A child of `vfork`, in its parent's memory.
         return;
     }
     let header = ring.header();
