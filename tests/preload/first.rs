@@ -37,6 +37,14 @@ fn a_first_mark_in_a_signal_handler_makes_the_ring() {
 }
 
 #[test]
+fn the_ring_of_a_program_without_tasks_has_no_room_for_any() {
+    let plan = plan(&compile("first", &["-fno-builtin"]), &["handler"], &[preload()]);
+    // Empty: the default.
+    let remains = plan.env("RIP_SLOTS", "").env("RIP_KEEP", "always").run();
+    assert_eq!(remains.ring().slot_capacity, 65_536);
+}
+
+#[test]
 fn first_marks_of_many_threads_at_once_make_one_ring() {
     for _ in 0..10 {
         let remains = first_mark("threads", "always");

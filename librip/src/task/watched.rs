@@ -116,6 +116,8 @@ thread_local! {
 }
 
 impl Default for Watched {
+    // Inlined: see `declare`.
+    #[inline]
     fn default() -> Self {
         Watched::new()
     }
