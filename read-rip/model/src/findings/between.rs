@@ -334,6 +334,7 @@ pub(super) fn doubts(others: Others, all: &[WaitsFor]) -> Vec<Doubt> {
         (all.iter().any(WaitsFor::is_of_last_user), Doubt::LastUser),
         (all.contains(&WaitsFor::SharedObject), Doubt::NamesNobody),
         (all.contains(&WaitsFor::OneOfMany), Doubt::EventLoop),
+        (all.contains(&WaitsFor::Event), Doubt::EventOfKernel),
         (others.timer, Doubt::TimerSignal),
         (others.limit, Doubt::SocketLimit),
         (may_write, Doubt::SignalHandler),

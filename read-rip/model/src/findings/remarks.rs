@@ -95,6 +95,8 @@ worded! {
         OpenedByPath = "opened-by-path": "another process may open a FIFO by its path",
         EventLoop = "event-loop":
             "a process waits for one of several descriptors: it may have nothing to do, and more may be added to them",
+        EventOfKernel = "event-of-kernel":
+            "the kernel may write to an eventfd, as for a control group that runs out of memory",
         NamesNobody = "names-nobody":
             "a semaphore, a condition variable or a barrier does not say who has to end the wait: a signal handler may, or \
              a process that opens the memory",

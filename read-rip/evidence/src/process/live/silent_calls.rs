@@ -10,7 +10,7 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 
 use super::LiveTarget;
-use super::needs::{event_number, own_events};
+use super::needs::{event_number, has_plain_events, own_events};
 use super::text::hexadecimal;
 use crate::target::{Call, CallKind, DescriptorKind, RunState, Sleep, Task};
 
@@ -30,10 +30,11 @@ impl LiveTarget {
             Some(Sleep::Call(call)) => call.futex().is_some() || self.is_silent(call, &|_| true),
             _ => false,
         };
-        let own_events = LazyCell::new(|| match tasks.iter().all(may_be_inside) && self.has_plain_events() {
-            true => own_events(self.pid),
-            false => HashSet::new(),
-        });
+        let own_events =
+            LazyCell::new(|| match tasks.iter().all(may_be_inside) && has_plain_events(&self.thread) {
+                true => own_events(self.pid),
+                false => HashSet::new(),
+            });
         let is_silent = |task: &Task| match (task.state, task.sleep) {
             (RunState::Sleeping, Some(Sleep::Call(call))) => {
                 let is_own = |event: u64| own_events.contains(&event);
@@ -47,19 +48,6 @@ impl LiveTarget {
             |task: &Task| matches!(task.sleep, Some(Sleep::Call(call)) if call.descriptor().is_some());
         let is_stuck = silent.contains(&false) || tasks.iter().any(reads);
         if is_stuck { silent } else { none() }
-    }
-
-    /// Whether threads alone write to the eventfds of the process: it has nothing whose events the kernel may write to
-    /// one, as an `io_uring` or a virtual machine.
-    fn has_plain_events(&self) -> bool {
-        const PLAIN: [&[u8]; 6] =
-            [b"[eventfd]", b"[eventpoll]", b"[timerfd]", b"[signalfd]", b"[pidfd]", b"inotify"];
-        let is_plain = |number: u32| {
-            let link = self.thread.link(&format!("fd/{number}")).ok()?;
-            Some(link.strip_prefix(b"anon_inode:").is_none_or(|name| PLAIN.contains(&name)))
-        };
-        let numbers = self.thread.folder("fd").and_then(|folder| folder.numbers());
-        numbers.is_ok_and(|numbers| numbers.into_iter().all(|number| is_plain(number) != Some(false)))
     }
 
     /// Whether nobody outside of the process can end a call, if no child has the descriptor that it waits for.

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::folder::Folder;
 use super::super::text::{decimal, hexadecimal};
 use super::ends::{Holder, Kind, PARTIES_MAX, key_of};
 use super::{EVENTFD, Machine, Of};
@@ -74,7 +75,7 @@ impl Machine {
                     let own = self.ends().of_socket(inode).iter();
                     by.extend(own.filter(|holder| holder.pid != of.live.pid));
                 }
-                End::Event(number) => by.extend(self.ends().of_event(number)),
+                End::Event(number) => by.extend(self.writers_of_event(number)?),
                 End::Process(pid) => ending.push(pid),
             }
         }
@@ -83,6 +84,15 @@ impl Machine {
         ending.retain(|pid| need.by.iter().all(|party| party.pid != *pid));
         need.by.extend(ending.into_iter().map(|pid| self.party(pid, None)));
         (1..=PARTIES_MAX).contains(&need.by.len()).then_some(need)
+    }
+
+    /// Those that can write to an eventfd; `None` if the kernel may do so, too.
+    pub(super) fn writers_of_event(&self, number: u64) -> Option<&[Holder]> {
+        let holders = self.ends().of_event(number);
+        let is_plain = |holder: &Holder| {
+            Folder::open(&format!("/proc/{}", holder.pid)).is_ok_and(|of| has_plain_events(&of))
+        };
+        (holders.len() <= PARTIES_MAX && holders.iter().all(is_plain)).then_some(holders)
     }
 
     fn end(&self, of: &Of<'_>, one: Awaited) -> Option<End> {
@@ -114,6 +124,27 @@ impl Machine {
 pub(in super::super) fn event_number(information: &[u8]) -> Option<u64> {
     let mut lines = information.split(|&byte| byte == b'\n');
     decimal(lines.find_map(|line| line.strip_prefix(b"eventfd-id:"))?.trim_ascii())
+}
+
+/// Whether threads alone write to the eventfds of a process, as far as that is seen: it has nothing whose events the
+/// kernel may write to one, as an `io_uring`, a context of `io_setup`, a virtual machine, or a file of a control group.
+/// A control group goes on to write after its files are closed.
+pub(in super::super) fn has_plain_events(process: &Folder) -> bool {
+    const PLAIN: [&[u8]; 6] =
+        [b"[eventfd]", b"[eventpoll]", b"[timerfd]", b"[signalfd]", b"[pidfd]", b"inotify"];
+    const WRITERS: [&[u8]; 5] = [b"/dev/kvm", b"/dev/vfio", b"/dev/vhost", b"/dev/xen", b"/sys/fs/cgroup"];
+    let is_plain = |number: u32| {
+        let link = process.link(&format!("fd/{number}")).ok()?;
+        let is_writer = WRITERS.iter().any(|path| link.starts_with(path));
+        Some(!is_writer && link.strip_prefix(b"anon_inode:").is_none_or(|name| PLAIN.contains(&name)))
+    };
+    let numbers = process.folder("fd").and_then(|folder| folder.numbers());
+    let has_context = || {
+        let maps = process.read("maps").unwrap_or_default();
+        maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(b" /[aio] (deleted)"))
+    };
+    numbers.is_ok_and(|numbers| numbers.into_iter().all(|number| is_plain(number) != Some(false)))
+        && !has_context()
 }
 
 /// What an epoll instance watches.

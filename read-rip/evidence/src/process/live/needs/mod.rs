@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 
 use self::ends::{Ends, Hidden, Holder, Kind, PARTIES_MAX, key_of};
 use self::file_locks::{FileLocks, inode_of, lease_owner};
-pub(super) use self::many::event_number;
+pub(super) use self::many::{event_number, has_plain_events};
 use self::memory::SharedMemory;
 use super::folder::{Failure, Folder};
 use super::sock_diag::SockDiag;
@@ -256,10 +256,8 @@ impl Machine {
             }
             None if link == EVENTFD && reads => {
                 let information = of.live.thread.read(&format!("fdinfo/{}", call.descriptor()?)).ok()?;
-                let number = many::event_number(&information)?;
-                let holders = self.ends().of_event(number);
-                let is_followed = holders.len() <= PARTIES_MAX;
-                is_followed.then(|| self.by_holders(of, Needed::Event, holders.to_vec()))
+                let writers = self.writers_of_event(event_number(&information)?)?;
+                Some(self.by_holders(of, Needed::Event, writers.to_vec()))
             }
             None if link.starts_with(b"/") => self.named_fifo(of, task, &link, reads),
             Some((Kind::Event, _)) | None => None,
