@@ -111,6 +111,34 @@ fn memory_is_read_up_to_where_it_ends() {
 }
 
 #[test]
+fn reading_shared_memory_makes_no_pages() {
+    let touches_one_page = "import mmap, signal\n\
+        memory = mmap.mmap(-1, 3 << 20)\n\
+        memory[9 * 4096] = 7\n\
+        signal.pause()";
+    let python = run("python3", &["-c", touches_one_page]);
+    let pid = python.0.id();
+    wait_until(pid, "asleep", |target| target.tasks.iter().any(|task| sleeps_in(task, CallKind::SignalWait)));
+    let live = LiveTarget::open(pid).unwrap();
+    let mappings = live.mappings();
+    let shared = mappings.iter().find(|of| of.is_shared && of.end - of.begin == 3 << 20).unwrap();
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        status.lines().find(|line| line.starts_with("RssShmem:")).unwrap().to_owned()
+    };
+    let before = resident();
+    let mut bytes = vec![1; 3 << 20];
+    if live.memory(&mappings).read(shared.begin, &mut bytes).is_ok() {
+        assert_eq!((bytes[9 * 4096], bytes.iter().filter(|&&byte| byte != 0).count()), (7, 1));
+    } else {
+        // A page may be on a disk, and the kernel does not say so.
+        let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
+        assert!(swaps.lines().count() > 1);
+    }
+    assert_eq!(resident(), before);
+}
+
+#[test]
 fn a_process_that_ends_is_an_error_and_its_memory_is_gone() {
     let mut child = run("cat", &[]);
     let pid = child.0.id();

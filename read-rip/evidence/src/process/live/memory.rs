@@ -23,8 +23,12 @@ pub struct LiveMemory {
     devices: Vec<Range<u64>>,
     /// Parts of files whose file systems may never answer, with the files' paths.
     remote: Vec<(Range<u64>, PathBuf)>,
-    /// Which pages are in memory. It is asked for pages of the remote parts.
+    /// Shared memory. Where nobody has touched a page, reading makes one, which counts as memory of the process.
+    shared: Vec<Range<u64>>,
+    /// Which pages are in memory. It is asked for pages of the remote parts, and for those of shared memory.
     pages: Option<File>,
+    /// Whether pages may have been moved to a disk. Of shared memory, the kernel does not say which.
+    may_be_on_disk: bool,
 }
 
 impl LiveMemory {
@@ -49,8 +53,11 @@ impl LiveMemory {
                 remote.push((begin..end, path.unwrap_or_else(link)));
             }
         }
-        let pages = if remote.is_empty() { None } else { pages() };
-        LiveMemory { file, devices, remote, pages }
+        let shared = mappings.iter().filter(|mapping| mapping.is_shared && !is_device(mapping));
+        let shared: Vec<Range<u64>> = shared.map(|mapping| mapping.begin..mapping.end).collect();
+        let pages = if remote.is_empty() && shared.is_empty() { None } else { pages() };
+        let may_be_on_disk = !shared.is_empty() && has_swap();
+        LiveMemory { file, devices, remote, shared, pages, may_be_on_disk }
     }
 
     fn read_once(&self, address: u64, into: &mut [u8]) -> Result<usize, Unreadable> {
@@ -64,7 +71,15 @@ impl LiveMemory {
             return Err(Unreadable::Absent);
         }
         let len = self.len_that_answers(address, into.len())?;
+        let (len, is_hole) = self.len_that_exists(address, len);
         let into = &mut into[..len];
+        if is_hole && self.may_be_on_disk {
+            return Err(Unreadable::Absent);
+        }
+        if is_hole {
+            into.fill(0);
+            return Ok(len);
+        }
         loop {
             match file.read_at(into, address) {
                 Ok(0) if !into.is_empty() => return Err(Unreadable::Ended),
@@ -99,14 +114,46 @@ impl LiveMemory {
         Ok(len.min(usize::try_from(until - address).unwrap_or(usize::MAX)))
     }
 
-    /// Whether the page at an address is in memory: see `Documentation/admin-guide/mm/pagemap.rst` of the kernel.
-    fn is_present(&self, address: u64) -> bool {
-        const PRESENT: u64 = 1 << 63;
-        let mut entry = [0; 8];
-        let at = address / page_bytes() * entry.len() as u64;
-        let read = self.pages.as_ref().map(|pages| pages.read_exact_at(&mut entry, at));
-        matches!(read, Some(Ok(()))) && u64::from_ne_bytes(entry) & PRESENT != 0
+    /// How much can be read from an address on without making a page of shared memory, and whether that is none because
+    /// the pages from there on have not been touched: then their bytes are zeros.
+    fn len_that_exists(&self, address: u64, len: usize) -> (usize, bool) {
+        let end = address.saturating_add(len as u64);
+        let shared = self.shared.iter().find(|range| address < range.end && range.start < end);
+        let Some((range, pages)) = shared.zip(self.pages.as_ref()) else { return (len, false) };
+        let (until, is_hole) = if address < range.start {
+            (range.start, false)
+        } else {
+            let (first, last) = (address / page_bytes(), (end.min(range.end) - 1) / page_bytes());
+            let present = present(pages, first, last - first + 1);
+            let is_hole = present.first() != Some(&true);
+            let alike = present.iter().take_while(|&&is_present| is_present != is_hole).count();
+            (range.end.min((first + alike.max(1) as u64) * page_bytes()), is_hole)
+        };
+        (len.min(usize::try_from(until - address).unwrap_or(usize::MAX)), is_hole)
     }
+
+    /// Whether the page at an address is in memory.
+    fn is_present(&self, address: u64) -> bool {
+        let pages = self.pages.as_ref();
+        pages.is_some_and(|pages| present(pages, address / page_bytes(), 1) == [true])
+    }
+}
+
+/// Which of at most so many pages, from this one on, are in memory: see `Documentation/admin-guide/mm/pagemap.rst` of
+/// the kernel. Empty if that is not known.
+fn present(pages: &File, first: u64, count: u64) -> Vec<bool> {
+    const PRESENT: u64 = 1 << 63;
+    const COUNT_MAX: u64 = 512;
+    let mut entries = vec![0; 8 * count.min(COUNT_MAX) as usize];
+    let len = pages.read_at(&mut entries, 8 * first).unwrap_or(0);
+    let (entries, _) = entries[..len].as_chunks();
+    entries.iter().map(|&entry| u64::from_ne_bytes(entry) & PRESENT != 0).collect()
+}
+
+/// Whether this machine moves memory to disks; `true` if that is not known.
+fn has_swap() -> bool {
+    // The first line has the names of the columns.
+    std::fs::read_to_string("/proc/swaps").map_or(true, |swaps| swaps.lines().count() > 1)
 }
 
 fn page_bytes() -> u64 {
