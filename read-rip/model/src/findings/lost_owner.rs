@@ -188,6 +188,9 @@ impl Past {
             Some(Doubt::SharedInChild)
         } else if !lock.nature.is_wrapped {
             Some(Doubt::UnmarkedHolder)
+        } else if !model.threads.iter().any(|thread| (thread.pid, thread.tid) == (lock.pid, lock.pid)) {
+            // Its first thread, which forked, has recorded nothing since: not even what it held then.
+            Some(Doubt::MaybeForked)
         } else if !is_recorded || self.is_complete.get(&lock.pid) != Some(&true) {
             Some(Doubt::ChildHistoryIncomplete)
         } else {
@@ -258,6 +261,7 @@ mod tests {
         let (child, copy) = (scene.thread("main"), scene.lock("SHARED"));
         scene.waits(child, copy);
         scene.model.threads[child].pid += 1;
+        scene.model.threads[child].tid = scene.model.threads[child].pid;
         scene.model.locks[copy].pid += 1;
         scene.model.locks[copy].address = scene.model.locks[lock].address;
         scene
@@ -314,7 +318,8 @@ mod tests {
     #[test]
     fn anything_unknown_makes_it_suspected() {
         type Change = fn(&mut Scene);
-        let changes: [Change; 7] = [
+        let changes: [Change; 8] = [
+            |scene| scene.model.threads[1].tid += 1,
             |scene| scene.model.threads_refused = 1,
             |scene| scene.model.held_overflows = 1,
             |scene| scene.model.threads[1].overwritten = 1,
