@@ -360,6 +360,7 @@ impl WaitsFor<'_> {
         let is_dropped_alone = |task: &TaskFacts| !task.is_polled && task.is_part();
         let has_part = threads.iter().any(|&id| task(id).is_some_and(is_dropped_alone));
         premises.extend(has_part.then_some(Premise::NotDropped));
+        premises.extend((has_suspended && !has_part).then_some(Premise::NotAborted));
         let channels = || edges.iter().filter_map(WaitEdge::of_channel);
         let advice = match threads.len() {
             _ if channels().any(|channel| channel.is_for_answer) => Advice::AnswerFirst,
