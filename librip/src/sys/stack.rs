@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn work_on_mapped_memory_gets_its_arguments_and_its_result_back() {
         let (stack, numbers) = (Mapped::new().unwrap(), [1u64, 2, 3]);
-        let start = stack.start.addr();
+        let start = stack.start.as_ptr().addr();
         let (sum, address) = stack.run(|| (numbers.iter().sum::<u64>(), stack_address()));
         assert_eq!(sum, 6);
         assert!((start..start + MAPPED_BYTES).contains(&address), "{address:#x} is not from {start:#x} on");

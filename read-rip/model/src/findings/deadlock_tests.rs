@@ -509,6 +509,13 @@ fn the_memory_of_locks_by_hand_says_who_owns_them() {
     let mut changed = scene();
     changed.model.locks[1].owner.as_mut().unwrap().thread = 0;
     assert_eq!(confidences(&changed), [Confidence::Potential], "it names another thread");
+    let mut changed = scene();
+    changed.model.locks[1].owner.as_mut().unwrap().may_be_elsewhere = true;
+    let found = changed.run(&Deadlock);
+    assert_eq!(
+        (found[0].confidence, &*found[0].doubts),
+        (Confidence::Suspected, &[Doubt::OwnerElsewhere][..])
+    );
 }
 
 #[test]

@@ -186,8 +186,14 @@ impl Scene {
     pub(super) fn owned_in_memory(&mut self, thread: ThreadId, lock: LockId) {
         let address = self.model.locks[lock].address;
         let ownership = Ownership::ByRule;
-        self.model.locks[lock].owner =
-            Some(OwnerInMemory { thread, address, ownership, is_steady: true, presumption: None });
+        self.model.locks[lock].owner = Some(OwnerInMemory {
+            thread,
+            address,
+            ownership,
+            is_steady: true,
+            presumption: None,
+            may_be_elsewhere: false,
+        });
     }
 
     pub(super) fn holds(&mut self, thread: ThreadId, lock: LockId) {

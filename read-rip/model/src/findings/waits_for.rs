@@ -352,6 +352,9 @@ pub(super) fn grade_owner(lock: &Lock) -> Grade {
         Some(Presumption::HasAddress) => (Confidence::Suspected, Some(Doubt::HolderPresumed)),
         Some(Presumption::HasTaken) => (Confidence::Suspected, Some(Doubt::HolderHasTaken)),
         Some(Presumption::InBlock) => (Confidence::Suspected, Some(Doubt::HolderInBlock)),
+        None if lock.owner.is_some_and(|owner| owner.may_be_elsewhere) => {
+            (Confidence::Suspected, Some(Doubt::OwnerElsewhere))
+        }
         None => CERTAIN,
     }
 }

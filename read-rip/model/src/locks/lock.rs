@@ -161,7 +161,10 @@ pub struct OwnerInMemory {
     pub is_steady: bool,
     /// Why the thread is only presumed to own it, if it is.
     pub presumption: Option<Presumption>,
+    /// The memory may be shared with processes of other PID namespaces, where other threads have these ids.
+    pub may_be_elsewhere: bool,
 }
+
 /// The owner of a lock that only threads of one process can release, by the lock's memory: no thread of that process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbsentOwner {

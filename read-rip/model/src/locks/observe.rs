@@ -21,7 +21,7 @@ use foldhash::{HashMap, HashSet};
 use read_rip_evidence::stacks::Stack;
 use read_rip_evidence::standing::{Activity, Standing, Standings};
 use read_rip_evidence::target::{
-    Call, CallKind, DescriptorKind, KernelWait, Need, Needed, Party, RunState, Sleep, Task,
+    Call, CallKind, DescriptorKind, KernelWait, Need, Needed, Party, RunState, Sleep, Target, Task,
 };
 use read_rip_evidence::waits::{
     MutexType, Owner, Preference, Presumption, Protocol, Role, UnknownOwner, WaitKind,
@@ -336,7 +336,11 @@ impl Observer<'_> {
             if presumption.is_some_and(Presumption::is_of_holder) && !self.model.locks[lock].is_from_memory {
                 return;
             }
-            self.own(lock, OwnerInMemory { thread, address, ownership, is_steady, presumption });
+            let Target { pid, own_pid, .. } = self.seen.target;
+            let may_be_elsewhere = nature.is_process_shared && pid != own_pid;
+            let owner =
+                OwnerInMemory { thread, address, ownership, is_steady, presumption, may_be_elsewhere };
+            self.own(lock, owner);
             self.acquired_at(thread, lock, wait.futex, locations);
         }
     }
@@ -480,7 +484,8 @@ impl Observer<'_> {
         });
         let ownership = self.model.locks[id].nature.ownership;
         let address = self.model.locks[id].address;
-        self.own(id, OwnerInMemory { thread, address, ownership, is_steady: true, presumption: None });
+        let (is_steady, presumption, may_be_elsewhere) = (true, None, false);
+        self.own(id, OwnerInMemory { thread, address, ownership, is_steady, presumption, may_be_elsewhere });
     }
 
     /// Finds the holders that have returned from the functions that acquired their locks, of locks that others want.
