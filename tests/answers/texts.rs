@@ -309,6 +309,8 @@ pub(crate) fn check(text: &str, names: &Names) -> Facts {
 /// What `check --all` says of one process. Those without findings are not listed.
 pub(crate) fn check_all(text: &str, pid: u32) -> Facts {
     let mut facts = Facts::default();
+    let lines = text.lines().filter(|line| line.contains(&format!("[{pid}]"))).count();
+    assert!(lines < 2, "each process has one answer: {text}");
     let form =
         Regex::new(&format!(r"^([a-z]+ [a-z-]+): [^:]*\[{pid}\][^:]*: (.*); next: read-rip check .*$"))
             .unwrap();

@@ -41,6 +41,8 @@ use crate::cli::{CheckArgs, Common};
 struct Stuck {
     /// What sorts it: the confidence and the number of threads.
     rank: (Confidence, usize),
+    /// What to type for it.
+    name: String,
     text: Vec<u8>,
 }
 
@@ -60,6 +62,8 @@ pub(super) fn check(args: &CheckArgs, common: &Common) -> Result<u8, AppError> {
         Ok(())
     })?;
     unjudged.append(&mut machine.unseen);
+    // The ring of a process may say what its memory and the kernel do not.
+    unjudged.retain(|of| stuck.iter().all(|found| found.name != of.name));
     stuck.sort_by_key(|found| std::cmp::Reverse(found.rank));
     let mut out = prose(common);
     for found in &stuck {
@@ -348,15 +352,13 @@ fn add(
             let texts = case.texts(false);
             let (names, reading) = (case.names(&texts), case.reading);
             verdict.note(&mut test, &names, reading);
+            let (process, name) = names_of(reading);
             let mut text = Vec::new();
             match collection.common.json {
                 true => verdict.write_json(&mut text, &names, reading)?,
-                false => {
-                    let (process, name) = names_of(reading);
-                    report::stuck(&mut text, &verdict.found, &names, &process, &name)?;
-                }
+                false => report::stuck(&mut text, &verdict.found, &names, &process, &name)?,
             }
-            added = Added::Stuck(Stuck { rank: (worst.confidence, worst.threads_hurt), text });
+            added = Added::Stuck(Stuck { rank: (worst.confidence, worst.threads_hurt), name, text });
         } else {
             let texts = case.texts(false);
             let why = report::not_judged(&verdict.checked.balance, &case.names(&texts));
