@@ -313,20 +313,24 @@ static void wait_for_event(int first, int second) {
 }
 
 /* Both wait for data of the other one, and for an eventfd that both have; one may wait for a clock too. The kernel may
-   write to an eventfd for who has a context of io_setup. */
+   write to an eventfd for who has a context of io_setup, and to anything for who has an io_uring. */
 static void events(void) {
     int ends[2], common = eventfd(0, 0);
     unsigned long context = 0;
+    unsigned parameters[64] = {0};
     socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
     if (is("events-and-clock")) common = timerfd_create(CLOCK_MONOTONIC, 0);
     pid_t pid = child();
     close(ends[!pid]);
     if (is("events-and-term")) signal(SIGTERM, on_signal);
     if (!pid && is("eventfd-of-kernel")) syscall(SYS_io_setup, 1, &context);
+    if (!pid && is("event-of-ring")) syscall(SYS_io_uring_setup, 1, parameters);
     if (pid) told(pid, 0);
     if (pid && is("events-and-worker")) sleeps(NULL);
     if (is("eventfd") || is("eventfd-of-kernel"))
         read_one(common);
+    else if (is("event-of-none") || is("event-of-ring"))
+        read_one(ends[!!pid]);
     else
         wait_for_event(ends[!!pid], common);
 }

@@ -133,18 +133,23 @@ pub(in super::super) fn has_plain_events(process: &Folder) -> bool {
     const PLAIN: [&[u8]; 6] =
         [b"[eventfd]", b"[eventpoll]", b"[timerfd]", b"[signalfd]", b"[pidfd]", b"inotify"];
     const WRITERS: [&[u8]; 5] = [b"/dev/kvm", b"/dev/vfio", b"/dev/vhost", b"/dev/xen", b"/sys/fs/cgroup"];
-    let is_plain = |number: u32| {
-        let link = process.link(&format!("fd/{number}")).ok()?;
-        let is_writer = WRITERS.iter().any(|path| link.starts_with(path));
-        Some(!is_writer && link.strip_prefix(b"anon_inode:").is_none_or(|name| PLAIN.contains(&name)))
+    let writes = |link: &[u8]| {
+        let is_plain = |name: &[u8]| PLAIN.contains(&name);
+        WRITERS.iter().any(|path| link.starts_with(path))
+            || link.strip_prefix(b"anon_inode:").is_some_and(|name| !is_plain(name))
     };
-    let numbers = process.folder("fd").and_then(|folder| folder.numbers());
     let has_context = || {
         let maps = process.read("maps").unwrap_or_default();
         maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(b" /[aio] (deleted)"))
     };
-    numbers.is_ok_and(|numbers| numbers.into_iter().all(|number| is_plain(number) != Some(false)))
-        && !has_context()
+    has_no(process, &writes) && !has_context()
+}
+
+/// Whether a process certainly has no descriptor of a file whose name is so.
+pub(super) fn has_no(process: &Folder, is_so: &dyn Fn(&[u8]) -> bool) -> bool {
+    let numbers = process.folder("fd").and_then(|folder| folder.numbers());
+    let is_other = |number: u32| !process.link(&format!("fd/{number}")).is_ok_and(|link| is_so(&link));
+    numbers.is_ok_and(|numbers| numbers.into_iter().all(is_other))
 }
 
 /// What an epoll instance watches.
