@@ -1,9 +1,10 @@
 //! SIGKILL at random instants, with threads at full speed and others that start and end.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::time::Instant;
 
-use librip_test_kit::oracle::{Damage, Ring, State};
+use librip_test_kit::oracle::{Damage, Ring, Slot, State};
 use librip_test_kit::progress;
 use librip_test_kit::victim::{Plan, torture};
 
@@ -40,13 +41,17 @@ fn kill_after(plan: Plan, micros: u64) -> (Ring, usize) {
 
 fn check(ring: &Ring, cells: &[[u64; 4]]) {
     assert_eq!((ring.refused_full, ring.refused_memory), (0, 0), "there were slots for all");
+    // There are thousands of threads and words, and few marks.
+    let mut slots: HashMap<&str, Vec<&Slot>> = HashMap::new();
+    ring.slots.iter().for_each(|slot| slots.entry(&slot.name).or_default().push(slot));
+    let mut labels: HashMap<u64, &str> = HashMap::new();
+    let mut label = |pc: u64| *labels.entry(pc).or_insert_with(|| ring.label(pc));
+    let names: Vec<String> = (0..cells.len()).map(|index| format!("w{index}")).collect();
     let mut accounted = 0;
-    for (index, &[state, tid, marks, is_gone]) in cells.iter().enumerate() {
-        let name = format!("w{index}");
-        let found: Vec<_> = ring
-            .slots_named(&name)
-            .filter(|slot| matches!(slot.state, State::Live | State::Exited))
-            .collect();
+    for (name, &[state, tid, marks, is_gone]) in names.iter().zip(cells) {
+        let of_name = slots.remove(name.as_str()).unwrap_or_default().into_iter();
+        let found: Vec<_> =
+            of_name.filter(|slot| matches!(slot.state, State::Live | State::Exited)).collect();
         let slot = match found.as_slice() {
             [slot] => slot,
             // Another thread may have its slot now, but only after it has exited.
@@ -65,22 +70,18 @@ fn check(ring: &Ring, cells: &[[u64; 4]]) {
         }
         for event in slot.events().events {
             let expected = cycle(event.sequence - slot.first_sequence);
-            assert_eq!(ring.label(event.pc), expected, "{name}, sequence {}", event.sequence);
+            assert_eq!(label(event.pc), expected, "{name}, sequence {}", event.sequence);
         }
     }
     // Slots without a known thread were changing owners when the process died.
-    let others: Vec<_> = ring
-        .slots
-        .iter()
-        .filter(|slot| !cells.iter().enumerate().any(|(index, _)| slot.name == format!("w{index}")))
-        .collect();
+    let others: Vec<_> = slots.into_values().flatten().collect();
     assert!(others.iter().all(|slot| matches!(slot.state, State::Free | State::Claiming)), "{others:?}");
     let in_between = ring.slots.iter().filter(|slot| slot.state == State::Claiming).count();
     assert!(accounted + others.len() + in_between >= ring.slots.len(), "a slot has no known owner");
     assert!(others.len() <= THREADS);
     // Every word in a slot is the address of a mark, including the words of former owners.
     for word in ring.slots.iter().flat_map(|slot| &slot.words).filter(|&&word| word != 0) {
-        assert!(ring.label(word & 0xffff_ffff_ffff).starts_with("cycle "));
+        assert!(label(word & 0xffff_ffff_ffff).starts_with("cycle "));
     }
 }
 
