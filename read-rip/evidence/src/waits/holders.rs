@@ -20,6 +20,7 @@
 use std::ops::Range;
 
 use foldhash::{HashMap, HashSet};
+use memchr::memmem::Finder;
 use read_rip_files::Module;
 
 use super::runners::is_for_lock;
@@ -33,8 +34,8 @@ use crate::target::{Architecture, Memory, RunState, Target};
 const RUNNING_MAX_BYTES: u64 = 64 << 20;
 /// No more code of a module is searched.
 const CODE_MAX_BYTES: u64 = 64 << 20;
-/// Code is read in pieces of this length.
-const PIECE_BYTES: u64 = 1 << 20;
+/// Code is read in pieces of this length: the distances from one to a variable have two upper halves.
+const PIECE_BYTES: u64 = 1 << 16;
 /// A lock may be in a structure, so far from the beginning.
 const NEAR_BYTES: u64 = 4096;
 /// What a lock protects begins no farther from it, if the lock has it inside.
@@ -276,13 +277,7 @@ fn find_uses(
     while begin < end {
         bytes.resize(usize::try_from(PIECE_BYTES.min(end - begin)).ok()?, 0);
         memory.read(begin, &mut bytes).ok()?;
-        for (at, distance) in bytes.windows(4).enumerate() {
-            let distance = i32::from_le_bytes(distance.try_into().ok()?);
-            let after = begin + at as u64 + 4;
-            let used = after.wrapping_add_signed(distance.into());
-            if !all.contains(&used) {
-                continue;
-            }
+        for (after, used) in distances(&bytes, begin, &all) {
             // Variables are apart from one another.
             let first = own.partition_point(|wanted| wanted.near.end <= used);
             for wanted in own[first..].iter_mut().take_while(|wanted| wanted.near.start <= used) {
@@ -301,6 +296,33 @@ fn find_uses(
         begin = if next < end { next - 3 } else { end };
     }
     Some(())
+}
+
+/// The distances in code that lead into a range: where each ends, and where it leads. Few bytes are looked at: those
+/// with the upper half of such a distance.
+fn distances(code: &[u8], begin: u64, range: &Range<u64>) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    let upper_halves = code.get(2..).unwrap_or_default();
+    let upper_half = |from: u64, to: u64| (i128::from(to) - i128::from(from)) >> 16;
+    let least = upper_half(begin + code.len() as u64, range.start).max(i16::MIN.into());
+    let greatest = upper_half(begin, range.end).min(i16::MAX.into());
+    for half in least..=greatest {
+        let half = (half as i16).to_le_bytes();
+        let finder = Finder::new(&half);
+        let mut from = 0;
+        while let Some(at) = finder.find(&upper_halves[from..]) {
+            let at = from + at;
+            // Of three equal bytes, each two may be one.
+            from = at + 1;
+            let distance = i32::from_le_bytes([code[at], code[at + 1], half[0], half[1]]);
+            let after = begin + at as u64 + 4;
+            let leads_to = after.wrapping_add_signed(distance.into());
+            if range.contains(&leads_to) {
+                found.push((after, leads_to));
+            }
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -488,6 +510,33 @@ mod tests {
             scene.stacks[2].end = End::Cut(Cut::NoTable);
         };
         assert_eq!(scene().but(cut).presumed(), [], "a caller that is not known");
+    }
+
+    #[test]
+    fn each_distance_in_code_that_leads_to_a_variable_is_found() {
+        let begin = FUNCTION.start;
+        // Zeros, and bytes of small distances, in both directions.
+        let mut seed = 1_u32;
+        let mut byte = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            [0, 0, 0, 1, 0xff, 0xff, 0xff, 0x10][(seed >> 29) as usize]
+        };
+        let code: Vec<u8> = (0..0x8000).map(|_| byte()).collect();
+        let end = begin + code.len() as u64;
+        for range in
+            [end..end + 0x40, begin - 0x1_0000..begin, begin + 0x100..begin + 0x140, begin - 0x20_0000..end]
+        {
+            let each = code.windows(4).enumerate().map(|(at, distance)| {
+                let after = begin + at as u64 + 4;
+                (after, after.wrapping_add_signed(i32::from_le_bytes(distance.try_into().unwrap()).into()))
+            });
+            let wanted: Vec<(u64, u64)> = each.filter(|(_, leads_to)| range.contains(leads_to)).collect();
+            let mut found = distances(&code, begin, &range);
+            found.sort_unstable();
+            assert!(wanted.len() > 3, "{range:x?}");
+            assert_eq!(found, wanted, "{range:x?}");
+        }
+        assert_eq!(distances(&code[..3], begin, &(0..u64::MAX)), []);
     }
 
     #[test]
