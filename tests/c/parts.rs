@@ -5,14 +5,14 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use librip_test_kit::oracle::{Ring, State};
-use librip_test_kit::tool::{Built, c_library};
+use librip_test_kit::tool::{Built, librip};
 
 use crate::{GCC, build, directory, fixture, main_slot, package, run, tool};
 
 /// rustc with librip, and with `rip`, the functions that librip.h declares. Both are built on the first call.
 pub(crate) fn rustc() -> Command {
     static BUILT: OnceLock<Built> = OnceLock::new();
-    BUILT.get_or_init(|| c_library(Path::new(env!("CARGO_TARGET_TMPDIR")))).rustc(&["librip", "rip"])
+    BUILT.get_or_init(|| librip(Path::new(env!("CARGO_TARGET_TMPDIR")))).rustc(&["librip", "rip"])
 }
 
 /// A Rust program with a part in C: two fixtures of one name.

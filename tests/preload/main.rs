@@ -48,7 +48,7 @@ fn preload() -> &'static Path {
 /// The static library for C. Built on the first call.
 fn c_archive() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| tool::c_library(directory()).file("rip", ".a"))
+    BUILT.get_or_init(|| tool::librip(directory()).file("rip", ".a"))
 }
 
 /// Compiles `fixtures/NAME.c` with these flags, once. Returns the program or library.

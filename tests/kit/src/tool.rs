@@ -112,24 +112,23 @@ pub fn cargo(arguments: &[&str], target: &Path, environment: &[(&str, &str)]) ->
     Built(messages.lines().map(|line| serde_json::from_str(line).expect(line)).collect())
 }
 
-/// Builds librip in release. `parking_lot` is built too: a benchmark of librip uses it.
+/// The libraries that tests need in release. Features only add functions, so all get one librip, with those of all.
+const LIBRARIES: [&str; 4] = ["--package", "librip", "--package", "librip-capi"];
+
+/// Builds librip in release, and the library for C. `parking_lot` is built too: a test of librip uses it.
 pub fn librip(directory: &Path) -> Built {
-    release(&["--package", "librip", "--features", "lock_api", "--lib", "--bench", "locks"], directory)
+    let with_a_test = ["--features", "librip/lock_api", "--lib", "--test", "raw_condvar"];
+    release(&[&LIBRARIES[..], &with_a_test].concat(), directory)
 }
 
 /// Builds the crate that stands in for `parking_lot` beside [`librip`], with the same librip.
 pub fn stand_in(directory: &Path) -> Built {
-    release(&["--package", "librip", "--package", "parking_lot@0.12.900"], directory)
+    release(&[&LIBRARIES[..], &["--package", "parking_lot@0.12.900"]].concat(), directory)
 }
 
 /// Builds the interposer in release, by itself: with other packages, it would have features that it is shipped without.
 pub fn interposer(directory: &Path) -> Built {
     release(&["--package", "librip-preload"], directory)
-}
-
-/// Builds the library for C in release, and the Rust library with the functions that `librip.h` declares.
-pub fn c_library(directory: &Path) -> Built {
-    release(&["--package", "librip-capi"], directory)
 }
 
 /// Builds in release, with the bitcode that some tests want. All tests share one directory: they need the same
