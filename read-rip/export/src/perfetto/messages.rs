@@ -18,22 +18,143 @@ pub(super) const NEEDS_INCREMENTAL_STATE: u32 = 2;
 /// A field of `Trace` with a packet: number 1, with a length.
 pub(super) const PACKET_TAG: u8 = 1 << 3 | 2;
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct TracePacket {
-    #[prost(uint64, optional, tag = "8")]
-    pub(super) timestamp: Option<u64>,
-    #[prost(uint32, tag = "10")]
-    pub(super) trusted_packet_sequence_id: u32,
-    #[prost(message, optional, tag = "12")]
-    pub(super) interned_data: Option<InternedData>,
-    #[prost(uint32, tag = "13")]
-    pub(super) sequence_flags: u32,
-    #[prost(message, optional, tag = "59")]
-    pub(super) trace_packet_defaults: Option<TracePacketDefaults>,
-    #[prost(bool, tag = "87")]
-    pub(super) first_packet_on_sequence: bool,
-    #[prost(oneof = "Data", tags = "1, 6, 11, 60")]
-    pub(super) data: Option<Data>,
+/// Defines messages: each field has its attribute of `prost` before it.
+macro_rules! messages {
+    ($($(#[$doc:meta])* $name:ident {
+        $($(#[$field_doc:meta])* [$($prost:tt)*] $field:ident: $type:ty,)*
+    })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Message)]
+        pub(super) struct $name {
+            $($(#[$field_doc])* #[prost($($prost)*)] pub(super) $field: $type,)*
+        }
+    )*};
+}
+
+messages! {
+    TracePacket {
+        [uint64, optional, tag = "8"] timestamp: Option<u64>,
+        [uint32, tag = "10"] trusted_packet_sequence_id: u32,
+        [message, optional, tag = "12"] interned_data: Option<InternedData>,
+        [uint32, tag = "13"] sequence_flags: u32,
+        [message, optional, tag = "59"] trace_packet_defaults: Option<TracePacketDefaults>,
+        [bool, tag = "87"] first_packet_on_sequence: bool,
+        [oneof = "Data", tags = "1, 6, 11, 60"] data: Option<Data>,
+    }
+
+    TracePacketDefaults {
+        [uint32, tag = "58"] timestamp_clock_id: u32,
+    }
+
+    /// Several clocks at one moment.
+    ClockSnapshot {
+        [message, repeated, tag = "1"] clocks: Vec<Clock>,
+        [uint32, tag = "2"] primary_trace_clock: u32,
+    }
+
+    Clock {
+        [uint32, tag = "1"] clock_id: u32,
+        [uint64, tag = "2"] timestamp: u64,
+    }
+
+    /// A line of the picture.
+    TrackDescriptor {
+        [uint64, tag = "1"] uuid: u64,
+        [string, optional, tag = "2"] name: Option<String>,
+        [message, optional, tag = "3"] process: Option<ProcessDescriptor>,
+        [message, optional, tag = "4"] thread: Option<ThreadDescriptor>,
+        [uint64, optional, tag = "5"] parent_uuid: Option<u64>,
+        [message, optional, tag = "8"] counter: Option<CounterDescriptor>,
+        [enumeration = "ChildOrdering", optional, tag = "11"] child_ordering: Option<i32>,
+        [int32, optional, tag = "12"] sibling_order_rank: Option<i32>,
+        [enumeration = "SiblingMerge", optional, tag = "15"] sibling_merge_behavior: Option<i32>,
+        [uint64, optional, tag = "17"] sibling_merge_key_int: Option<u64>,
+    }
+
+    ProcessDescriptor {
+        [int32, tag = "1"] pid: i32,
+        [string, tag = "6"] process_name: String,
+    }
+
+    ThreadDescriptor {
+        [int32, tag = "1"] pid: i32,
+        [int32, tag = "2"] tid: i32,
+        [string, tag = "5"] thread_name: String,
+    }
+
+    CounterDescriptor {
+        [string, tag = "6"] unit_name: String,
+    }
+
+    TrackEvent {
+        [uint64, repeated, packed = "false", tag = "3"] category_iids: Vec<u64>,
+        [message, repeated, tag = "4"] debug_annotations: Vec<DebugAnnotation>,
+        [enumeration = "EventType", tag = "9"] r#type: i32,
+        [uint64, tag = "11"] track_uuid: u64,
+        [oneof = "Name", tags = "10, 23"] name: Option<Name>,
+        [int64, optional, tag = "30"] counter_value: Option<i64>,
+        [uint64, optional, tag = "34"] source_location_iid: Option<u64>,
+        /// The arrows that begin, continue or end here.
+        [fixed64, repeated, packed = "false", tag = "47"] flow_ids: Vec<u64>,
+        /// The arrows that end here.
+        [fixed64, repeated, packed = "false", tag = "48"] terminating_flow_ids: Vec<u64>,
+    }
+
+    DebugAnnotation {
+        [uint64, tag = "1"] name_iid: u64,
+        [oneof = "Value", tags = "2, 6, 17"] value: Option<Value>,
+    }
+
+    InternedData {
+        [message, repeated, tag = "1"] event_categories: Vec<Interned>,
+        [message, repeated, tag = "2"] event_names: Vec<Interned>,
+        [message, repeated, tag = "3"] debug_annotation_names: Vec<Interned>,
+        [message, repeated, tag = "4"] source_locations: Vec<SourceLocation>,
+        [message, repeated, tag = "29"] debug_annotation_string_values: Vec<Interned>,
+    }
+
+    /// `EventCategory`, `EventName`, `DebugAnnotationName` and `InternedString`, which have the same fields.
+    Interned {
+        [uint64, tag = "1"] iid: u64,
+        [string, tag = "2"] text: String,
+    }
+
+    SourceLocation {
+        [uint64, tag = "1"] iid: u64,
+        [string, tag = "2"] file_name: String,
+        [string, tag = "3"] function_name: String,
+        [uint32, tag = "4"] line_number: u32,
+    }
+
+    /// What the kernel said of one processor. Perfetto needs the numbers that are 0 too.
+    FtraceEventBundle {
+        [uint32, optional, tag = "1"] cpu: Option<u32>,
+        [message, repeated, tag = "2"] event: Vec<FtraceEvent>,
+    }
+
+    FtraceEvent {
+        [uint64, optional, tag = "1"] timestamp: Option<u64>,
+        /// The thread that had the processor.
+        [uint32, optional, tag = "2"] pid: Option<u32>,
+        [oneof = "Event", tags = "4, 20"] event: Option<Event>,
+    }
+
+    SchedSwitch {
+        [string, tag = "1"] prev_comm: String,
+        [int32, tag = "2"] prev_pid: i32,
+        [int32, tag = "3"] prev_prio: i32,
+        [int64, tag = "4"] prev_state: i64,
+        [string, tag = "5"] next_comm: String,
+        [int32, tag = "6"] next_pid: i32,
+        [int32, tag = "7"] next_prio: i32,
+    }
+
+    SchedWaking {
+        [string, tag = "1"] comm: String,
+        [int32, tag = "2"] pid: i32,
+        [int32, tag = "3"] prio: i32,
+        [int32, tag = "4"] success: i32,
+    }
 }
 
 #[derive(Clone, PartialEq, Oneof)]
@@ -46,54 +167,6 @@ pub(super) enum Data {
     TrackEvent(TrackEvent),
     #[prost(message, tag = "60")]
     TrackDescriptor(TrackDescriptor),
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct TracePacketDefaults {
-    #[prost(uint32, tag = "58")]
-    pub(super) timestamp_clock_id: u32,
-}
-
-/// Several clocks at one moment.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ClockSnapshot {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) clocks: Vec<Clock>,
-    #[prost(uint32, tag = "2")]
-    pub(super) primary_trace_clock: u32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Clock {
-    #[prost(uint32, tag = "1")]
-    pub(super) clock_id: u32,
-    #[prost(uint64, tag = "2")]
-    pub(super) timestamp: u64,
-}
-
-/// A line of the picture.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct TrackDescriptor {
-    #[prost(uint64, tag = "1")]
-    pub(super) uuid: u64,
-    #[prost(string, optional, tag = "2")]
-    pub(super) name: Option<String>,
-    #[prost(message, optional, tag = "3")]
-    pub(super) process: Option<ProcessDescriptor>,
-    #[prost(message, optional, tag = "4")]
-    pub(super) thread: Option<ThreadDescriptor>,
-    #[prost(uint64, optional, tag = "5")]
-    pub(super) parent_uuid: Option<u64>,
-    #[prost(message, optional, tag = "8")]
-    pub(super) counter: Option<CounterDescriptor>,
-    #[prost(enumeration = "ChildOrdering", optional, tag = "11")]
-    pub(super) child_ordering: Option<i32>,
-    #[prost(int32, optional, tag = "12")]
-    pub(super) sibling_order_rank: Option<i32>,
-    #[prost(enumeration = "SiblingMerge", optional, tag = "15")]
-    pub(super) sibling_merge_behavior: Option<i32>,
-    #[prost(uint64, optional, tag = "17")]
-    pub(super) sibling_merge_key_int: Option<u64>,
 }
 
 /// How the tracks below one are ordered.
@@ -116,54 +189,6 @@ pub(super) enum SiblingMerge {
     ByKey = 3,
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ProcessDescriptor {
-    #[prost(int32, tag = "1")]
-    pub(super) pid: i32,
-    #[prost(string, tag = "6")]
-    pub(super) process_name: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ThreadDescriptor {
-    #[prost(int32, tag = "1")]
-    pub(super) pid: i32,
-    #[prost(int32, tag = "2")]
-    pub(super) tid: i32,
-    #[prost(string, tag = "5")]
-    pub(super) thread_name: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct CounterDescriptor {
-    #[prost(string, tag = "6")]
-    pub(super) unit_name: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct TrackEvent {
-    #[prost(uint64, repeated, packed = "false", tag = "3")]
-    pub(super) category_iids: Vec<u64>,
-    #[prost(message, repeated, tag = "4")]
-    pub(super) debug_annotations: Vec<DebugAnnotation>,
-    #[prost(enumeration = "EventType", tag = "9")]
-    pub(super) r#type: i32,
-    #[prost(uint64, tag = "11")]
-    pub(super) track_uuid: u64,
-    #[prost(oneof = "Name", tags = "10, 23")]
-    pub(super) name: Option<Name>,
-    #[prost(int64, optional, tag = "30")]
-    pub(super) counter_value: Option<i64>,
-    #[prost(uint64, optional, tag = "34")]
-    pub(super) source_location_iid: Option<u64>,
-    /// The arrows that begin, continue or end here.
-    #[prost(fixed64, repeated, packed = "false", tag = "47")]
-    pub(super) flow_ids: Vec<u64>,
-    /// The arrows that end here.
-    #[prost(fixed64, repeated, packed = "false", tag = "48")]
-    pub(super) terminating_flow_ids: Vec<u64>,
-}
-
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum Name {
     #[prost(uint64, tag = "10")]
@@ -182,14 +207,6 @@ pub(super) enum EventType {
     Counter = 4,
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct DebugAnnotation {
-    #[prost(uint64, tag = "1")]
-    pub(super) name_iid: u64,
-    #[prost(oneof = "Value", tags = "2, 6, 17")]
-    pub(super) value: Option<Value>,
-}
-
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum Value {
     #[prost(bool, tag = "2")]
@@ -200,95 +217,10 @@ pub(super) enum Value {
     Interned(u64),
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct InternedData {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) event_categories: Vec<Interned>,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) event_names: Vec<Interned>,
-    #[prost(message, repeated, tag = "3")]
-    pub(super) debug_annotation_names: Vec<Interned>,
-    #[prost(message, repeated, tag = "4")]
-    pub(super) source_locations: Vec<SourceLocation>,
-    #[prost(message, repeated, tag = "29")]
-    pub(super) debug_annotation_string_values: Vec<Interned>,
-}
-
-/// `EventCategory`, `EventName`, `DebugAnnotationName` and `InternedString`, which have the same fields.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Interned {
-    #[prost(uint64, tag = "1")]
-    pub(super) iid: u64,
-    #[prost(string, tag = "2")]
-    pub(super) text: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct SourceLocation {
-    #[prost(uint64, tag = "1")]
-    pub(super) iid: u64,
-    #[prost(string, tag = "2")]
-    pub(super) file_name: String,
-    #[prost(string, tag = "3")]
-    pub(super) function_name: String,
-    #[prost(uint32, tag = "4")]
-    pub(super) line_number: u32,
-}
-
-/// What the kernel said of one processor. Perfetto needs the numbers that are 0 too.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct FtraceEventBundle {
-    #[prost(uint32, optional, tag = "1")]
-    pub(super) cpu: Option<u32>,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) event: Vec<FtraceEvent>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct FtraceEvent {
-    #[prost(uint64, optional, tag = "1")]
-    pub(super) timestamp: Option<u64>,
-    /// The thread that had the processor.
-    #[prost(uint32, optional, tag = "2")]
-    pub(super) pid: Option<u32>,
-    #[prost(oneof = "Event", tags = "4, 20")]
-    pub(super) event: Option<Event>,
-}
-
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum Event {
     #[prost(message, tag = "4")]
     SchedSwitch(SchedSwitch),
     #[prost(message, tag = "20")]
     SchedWaking(SchedWaking),
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct SchedSwitch {
-    #[prost(string, tag = "1")]
-    pub(super) prev_comm: String,
-    #[prost(int32, tag = "2")]
-    pub(super) prev_pid: i32,
-    #[prost(int32, tag = "3")]
-    pub(super) prev_prio: i32,
-    #[prost(int64, tag = "4")]
-    pub(super) prev_state: i64,
-    #[prost(string, tag = "5")]
-    pub(super) next_comm: String,
-    #[prost(int32, tag = "6")]
-    pub(super) next_pid: i32,
-    #[prost(int32, tag = "7")]
-    pub(super) next_prio: i32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct SchedWaking {
-    #[prost(string, tag = "1")]
-    pub(super) comm: String,
-    #[prost(int32, tag = "2")]
-    pub(super) pid: i32,
-    #[prost(int32, tag = "3")]
-    pub(super) prio: i32,
-    #[prost(int32, tag = "4")]
-    pub(super) success: i32,
 }
