@@ -57,7 +57,7 @@ impl Reading {
     }
 
     /// A process that has ended, and that the system is not asked about.
-    fn dead(path: &Path, snapshot: Snapshot) -> Reading {
+    pub(crate) fn dead(path: &Path, snapshot: Snapshot) -> Reading {
         Reading {
             path: path.to_owned(),
             losses: threads::losses(&snapshot),

@@ -19,7 +19,6 @@ use read_rip_files::Module;
 use read_rip_model::findings::{LATELY_NS, Outcome, run_on};
 use read_rip_model::locations::Locations;
 use read_rip_model::locks::{Doing, doing, pool_awaits, used_up_permits};
-use read_rip_model::threads::Losses;
 use read_rip_report::{ObjectName, SeenNames};
 use read_rip_ring::Snapshot;
 use read_rip_symbols::{self as symbols, FunctionNames};
@@ -329,21 +328,13 @@ impl Reading {
     pub fn of_process(seen: Standings) -> Reading {
         let snapshot = Snapshot::of_modules(seen.target.modules.clone());
         let pid = i32::try_from(seen.target.pid).unwrap_or(0);
+        let path = Subject::Process(seen.target.pid).path().into_owned();
         Reading {
-            path: Subject::Process(seen.target.pid).path().into_owned(),
-            losses: Losses::default(),
-            snapshot,
             liveness: Some(Liveness::Alive { pid, control: RunControl::default() }),
-            living: HashSet::new(),
-            ended: HashSet::new(),
             now_ns: seen.target.taken_ns,
-            latest_end_ns: None,
-            alive_ns: None,
             asks_kernel: true,
             seen: Some(seen),
-            children: Vec::new(),
-            core: None,
-            saved: None,
+            ..Reading::dead(&path, snapshot)
         }
     }
 

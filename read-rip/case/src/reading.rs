@@ -125,20 +125,13 @@ impl Reading {
             None => name_program(&mut snapshot, options),
         }
         let mut reading = Reading {
-            path: image.path().to_owned(),
-            losses: threads::losses(&snapshot),
-            snapshot,
             liveness: context.state.clone().map(Liveness::from),
             living: context.living.clone(),
             ended: context.ended.clone(),
             now_ns: context.now_ns,
             latest_end_ns: context.latest_end_ns,
             alive_ns: context.alive_ns,
-            asks_kernel: false,
-            seen: None,
-            children: Vec::new(),
-            core: None,
-            saved: None,
+            ..Reading::dead(image.path(), snapshot)
         };
         reading.apply_names(&context.names);
         Ok(reading)
@@ -217,28 +210,21 @@ impl Reading {
             ) => read_rip_evidence::process::ended_children(header, &snapshot.slots),
             _ => HashSet::new(),
         };
-        let losses = threads::losses(&snapshot);
         let now_ns = moment(&liveness, &snapshot);
         let of_this_boot = snapshot
             .header
             .as_ref()
             .filter(|header| header.boot_id != [0; 16] && !is_of_another_boot(header));
         let latest_end_ns = of_this_boot.filter(|_| now_ns.is_none()).and_then(present_ns);
+        let asks_kernel = true;
         Ok(Reading {
-            path: path.to_owned(),
-            snapshot,
             liveness,
-            losses,
             living,
             ended,
             now_ns,
             latest_end_ns,
-            alive_ns: None,
-            asks_kernel: true,
-            seen: None,
-            children: Vec::new(),
-            core: None,
-            saved: None,
+            asks_kernel,
+            ..Reading::dead(path, snapshot)
         })
     }
 

@@ -113,7 +113,7 @@ fn before(slot: &Slot, index: usize, words: OperandWords) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SlotKind, SlotState, Word, Words};
+    use crate::{Word, Words};
 
     const SNAP: u64 = 0x1000;
     /// Has two operand words.
@@ -128,37 +128,7 @@ mod tests {
             (pc, false) => Word::pc(sequence, pc),
         };
         let words: Words = words.iter().zip(100..).map(word).collect();
-        Slot {
-            index: 0,
-            state: SlotState::Live,
-            kind: SlotKind::Thread,
-            generation: 1,
-            pid: 1,
-            tid: 1,
-            pid_namespace: 0,
-            claimed_boottime_ns: 0,
-            exited_boottime_ns: 0,
-            first_slot_count: 0,
-            creator: None,
-            joiner: None,
-            name: String::new(),
-            is_named: false,
-            held: Vec::new(),
-            held_overflowed: 0,
-            held_in_flux: 0,
-            spans: Vec::new(),
-            spans_in_flux: 0,
-            sampled: Vec::new(),
-            task: None,
-            rest: None,
-            first_sequence: 0,
-            count: 100 + words.len() as u64,
-            words_from: 100,
-            words,
-            unwritten: 0,
-            torn: 0,
-            damaged: 0,
-        }
+        Slot { count: 100 + words.len() as u64, words_from: 100, words, ..Slot::default() }
     }
 
     fn operand_words(pc: u64) -> OperandWords {

@@ -14,10 +14,8 @@
 //!
 //! The last 32 words and their order are known. How many words came before is not: sequences are the counter's values.
 
-use std::collections::HashMap;
-
 use super::bytes::Bytes;
-use super::{Defect, Error, Slot, SlotKind, SlotState, Snapshot, Source, StaticTexts, Word};
+use super::{Defect, Error, Slot, SlotState, Snapshot, Source, Word};
 
 const NAME_LEN: usize = 64;
 const WORDS: usize = 32;
@@ -79,24 +77,7 @@ pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
     if let Err(error) = result {
         defects.push(Defect::Io { offset: 0, what: error.to_string() });
     }
-    Ok(Snapshot {
-        header: None,
-        modules: Vec::new(),
-        sites: Vec::new(),
-        slots,
-        captures: Vec::new(),
-        histories: Vec::new(),
-        channels: Vec::new(),
-        lock_names: HashMap::new(),
-        calls: Vec::new(),
-        polls: Vec::new(),
-        static_texts: StaticTexts::default(),
-        defects,
-        sequence_mask: 0xff,
-        unseen_words: 0,
-        left_out_words: 0,
-        period: None,
-    })
+    Ok(Snapshot { slots, defects, sequence_mask: 0xff, ..Snapshot::of_modules(Vec::new()) })
 }
 
 /// Calls `visit` with each slot that is not a hole in the file, until `visit` returns false.
@@ -148,33 +129,16 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
     Some(Slot {
         index,
         state: if is_exited { SlotState::Exited } else { SlotState::Live },
-        kind: SlotKind::Thread,
         generation: 1,
-        pid: 0,
         tid: index as u32,
-        pid_namespace: 0,
-        claimed_boottime_ns: 0,
-        exited_boottime_ns: 0,
-        first_slot_count: 0,
-        creator: None,
-        joiner: None,
         name: bytes.text(0, NAME_LEN),
         is_named: true,
-        held: Vec::new(),
-        held_overflowed: 0,
-        held_in_flux: 0,
-        spans: Vec::new(),
-        spans_in_flux: 0,
-        sampled: Vec::new(),
-        task: None,
-        rest: None,
         first_sequence: first,
         count: first + words.len() as u64,
         words_from: first,
         words: words.into_iter().collect(),
-        unwritten: 0,
-        torn: 0,
         damaged: dropped,
+        ..Slot::default()
     })
 }
 

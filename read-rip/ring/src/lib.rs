@@ -136,7 +136,6 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
     let calls = call::read(source, &header, &mut defects);
     let mut snapshot = Snapshot {
         header: Some(header),
-        modules,
         sites,
         slots,
         captures,
@@ -147,10 +146,7 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
         polls,
         static_texts,
         defects,
-        sequence_mask: u64::MAX,
-        unseen_words: 0,
-        left_out_words: 0,
-        period: None,
+        ..Snapshot::of_modules(modules)
     };
     if let Some(words) = source.recorded_words()? {
         words.add_to(&mut snapshot);

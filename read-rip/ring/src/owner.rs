@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use librip_format::SlotHeader;
 
 use super::bytes::Bytes;
-use super::{Position, Slot, SlotKind, SlotState, Words};
+use super::{Position, Slot, SlotKind, SlotState};
 
 /// The slot's header; `None` for a slot that was never used.
 pub(super) fn owner(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
@@ -44,21 +44,9 @@ pub(super) fn owner(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
             .flatten(),
         name: bytes.text(offset_of!(SlotHeader, name), librip_format::THREAD_NAME_LEN_BYTES),
         is_named: bytes.u16(offset_of!(SlotHeader, flags)) & librip_format::SLOT_FLAG_NAMED != 0,
-        held: Vec::new(),
-        held_overflowed: 0,
-        held_in_flux: 0,
-        spans: Vec::new(),
-        spans_in_flux: 0,
-        task: None,
-        rest: None,
-        sampled: Vec::new(),
         first_sequence,
         count,
-        words_from: 0,
-        words: Words::default(),
-        unwritten: 0,
-        torn: 0,
-        damaged: 0,
+        ..Slot::default()
     })
 }
 

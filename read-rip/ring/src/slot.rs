@@ -7,9 +7,10 @@ use std::ops::Range;
 use super::{HeldLock, OpenSpan, RestState, SampledTime, TaskState, Values, Words};
 
 /// What the ring says of a slot's owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlotState {
     /// The owner may write.
+    #[default]
     Live,
     /// The owner has announced its exit.
     Exited,
@@ -29,8 +30,9 @@ impl SlotState {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlotKind {
+    #[default]
     Thread,
     /// Nobody: it is a copy of a thread's slot, which the program has kept.
     Capture,
@@ -85,7 +87,7 @@ pub struct Position {
 }
 
 /// A thread's history.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Slot {
     pub index: u64,
     /// What the ring says of its owner.

@@ -25,8 +25,9 @@ pub const FUTURES_MAX: usize = librip_format::AWAITS_MAX;
 /// No more futures without room are counted.
 pub const FUTURES_LEFT_OUT_MAX: u64 = librip_format::LEFT_OUT_MAX;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskKind {
+    #[default]
     Async,
     /// A call that a pool of threads runs, which may block.
     Blocking,

@@ -372,27 +372,8 @@ fn owner(head: &Bytes<'_>) -> Slot {
         tid: head.u32(44),
         pid_namespace: head.u64(48),
         claimed_boottime_ns: head.u64(56),
-        exited_boottime_ns: 0,
-        first_slot_count: 0,
-        creator: None,
-        joiner: None,
         name: head.text(64, librip_format::THREAD_NAME_LEN_BYTES),
-        is_named: false,
-        held: Vec::new(),
-        held_overflowed: 0,
-        held_in_flux: 0,
-        spans: Vec::new(),
-        spans_in_flux: 0,
-        sampled: Vec::new(),
-        task: None,
-        rest: None,
-        first_sequence: 0,
-        count: 0,
-        words_from: 0,
-        words: Words::default(),
-        unwritten: 0,
-        torn: 0,
-        damaged: 0,
+        ..Slot::default()
     }
 }
 
