@@ -163,24 +163,10 @@ impl Notes {
 
     fn task(&self, status: &Status, sleep: Option<Sleep>) -> Task {
         let name = if status.tid == self.pid { &self.name } else { THREAD };
-        Task {
-            tid: status.tid,
-            own_tid: status.tid,
-            name: name.to_owned(),
-            // A thread that was in no call executed its program, or was ready to.
-            state: if sleep.is_some() { RunState::Unknown('?') } else { RunState::Running },
-            start_ticks: 0,
-            processor: None,
-            sleep,
-            registers: Some(status.registers),
-            schedule: None,
-            sleeps: None,
-            work: None,
-            nice: None,
-            tracer: None,
-            wchan: None,
-            hidden: false,
-        }
+        // A thread that was in no call executed its program, or was ready to.
+        let state = if sleep.is_some() { RunState::Unknown('?') } else { RunState::Running };
+        let registers = Some(status.registers);
+        Task { name: name.to_owned(), sleep, registers, ..Task::new(status.tid, state) }
     }
 }
 

@@ -146,7 +146,7 @@ pub struct ServerWaits {
 }
 
 /// What is known of a thread.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Standing {
     /// Its stack's index in [`Standings::stacks`].
     pub stack: usize,
@@ -250,17 +250,7 @@ impl Standings {
             worker: workers[stack],
             manager: managers[stack],
             is_in_poll: in_poll[stack],
-            wait: None,
-            limit_ns: None,
-            is_at_timer: false,
-            is_still: None,
-            is_steady: false,
-            scheduled: None,
-            asleep_ns: None,
-            job: None,
-            waits_for_turn: false,
-            is_in_silent_call: false,
-            last_calls: None,
+            ..Standing::default()
         };
         let threads = stack_of.into_iter().map(standing).collect();
         let mut standings = Standings {

@@ -74,23 +74,7 @@ mod tests {
     const WINDOW_NS: u64 = 200_000_000;
 
     fn task(state: RunState, ran_ns: u64, delayed_ns: u64, turns: u64) -> Task {
-        Task {
-            tid: 1,
-            own_tid: 1,
-            name: "one".into(),
-            state,
-            start_ticks: 0,
-            processor: None,
-            sleep: None,
-            registers: None,
-            schedule: Some(Schedule { ran_ns, delayed_ns, turns }),
-            sleeps: None,
-            work: None,
-            nice: None,
-            tracer: None,
-            wchan: None,
-            hidden: false,
-        }
+        Task { schedule: Some(Schedule { ran_ns, delayed_ns, turns }), ..Task::new(1, state) }
     }
 
     #[track_caller]

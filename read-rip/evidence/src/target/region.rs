@@ -91,23 +91,8 @@ mod tests {
 
     #[test]
     fn what_no_file_is_behind_is_the_heap_unless_a_thread_stands_there() {
-        let task = Task {
-            tid: 1,
-            own_tid: 1,
-            name: String::new(),
-            state: RunState::Sleeping,
-            start_ticks: 0,
-            processor: None,
-            sleep: None,
-            registers: Some(Registers { sp: 0x4800, ..Registers::default() }),
-            schedule: None,
-            sleeps: None,
-            work: None,
-            nice: None,
-            tracer: None,
-            wchan: None,
-            hidden: false,
-        };
+        let registers = Some(Registers { sp: 0x4800, ..Registers::default() });
+        let task = Task { registers, ..Task::new(1, RunState::Sleeping) };
         let read_only = Mapping { is_writable: false, ..mapping(0x6000, None) };
         let mappings = [
             mapping(0x1000, Some("/bin/program")),

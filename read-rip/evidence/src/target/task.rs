@@ -44,6 +44,27 @@ pub struct Task {
 }
 
 impl Task {
+    /// A thread of which nothing else is known.
+    pub(crate) fn new(tid: u32, state: RunState) -> Task {
+        Task {
+            tid,
+            own_tid: tid,
+            name: String::new(),
+            state,
+            start_ticks: 0,
+            processor: None,
+            sleep: None,
+            registers: None,
+            schedule: None,
+            sleeps: None,
+            work: None,
+            nice: None,
+            tracer: None,
+            wchan: None,
+            hidden: false,
+        }
+    }
+
     /// Whether it sleeps in a system call of this kind.
     pub fn is_in_call(&self, kind: CallKind) -> bool {
         matches!(self.sleep, Some(Sleep::Call(call)) if call.kind == kind)

@@ -71,21 +71,10 @@ pub(crate) fn target(tids: &[u32], arguments: [u64; 4]) -> Target {
     let [address, operation, value, timeout] = arguments;
     let arguments = [address, operation, value, timeout, 0, 0];
     let task = |&own_tid| Task {
-        tid: own_tid + 100_000,
         own_tid,
-        name: String::new(),
-        state: RunState::Sleeping,
         start_ticks: 1,
-        processor: None,
         sleep: Some(Sleep::Call(Call::new(Architecture::X86_64, 202, arguments))),
-        registers: None,
-        schedule: None,
-        sleeps: None,
-        work: None,
-        nice: None,
-        tracer: None,
-        wchan: None,
-        hidden: false,
+        ..Task::new(own_tid + 100_000, RunState::Sleeping)
     };
     Target {
         pid: 100_001,

@@ -130,23 +130,8 @@ impl Reader<'_> {
         let position = text::syscall(self.read(tid, "syscall").ok()?);
         let state = RunState::Sleeping;
         let (sleep, registers) = self.sleep(position, state);
-        matches!(sleep, Some(Sleep::Call(_))).then_some(Task {
-            tid,
-            own_tid: tid,
-            name: String::new(),
-            state,
-            start_ticks: 0,
-            processor: None,
-            sleep,
-            registers,
-            schedule,
-            sleeps: None,
-            work: None,
-            nice: None,
-            tracer: None,
-            wchan: None,
-            hidden: false,
-        })
+        let task = Task { sleep, registers, schedule, ..Task::new(tid, state) };
+        matches!(sleep, Some(Sleep::Call(_))).then_some(task)
     }
 
     /// Reads a thread again; `None` if it has ended.

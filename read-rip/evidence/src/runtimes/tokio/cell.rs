@@ -222,16 +222,13 @@ impl Member {
             id: self.id,
             function,
             stage,
-            is_still: None,
             has_handle: has(JOIN_INTEREST),
             wakers: (self.state >> REFERENCES_SHIFT).saturating_sub(of_tokio),
             wakes,
-            chain: None,
-            awaits: None,
-            holds: Vec::new(),
             address: self.address,
             content: self.content,
             trailer: self.trailer_at,
+            ..TokioTask::default()
         }
     }
 }

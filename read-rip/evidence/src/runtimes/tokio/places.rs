@@ -197,18 +197,11 @@ mod tests {
         };
         let task = |(id, &(awaited, holds)): (usize, &(usize, &[usize]))| TokioTask {
             id: id as u64,
-            function: 0,
-            stage: TaskStage::Suspended,
             is_still: Some(true),
-            has_handle: false,
             wakers: 1,
-            wakes: None,
-            chain: None,
             awaits: Some(AwaitedLock { lock: awaited, permits: 1, is_alone: true }),
             holds: holds.iter().map(held).collect(),
-            address: 0,
-            content: 0,
-            trailer: 0,
+            ..TokioTask::default()
         };
         TokioTasks {
             tasks: all.iter().enumerate().map(task).collect(),

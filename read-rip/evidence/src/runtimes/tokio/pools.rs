@@ -132,7 +132,7 @@ impl TokioTasks {
 
 #[cfg(test)]
 mod tests {
-    use super::super::values::{TaskStage, TokioTask};
+    use super::super::values::TokioTask;
     use super::*;
 
     #[test]
@@ -156,19 +156,11 @@ mod tests {
         // The function of each task, and its chain.
         let waits = |all: &[(usize, Option<usize>)], is_still: Option<bool>, is_final: bool| {
             let task = |&(function, chain): &(usize, Option<usize>)| TokioTask {
-                id: 0,
                 function,
-                stage: TaskStage::Suspended,
                 is_still,
-                has_handle: false,
                 wakers: 1,
-                wakes: None,
                 chain,
-                awaits: None,
-                holds: Vec::new(),
-                address: 0,
-                content: 0,
-                trailer: 0,
+                ..TokioTask::default()
             };
             let tasks = all.iter().map(task).collect();
             TokioTasks { tasks, chains: chains.clone(), ..TokioTasks::default() }.waits_for_pools(is_final)
@@ -212,19 +204,10 @@ mod tests {
         ];
         let waits = |all: &[Option<usize>]| {
             let task = |&chain: &Option<usize>| TokioTask {
-                id: 0,
-                function: 0,
-                stage: TaskStage::Suspended,
                 is_still: Some(true),
-                has_handle: false,
                 wakers: 1,
-                wakes: None,
                 chain,
-                awaits: None,
-                holds: Vec::new(),
-                address: 0,
-                content: 0,
-                trailer: 0,
+                ..TokioTask::default()
             };
             let tasks = all.iter().map(task).collect();
             let tasks = TokioTasks { tasks, chains: chains.clone(), ..TokioTasks::default() };

@@ -29,7 +29,7 @@ pub struct TokioTasks {
     pub apart_ns: Option<u64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokioTask {
     /// The number that tokio has given it.
     pub id: u64,
@@ -64,13 +64,14 @@ pub struct TokioTask {
     pub(super) trailer: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskStage {
     Polled,
     /// It is in a queue, to be polled.
     Ready,
     /// It waits to be woken.
+    #[default]
     Suspended,
     /// It was aborted, and ends with its next poll.
     Aborted,
