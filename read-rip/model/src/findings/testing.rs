@@ -209,17 +209,10 @@ impl Scene {
         let mut hold = Hold {
             thread,
             lock,
-            is_shared: false,
-            is_upgradable: false,
             location: Some(location),
             since_ns: Some(NOW - 30 * SECOND),
-            recursion: 0,
-            state: HoldState::Held,
-            has_place_of_handed_over: false,
-            is_inherited: false,
-            is_of_future: false,
             is_steady: true,
-            has_left: false,
+            ..Hold::default()
         };
         change(&mut hold);
         self.model.threads[thread].holds.push(hold);
@@ -267,15 +260,10 @@ impl Scene {
         Wait {
             thread,
             lock,
-            is_shared: false,
-            is_upgradable: false,
             location: self.location(file, 10 + lock as u32),
             since_ns: Some(NOW - 12 * SECOND),
-            is_timed: false,
-            is_relock: false,
             is_steady: true,
-            is_of_future: false,
-            is_seen: false,
+            ..Wait::default()
         }
     }
 

@@ -158,19 +158,7 @@ mod tests {
     use super::*;
 
     fn wait(lock: LockId, since_ns: u64) -> Wait {
-        Wait {
-            thread: 0,
-            lock,
-            is_shared: false,
-            is_upgradable: false,
-            location: 10 + lock,
-            since_ns: Some(since_ns),
-            is_timed: false,
-            is_relock: false,
-            is_steady: true,
-            is_of_future: false,
-            is_seen: false,
-        }
+        Wait { lock, location: 10 + lock, since_ns: Some(since_ns), is_steady: true, ..Wait::default() }
     }
 
     fn objects(thread: &ThreadLocks) -> Vec<Object> {

@@ -6,7 +6,6 @@
 
 use std::collections::HashSet;
 
-use foldhash::HashMap;
 use read_rip_evidence::runtimes::Runtime;
 use read_rip_ring::events;
 use read_rip_ring::{
@@ -24,7 +23,7 @@ use super::replay::{Scratch, replay};
 use super::task_facts::{find_pollers, main_wait, main_wait_for, task_facts};
 use super::{
     ConditionCalls, Hold, HoldState, Join, Lock, LockIncident, LockModel, OfFutures, Peer, Rest, StepKind,
-    TaskFacts, ThreadId, ThreadLocks, Unserved, Wait,
+    TaskFacts, ThreadId, ThreadLocks, Wait,
 };
 use crate::locations::{Horizon, Limits, LocationId, Locations};
 use crate::threads::{self, Thread, ThreadState};
@@ -132,30 +131,14 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         slots_reused: header.map_or(0, |header| header.slots_reused),
         incidents: incidents(snapshot, &threads, &mut marks, &mut ledger),
         ended: input.ended.clone(),
-        halts: Vec::new(),
-        knots: Vec::new(),
-        only_helpers: Vec::new(),
-        stopped_partners: Vec::new(),
-        inner_waits: Vec::new(),
-        end_circles: Vec::new(),
-        await_circles: Vec::new(),
-        hidden_executor: None,
-        knows_awaits: false,
-        pool_awaits: None,
-        used_up_permits: Vec::new(),
-        unserved: Unserved::default(),
-        former_clients: None,
-        last_calls: HashMap::default(),
-        lost_locks: Vec::new(),
-        seen: HashMap::default(),
         runtime: Runtime::of_modules(&snapshot.modules),
-        runtime_pid: None,
         releases_unmatched: header.map_or(0, |header| header.releases_unmatched),
         threads_refused: refused,
         tasks: threads.iter().filter(|thread| thread.task.is_some()).count(),
         tasks_refused: header.map_or(0, |header| header.tasks_refused),
         locks: ledger.close(snapshot, locations),
         threads,
+        ..LockModel::default()
     };
     pending_joins.into_iter().for_each(|join| join.enter(&mut model));
     merge::merge(&mut model);

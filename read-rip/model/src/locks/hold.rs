@@ -4,7 +4,7 @@ use super::{LockId, ThreadId};
 use crate::locations::LocationId;
 
 /// A thread that holds a lock, or may hold it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hold {
     pub thread: ThreadId,
     pub lock: LockId,
@@ -32,11 +32,12 @@ pub struct Hold {
     pub has_left: bool,
 }
 /// How certain it is that a thread holds a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HoldState {
     /// The thread tries to acquire the lock, and may hold it already.
     Acquiring,
     /// The thread holds the lock.
+    #[default]
     Held,
     /// The thread releases the lock, and may have done so already.
     Releasing,
@@ -46,7 +47,7 @@ pub enum HoldState {
     /// now.
     OfFuture,
 }
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
     pub thread: ThreadId,
     pub lock: LockId,

@@ -7,7 +7,7 @@ use super::{Hold, HoldState, ThreadId, Wait};
 use crate::locations::LocationId;
 
 /// A lock: an address in a process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Lock {
     /// The process.
     pub pid: u32,
@@ -51,26 +51,7 @@ pub struct Lock {
 impl Lock {
     /// A lock of which nothing is known yet.
     pub fn at(pid: u32, address: u64) -> Lock {
-        Lock {
-            pid,
-            address,
-            name: LockName::None,
-            class: None,
-            nature: Nature::default(),
-            holders: Vec::new(),
-            possible_holders: Vec::new(),
-            waiters: Vec::new(),
-            condition_waiters: Vec::new(),
-            semaphore_waiters: Vec::new(),
-            futures_waiting: Vec::new(),
-            threads_of_round: None,
-            initialised_at: None,
-            is_handed_over: false,
-            is_from_memory: false,
-            owner: None,
-            absent_owner: None,
-            record: Record::default(),
-        }
+        Lock { pid, address, ..Lock::default() }
     }
 
     /// Whether nobody can hold it where that is not recorded: its guards stay in the tasks that acquired it. What has
@@ -175,7 +156,7 @@ pub struct AbsentOwner {
     pub is_of_fork: Option<bool>,
 }
 /// What a lock is called.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LockName {
     /// The program gave the lock this name.
     Given(String),
@@ -184,6 +165,7 @@ pub enum LockName {
     /// The lock has neither. It is identified by the location of the first acquisition that was seen.
     Location(LocationId),
     /// Nothing identifies the lock.
+    #[default]
     None,
 }
 /// The properties of a lock.

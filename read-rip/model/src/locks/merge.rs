@@ -117,23 +117,11 @@ fn rename(model: &mut LockModel, ids: &[LockId]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Hold, HoldState, Record, TaskFacts, TaskHold, TaskWait, ThreadLocks, Wait};
+    use super::super::{Hold, Record, TaskFacts, TaskHold, TaskWait, ThreadLocks, Wait};
     use super::*;
 
     fn wait(thread: usize, lock: LockId) -> Wait {
-        Wait {
-            thread,
-            lock,
-            is_shared: false,
-            is_upgradable: false,
-            location: 0,
-            since_ns: None,
-            is_timed: false,
-            is_relock: false,
-            is_steady: false,
-            is_of_future: false,
-            is_seen: false,
-        }
+        Wait { thread, lock, ..Wait::default() }
     }
 
     fn lock(pid: u32, address: u64, lock_type: LockType, is_process_shared: bool) -> Lock {
@@ -178,21 +166,7 @@ mod tests {
             future: None,
             entry: 0,
         });
-        let hold = Hold {
-            thread: 0,
-            lock: 2,
-            is_shared: false,
-            is_upgradable: false,
-            location: None,
-            since_ns: None,
-            recursion: 0,
-            state: HoldState::Held,
-            has_place_of_handed_over: false,
-            is_steady: false,
-            is_inherited: false,
-            is_of_future: true,
-            has_left: false,
-        };
+        let hold = Hold { lock: 2, is_of_future: true, ..Hold::default() };
         facts.holds.push(TaskHold { lock: 2, hold, future: None });
         let mut task = ThreadLocks::unrecorded(1, 1, String::new());
         task.task = Some(Box::new(facts));

@@ -30,8 +30,8 @@ use read_rip_ring::LockType;
 
 use super::tokio_tasks::{await_circles, end_circles, pool_awaits, used_up_permits};
 use super::{
-    AbsentOwner, Doing, FormerClients, Halt, Hold, HoldState, Job, Join, LastCall, Lock, LockId, LockModel,
-    LockName, Nature, OwnerInMemory, Ownership, Seen, ThreadId, ThreadLocks, Unserved, Wait, halts, knots_of,
+    AbsentOwner, Doing, FormerClients, Halt, Hold, Job, Join, LastCall, Lock, LockId, LockModel, LockName,
+    Nature, OwnerInMemory, Ownership, Seen, ThreadId, ThreadLocks, Unserved, Wait, halts, knots_of,
     lost_locks, only_helpers,
 };
 use crate::locations::{LocationId, Locations};
@@ -434,21 +434,7 @@ impl Observer<'_> {
         if is_recorded && !is_steady {
             return;
         }
-        let hold = Hold {
-            thread,
-            lock: id,
-            is_shared: false,
-            is_upgradable: false,
-            location: None,
-            since_ns: None,
-            recursion: 0,
-            state: HoldState::Held,
-            has_place_of_handed_over: false,
-            is_steady,
-            is_inherited: false,
-            is_of_future: false,
-            has_left: false,
-        };
+        let hold = Hold { thread, lock: id, is_steady, ..Hold::default() };
         lock.holders.push(hold);
         self.model.threads[thread].holds.push(hold);
     }

@@ -90,19 +90,7 @@ mod tests {
 
     /// A thread that waits at the channel since then, and has noted this.
     fn waits(tid: u32, since_ns: Option<u64>, noted: Option<Peer>) -> ThreadLocks {
-        let sleep = Wait {
-            thread: 0,
-            lock: CHANNEL,
-            is_shared: false,
-            is_upgradable: false,
-            location: 0,
-            since_ns,
-            is_timed: false,
-            is_relock: false,
-            is_steady: true,
-            is_of_future: true,
-            is_seen: false,
-        };
+        let sleep = Wait { lock: CHANNEL, since_ns, is_steady: true, is_of_future: true, ..Wait::default() };
         ThreadLocks {
             semaphore_wait: Some(CHANNEL),
             sleep: Some(Box::new(sleep)),

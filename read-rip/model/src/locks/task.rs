@@ -8,7 +8,7 @@ use read_rip_ring::{Runtime, TaskKind};
 use super::{Hold, LockId, ThreadId, Wait};
 use crate::locations::LocationId;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TaskFacts {
     pub number: u32,
     pub kind: TaskKind,
@@ -109,29 +109,14 @@ impl TaskFacts {
     pub(crate) fn suspended(number: u32, since_ns: u64) -> TaskFacts {
         TaskFacts {
             number,
-            kind: TaskKind::Async,
-            is_local: false,
-            is_of_kind: false,
             runtime: Some(Runtime { number: 1, workers: 2 }),
-            made_at: None,
-            is_polled: false,
             polls: 3,
             since_ns: Some(since_ns),
-            is_off_worker: false,
             is_since_exact: true,
-            thread: None,
-            outer: None,
             counts_wakes: true,
-            wakes: 0,
-            woken_ns: None,
             is_steady: true,
             wakers: Some(1),
-            futures: Vec::new(),
-            left_out: 0,
-            waits: Vec::new(),
-            joins: Vec::new(),
-            joins_in: None,
-            holds: Vec::new(),
+            ..TaskFacts::default()
         }
     }
 

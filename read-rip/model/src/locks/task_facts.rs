@@ -37,20 +37,14 @@ pub(super) fn task_facts(
         is_off_worker: state.is_off_worker,
         since_ns: state.since_ticks.and_then(&time_ns),
         is_since_exact: state.is_since_exact,
-        thread: None,
-        outer: None,
         counts_wakes: state.counts_wakes,
         wakes: state.wakes,
         woken_ns: state.woken_ticks.and_then(&time_ns),
         is_steady: !state.is_in_flux
             && (steadiness.is_final || before.is_some_and(|before| before.turn == state.turn)),
         wakers: state.wakers,
-        futures: Vec::new(),
         left_out: state.left_out,
-        waits: Vec::new(),
-        joins: Vec::new(),
-        joins_in: None,
-        holds: Vec::new(),
+        ..TaskFacts::default()
     };
     for held in joins.iter().filter(|held| held.is_of_future) {
         let index = usize::from(held.index);

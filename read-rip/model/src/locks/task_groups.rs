@@ -166,19 +166,7 @@ mod tests {
     use super::*;
 
     fn wait(lock: LockId, location: LocationId) -> Wait {
-        Wait {
-            thread: 0,
-            lock,
-            is_shared: false,
-            is_upgradable: false,
-            location,
-            since_ns: None,
-            is_timed: false,
-            is_relock: false,
-            is_steady: true,
-            is_of_future: true,
-            is_seen: false,
-        }
+        Wait { lock, location, is_steady: true, is_of_future: true, ..Wait::default() }
     }
 
     fn task_wait(wait: Wait, future: usize, is_polled: bool) -> TaskWait {

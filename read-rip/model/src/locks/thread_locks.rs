@@ -206,7 +206,7 @@ pub struct Join {
     pub is_of_future: bool,
 }
 /// A thread or a task, and its locks. Most threads of a large ring have few of the waits, so these are boxed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ThreadLocks {
     /// Index of the thread's slot in the snapshot's list of slots; `None` if the thread recorded nothing.
     pub slot: Option<usize>,
@@ -334,41 +334,7 @@ impl OfFutures {
 impl ThreadLocks {
     /// A thread that exists, or existed when its process died, and recorded nothing.
     pub fn unrecorded(pid: u32, tid: u32, name: String) -> ThreadLocks {
-        ThreadLocks {
-            slot: None,
-            pid,
-            tid,
-            name,
-            state: ThreadState::Present,
-            claimed_ns: 0,
-            is_first: false,
-            first_slot_count: 0,
-            slot_index: 0,
-            first_sequence: 0,
-            creator: None,
-            joiner: None,
-            exited_ns: None,
-            holds: Vec::new(),
-            wait: None,
-            condition_wait: None,
-            condition: None,
-            condition_calls: None,
-            relock: None,
-            semaphore_wait: None,
-            sleep: None,
-            peer: None,
-            join: None,
-            overflowed: 0,
-            in_flux: 0,
-            last: None,
-            steps: Steps::default(),
-            overwritten: 0,
-            advanced: None,
-            of_futures: OfFutures::default(),
-            seen: None,
-            task: None,
-            rest: None,
-        }
+        ThreadLocks { pid, tid, name, ..ThreadLocks::default() }
     }
 
     /// The last signal of each condition variable that the thread signalled, as far as known.

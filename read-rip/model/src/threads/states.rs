@@ -7,9 +7,10 @@ use std::collections::HashSet;
 use read_rip_ring::{Slot, SlotState, Snapshot, is_task};
 
 /// Whether a thread still exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadState {
     /// It can run, or could when its process ended.
+    #[default]
     Present,
     /// It recorded its exit, or the memory of a lock names it and the process does not have it.
     Exited,
