@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through tpidr_el0")]
 
-use super::{Dlopen, ForkBlock, TaskBlock, ThreadBlock};
+use super::Dlopen;
 
 /// The instructions of a mark, and the note that describes its site.
 ///
@@ -85,35 +85,13 @@ macro_rules! __rip_mark {
     };
 }
 
-/// The PC of a site whose words Rust code writes, and the note that describes the site.
-///
-/// It records nothing: it accesses no memory and changes no flag, as its options say. Not `pure`: the compiler must not
-/// move or merge it, because each expansion is a site, and so is each inlined copy.
+/// The instruction that computes the PC of a site.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __rip_site {
-    ($text:path, $text_len:expr, $kind:expr, $flags:expr, $operands:expr) => {{
-        let pc: u64;
-        // SAFETY: it computes an address, and adds a note to the file.
-        unsafe {
-            ::core::arch::asm!(
-                "20:",
-                "adr {pc}, 20b",
-                $crate::__rip_note!(),
-                pc = out(reg) pc,
-                text = sym $text,
-                text_len = const $text_len,
-                line = const ::core::line!(),
-                column = const ::core::column!(),
-                kind = const $kind,
-                operands = const $operands.len(),
-                flags = const $flags,
-                types = const $crate::__private::types($operands),
-                options(nomem, nostack, preserves_flags),
-            );
-        }
-        pc
-    }};
+macro_rules! __rip_pc {
+    () => {
+        "adr {pc}, 20b"
+    };
 }
 
 /// Defines the symbols of this module and the entry. `define_entry!(ENTER, LOADED)`: the Rust functions that a mark
@@ -128,12 +106,7 @@ macro_rules! define_entry {
         ::core::arch::global_asm!(
             $crate::arch::symbols!(),
             ".pushsection .text.librip_enter_1,\"ax\",@progbits",
-            ".balign 16",
-            ".globl librip_enter_1",
-            ".hidden librip_enter_1",
-            ".type librip_enter_1,@function",
-            "librip_enter_1:",
-            ".cfi_startproc",
+            $crate::arch::function!("librip_enter_1"),
             "stp x0, x30, [sp, #-16]!",
             ".cfi_def_cfa_offset 16",
             ".cfi_offset x30, -8",
@@ -146,14 +119,8 @@ macro_rules! define_entry {
             ".cfi_def_cfa_offset 0",
             ".cfi_restore x30",
             "ret",
-            ".cfi_endproc",
-            ".size librip_enter_1, . - librip_enter_1",
-            ".balign 16",
-            ".globl librip_enter_block_1",
-            ".hidden librip_enter_block_1",
-            ".type librip_enter_block_1,@function",
-            "librip_enter_block_1:",
-            ".cfi_startproc",
+            $crate::arch::end_of_function!("librip_enter_1"),
+            $crate::arch::function!("librip_enter_block_1"),
             "stp x29, x30, [sp, #-16]!",
             ".cfi_def_cfa_offset 16",
             ".cfi_offset x29, -16",
@@ -218,17 +185,10 @@ macro_rules! define_entry {
             "ldp x29, x30, [sp], #16",
             ".cfi_def_cfa sp, 0",
             "ret",
-            ".cfi_endproc",
-            ".size librip_enter_block_1, . - librip_enter_block_1",
-            ".balign 16",
-            ".globl librip_enter_rust_1",
-            ".hidden librip_enter_rust_1",
-            ".type librip_enter_rust_1,@function",
-            "librip_enter_rust_1:",
-            ".cfi_startproc",
+            $crate::arch::end_of_function!("librip_enter_block_1"),
+            $crate::arch::function!("librip_enter_rust_1"),
             "b {enter}",
-            ".cfi_endproc",
-            ".size librip_enter_rust_1, . - librip_enter_rust_1",
+            $crate::arch::end_of_function!("librip_enter_rust_1"),
             ".popsection",
             enter = sym $enter,
             loaded = sym $loaded,
@@ -303,68 +263,27 @@ pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
     first
 }
 
-/// Returns the calling thread's block. The block lives as long as the thread, and the reference cannot leave the
-/// thread: it is not `Send`.
-#[inline(always)]
-pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
-    let block: *const ThreadBlock;
-    // SAFETY: reads the thread pointer and adds the constant offset that the linker or the loader put in place. It
-    // writes nothing. `pure`: the result is the same in all of a thread's life.
-    unsafe {
-        core::arch::asm!(
-            "mrs {scratch}, tpidr_el0",
-            "adrp {block}, :gottprel:librip_tls_1",
-            "ldr {block}, [{block}, :gottprel_lo12:librip_tls_1]",
-            "add {block}, {block}, {scratch}",
-            block = out(reg) block,
-            scratch = out(reg) _,
-            options(nostack, readonly, pure),
-        );
-    }
-    // SAFETY: `define_entry!` makes thread-local memory of this size and alignment. It is zero at first, which is
-    // valid. Only this thread accesses it, in marks and signal handlers too, and all fields are cells.
-    unsafe { &*block }
+/// The address of a symbol in the calling thread's static TLS.
+macro_rules! of_thread {
+    ($symbol:literal) => {{
+        let address;
+        // SAFETY: reads the thread pointer and adds the constant offset that the linker or the loader put in place. It
+        // writes nothing. `pure`: the result is the same in all of a thread's life.
+        unsafe {
+            core::arch::asm!(
+                "mrs {scratch}, tpidr_el0",
+                concat!("adrp {address}, :gottprel:", $symbol),
+                concat!("ldr {address}, [{address}, :gottprel_lo12:", $symbol, "]"),
+                "add {address}, {address}, {scratch}",
+                address = out(reg) address,
+                scratch = out(reg) _,
+                options(nostack, readonly, pure),
+            );
+        }
+        address
+    }};
 }
-
-/// Returns the calling thread's memory of a fork. The same holds as for [`thread_block`].
-#[inline(always)]
-pub(crate) fn fork_block<'a>() -> &'a ForkBlock {
-    let block: *const ForkBlock;
-    // SAFETY: as in `thread_block`.
-    unsafe {
-        core::arch::asm!(
-            "mrs {scratch}, tpidr_el0",
-            "adrp {block}, :gottprel:librip_fork_1",
-            "ldr {block}, [{block}, :gottprel_lo12:librip_fork_1]",
-            "add {block}, {block}, {scratch}",
-            block = out(reg) block,
-            scratch = out(reg) _,
-            options(nostack, readonly, pure),
-        );
-    }
-    // SAFETY: as in `thread_block`.
-    unsafe { &*block }
-}
-
-/// Returns the calling thread's memory of tasks. The same holds as for [`thread_block`].
-#[inline(always)]
-pub(crate) fn task_block<'a>() -> &'a TaskBlock {
-    let block: *const TaskBlock;
-    // SAFETY: as in `thread_block`.
-    unsafe {
-        core::arch::asm!(
-            "mrs {scratch}, tpidr_el0",
-            "adrp {block}, :gottprel:librip_task_1",
-            "ldr {block}, [{block}, :gottprel_lo12:librip_task_1]",
-            "add {block}, {block}, {scratch}",
-            block = out(reg) block,
-            scratch = out(reg) _,
-            options(nostack, readonly, pure),
-        );
-    }
-    // SAFETY: as in `thread_block`.
-    unsafe { &*block }
-}
+pub(crate) use of_thread;
 
 /// Returns `dlopen`, if the program is linked with it. With a plain reference, every static link would print a warning.
 pub(crate) fn dlopen() -> Option<Dlopen> {

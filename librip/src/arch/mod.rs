@@ -62,35 +62,83 @@ macro_rules! __rip_note {
     };
 }
 
+/// The PC of a site whose words Rust code writes, and the note that describes the site.
+///
+/// It records nothing: it accesses no memory and changes no flag, as its options say. Not `pure`: the compiler must not
+/// move or merge it, because each expansion is a site, and so is each inlined copy.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_site {
+    ($text:path, $text_len:expr, $kind:expr, $flags:expr, $operands:expr) => {{
+        let pc: u64;
+        // SAFETY: it computes an address, and adds a note to the file.
+        unsafe {
+            ::core::arch::asm!(
+                "20:",
+                $crate::__rip_pc!(),
+                $crate::__rip_note!(),
+                pc = out(reg) pc,
+                text = sym $text,
+                text_len = const $text_len,
+                line = const ::core::line!(),
+                column = const ::core::column!(),
+                kind = const $kind,
+                operands = const $operands.len(),
+                flags = const $flags,
+                types = const $crate::__private::types($operands),
+                options(nomem, nostack, preserves_flags),
+            );
+        }
+        pc
+    }};
+}
+
+/// Defines the symbol of an object, which is all zero at first.
+macro_rules! object {
+    ($name:literal, $len_bytes:literal) => {
+        concat!(
+            concat!(".globl ", $name, "\n.hidden ", $name, "\n"),
+            concat!(".type ", $name, ",@object\n"),
+            concat!(".size ", $name, ",", $len_bytes, "\n"),
+            concat!($name, ": .zero ", $len_bytes, "\n"),
+        )
+    };
+}
+pub(crate) use object;
+
+/// Begins the function of a symbol.
+macro_rules! function {
+    ($name:literal) => {
+        concat!(
+            concat!(".balign 16\n.globl ", $name, "\n.hidden ", $name, "\n"),
+            concat!(".type ", $name, ",@function\n", $name, ":\n.cfi_startproc"),
+        )
+    };
+}
+pub(crate) use function;
+
+/// Ends the function of a symbol.
+macro_rules! end_of_function {
+    ($name:literal) => {
+        concat!(".cfi_endproc\n.size ", $name, ", . - ", $name)
+    };
+}
+pub(crate) use end_of_function;
+
 /// The symbols that marks refer to, and the constructor of this module, whose address is the operand `loaded`.
 macro_rules! symbols {
     () => {
         concat!(
             ".pushsection .tbss.librip,\"awT\",@nobits\n",
             ".balign 8\n",
-            ".globl librip_tls_1\n",
-            ".hidden librip_tls_1\n",
-            ".type librip_tls_1,@object\n",
-            ".size librip_tls_1,56\n",
-            "librip_tls_1: .zero 56\n",
-            ".globl librip_fork_1\n",
-            ".hidden librip_fork_1\n",
-            ".type librip_fork_1,@object\n",
-            ".size librip_fork_1,408\n",
-            "librip_fork_1: .zero 408\n",
-            ".globl librip_task_1\n",
-            ".hidden librip_task_1\n",
-            ".type librip_task_1,@object\n",
-            ".size librip_task_1,96\n",
-            "librip_task_1: .zero 96\n",
+            $crate::arch::object!("librip_tls_1", 56),
+            $crate::arch::object!("librip_fork_1", 408),
+            $crate::arch::object!("librip_task_1", 96),
+            $crate::arch::object!("librip_creator_1", 24),
             ".popsection\n",
             ".pushsection .bss.librip,\"aw\",@nobits\n",
             ".balign 8\n",
-            ".globl librip_module_1\n",
-            ".hidden librip_module_1\n",
-            ".type librip_module_1,@object\n",
-            ".size librip_module_1,16\n",
-            "librip_module_1: .zero 16\n",
+            $crate::arch::object!("librip_module_1", 16),
             ".popsection\n",
             ".pushsection .init_array,\"aw\",@init_array\n",
             ".balign 8\n",
@@ -103,13 +151,11 @@ pub(crate) use symbols;
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
-mod creator;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::*;
-pub(crate) use creator::creator;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::*;
 
@@ -202,6 +248,19 @@ pub(crate) struct TaskBlock {
     pub(crate) asleep: Cell<u64>,
 }
 
+/// Who created the calling thread, `librip_creator_1`: a slot and its count then. All zero when unknown.
+///
+/// What the creator says of the stack is here too. A claim reads it, maybe in a signal handler.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Creator {
+    /// One more than the index of the slot.
+    pub(crate) slot: Cell<u64>,
+    pub(crate) count: Cell<u64>,
+    /// An address in the thread's own stack: from here to the thread pointer there is nothing else. 0 if unknown.
+    pub(crate) stack_begin: Cell<u64>,
+}
+
 /// The state of a module, `librip_module_1`: what its marks need to know of the ring.
 ///
 /// Each module has one: the executable, and each library with marks. It is zero before there is a ring. All later
@@ -285,6 +344,24 @@ pub(crate) fn enter() {
     librip_enter_rust_1(thread_block());
 }
 
+/// Defines a function that returns memory of the calling thread. The memory lives as long as the thread, and the
+/// reference cannot leave the thread: it is not `Send`.
+macro_rules! memory_of_thread {
+    ($function:ident -> $memory:ident, $symbol:literal) => {
+        #[inline(always)]
+        pub(crate) fn $function<'a>() -> &'a $memory {
+            let address: *const $memory = of_thread!($symbol);
+            // SAFETY: `symbols!` makes thread-local memory of this size and alignment. It is zero at first, which is
+            // valid. Only this thread accesses it, in marks and signal handlers too, and all fields are cells.
+            unsafe { &*address }
+        }
+    };
+}
+memory_of_thread!(thread_block -> ThreadBlock, "librip_tls_1");
+memory_of_thread!(fork_block -> ForkBlock, "librip_fork_1");
+memory_of_thread!(task_block -> TaskBlock, "librip_task_1");
+memory_of_thread!(creator -> Creator, "librip_creator_1");
+
 /// Returns the state of the module that this code is linked into.
 #[inline(always)]
 pub(crate) fn module() -> &'static ModuleState {
@@ -298,6 +375,7 @@ const _: () = {
     assert!(size_of::<ThreadBlock>() == 56, "librip_tls_1 has this size in assembly");
     assert!(size_of::<ForkBlock>() == 408, "librip_fork_1 has this size in assembly");
     assert!(size_of::<TaskBlock>() == 96, "librip_task_1 has this size in assembly");
+    assert!(size_of::<Creator>() == 24, "librip_creator_1 has this size in assembly");
     assert!(offset_of!(ThreadBlock, cursor) == 0, "marks load the cursor from the block's start");
     assert!(offset_of!(ThreadBlock, is_absent) == 8, "marks look here before they enter");
     assert!(offset_of!(ThreadBlock, due) == 32, "marks compare their sequences with it");

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through fs")]
 
-use super::{Dlopen, ForkBlock, TaskBlock, ThreadBlock};
+use super::Dlopen;
 
 /// The instructions of a mark, and the note that describes its site.
 ///
@@ -109,35 +109,13 @@ macro_rules! __rip_mark {
     };
 }
 
-/// The PC of a site whose words Rust code writes, and the note that describes the site.
-///
-/// It records nothing: it accesses no memory and changes no flag, as its options say. Not `pure`: the compiler must not
-/// move or merge it, because each expansion is a site, and so is each inlined copy.
+/// The instruction that computes the PC of a site.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __rip_site {
-    ($text:path, $text_len:expr, $kind:expr, $flags:expr, $operands:expr) => {{
-        let pc: u64;
-        // SAFETY: it computes an address, and adds a note to the file.
-        unsafe {
-            ::core::arch::asm!(
-                "20:",
-                "lea {pc}, [rip + 20b]",
-                $crate::__rip_note!(),
-                pc = out(reg) pc,
-                text = sym $text,
-                text_len = const $text_len,
-                line = const ::core::line!(),
-                column = const ::core::column!(),
-                kind = const $kind,
-                operands = const $operands.len(),
-                flags = const $flags,
-                types = const $crate::__private::types($operands),
-                options(nomem, nostack, preserves_flags),
-            );
-        }
-        pc
-    }};
+macro_rules! __rip_pc {
+    () => {
+        "lea {pc}, [rip + 20b]"
+    };
 }
 
 /// Defines the symbols of this module and the entry. `define_entry!(ENTER, LOADED)`: the Rust functions that a mark
@@ -159,12 +137,7 @@ macro_rules! define_entry {
             "librip_has_xsave_1: .zero 1",
             ".popsection",
             ".pushsection .text.librip_enter_1,\"ax\",@progbits",
-            ".balign 16",
-            ".globl librip_enter_1",
-            ".hidden librip_enter_1",
-            ".type librip_enter_1,@function",
-            "librip_enter_1:",
-            ".cfi_startproc",
+            $crate::arch::function!("librip_enter_1"),
             "push rax",
             ".cfi_def_cfa_offset 16",
             "mov rax, qword ptr fs:[0]",
@@ -173,14 +146,8 @@ macro_rules! define_entry {
             "pop rax",
             ".cfi_def_cfa_offset 8",
             "ret",
-            ".cfi_endproc",
-            ".size librip_enter_1, . - librip_enter_1",
-            ".balign 16",
-            ".globl librip_enter_block_1",
-            ".hidden librip_enter_block_1",
-            ".type librip_enter_block_1,@function",
-            "librip_enter_block_1:",
-            ".cfi_startproc",
+            $crate::arch::end_of_function!("librip_enter_1"),
+            $crate::arch::function!("librip_enter_block_1"),
             "push rbp",
             ".cfi_def_cfa_offset 16",
             ".cfi_offset rbp, -16",
@@ -236,17 +203,10 @@ macro_rules! define_entry {
             "pop rbp",
             ".cfi_def_cfa rsp, 8",
             "ret",
-            ".cfi_endproc",
-            ".size librip_enter_block_1, . - librip_enter_block_1",
-            ".balign 16",
-            ".globl librip_enter_rust_1",
-            ".hidden librip_enter_rust_1",
-            ".type librip_enter_rust_1,@function",
-            "librip_enter_rust_1:",
-            ".cfi_startproc",
+            $crate::arch::end_of_function!("librip_enter_block_1"),
+            $crate::arch::function!("librip_enter_rust_1"),
             "jmp {enter}",
-            ".cfi_endproc",
-            ".size librip_enter_rust_1, . - librip_enter_rust_1",
+            $crate::arch::end_of_function!("librip_enter_rust_1"),
             ".popsection",
             enter = sym $enter,
             loaded = sym $loaded,
@@ -327,59 +287,24 @@ pub(crate) fn thread_pointer() -> u64 {
     pointer
 }
 
-/// Returns the calling thread's block. The block lives as long as the thread, and the reference cannot leave the
-/// thread: it is not `Send`.
-#[inline(always)]
-pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
-    let block: *const ThreadBlock;
-    // SAFETY: reads the thread pointer, which the ABI keeps at fs:0, and adds the constant offset that the linker or
-    // the loader put in place. It writes nothing. `pure`: the result is the same in all of a thread's life.
-    unsafe {
-        core::arch::asm!(
-            "mov {block}, qword ptr fs:[0]",
-            "add {block}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
-            block = out(reg) block,
-            options(nostack, readonly, pure),
-        );
-    }
-    // SAFETY: `define_entry!` makes thread-local memory of this size and alignment. It is zero at first, which is
-    // valid. Only this thread accesses it, in marks and signal handlers too, and all fields are cells.
-    unsafe { &*block }
+/// The address of a symbol in the calling thread's static TLS.
+macro_rules! of_thread {
+    ($symbol:literal) => {{
+        let address;
+        // SAFETY: reads the thread pointer, which the ABI keeps at fs:0, and adds the constant offset that the linker
+        // or the loader put in place. It writes nothing. `pure`: the result is the same in all of a thread's life.
+        unsafe {
+            core::arch::asm!(
+                "mov {address}, qword ptr fs:[0]",
+                concat!("add {address}, qword ptr [rip + ", $symbol, "@GOTTPOFF]"),
+                address = out(reg) address,
+                options(nostack, readonly, pure),
+            );
+        }
+        address
+    }};
 }
-
-/// Returns the calling thread's memory of a fork. The same holds as for [`thread_block`].
-#[inline(always)]
-pub(crate) fn fork_block<'a>() -> &'a ForkBlock {
-    let block: *const ForkBlock;
-    // SAFETY: as in `thread_block`.
-    unsafe {
-        core::arch::asm!(
-            "mov {block}, qword ptr fs:[0]",
-            "add {block}, qword ptr [rip + librip_fork_1@GOTTPOFF]",
-            block = out(reg) block,
-            options(nostack, readonly, pure),
-        );
-    }
-    // SAFETY: as in `thread_block`.
-    unsafe { &*block }
-}
-
-/// Returns the calling thread's memory of tasks. The same holds as for [`thread_block`].
-#[inline(always)]
-pub(crate) fn task_block<'a>() -> &'a TaskBlock {
-    let block: *const TaskBlock;
-    // SAFETY: as in `thread_block`.
-    unsafe {
-        core::arch::asm!(
-            "mov {block}, qword ptr fs:[0]",
-            "add {block}, qword ptr [rip + librip_task_1@GOTTPOFF]",
-            block = out(reg) block,
-            options(nostack, readonly, pure),
-        );
-    }
-    // SAFETY: as in `thread_block`.
-    unsafe { &*block }
-}
+pub(crate) use of_thread;
 
 /// Returns `dlopen`, if the program is linked with it. With a plain reference, every static link would print a warning.
 pub(crate) fn dlopen() -> Option<Dlopen> {
