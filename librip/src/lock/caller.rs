@@ -50,6 +50,7 @@ impl<const FLAGS: Flags> At<FLAGS> {
 
 impl<const FLAGS: Flags> Origin for At<FLAGS> {
     const IS_CALL: bool = true;
+    type Place = [u64; 1];
 
     #[inline(always)]
     fn entry_pc(self, _site: u64) -> u64 {
@@ -63,19 +64,8 @@ impl<const FLAGS: Flags> Origin for At<FLAGS> {
     }
 
     #[inline(always)]
-    fn event<const A: usize, const B: usize>(
-        self,
-        slot: Slot,
-        times: [u64; A],
-        operands: [u64; B],
-        pc: u64,
-    ) -> u64 {
-        slot.event((times, [self.address()], operands), pc)
-    }
-
-    #[inline(always)]
-    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64 {
-        slot.plain_event(([self.address()], operands), pc)
+    fn place(self, _pc: u64) -> [u64; 1] {
+        [self.address()]
     }
 
     #[inline(always)]

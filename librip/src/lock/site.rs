@@ -25,6 +25,15 @@ pub type Flags = u16;
 pub trait Origin: Copy {
     /// Whether an entry has a call in place of a PC: see `librip_format::call`.
     const IS_CALL: bool = false;
+    /// Whether an event reads the clock if a time is due, also of a thread that [reads none](Slot::reads_clock) for it.
+    const HAS_TIME: bool = false;
+    /// The operands of an event that say the place.
+    #[doc(hidden)]
+    type Place: IntoIterator<Item = u64, IntoIter: ExactSizeIterator>;
+
+    /// The place of an event at this site.
+    #[doc(hidden)]
+    fn place(self, pc: u64) -> Self::Place;
 
     /// An entry for a lock that is acquired at this site.
     fn entry_pc(self, site: u64) -> u64;
@@ -34,17 +43,27 @@ pub trait Origin: Copy {
 
     /// Records an event and returns its sequence. The operands are `times`, those of the origin, and `operands`.
     #[doc(hidden)]
+    #[inline(always)]
     fn event<const A: usize, const B: usize>(
         self,
         slot: Slot,
         times: [u64; A],
         operands: [u64; B],
         pc: u64,
-    ) -> u64;
+    ) -> u64 {
+        slot.event((times, self.place(pc), operands), pc)
+    }
 
     /// Records an event without times, of a thread that [reads no clock](Slot::reads_clock) for it.
     #[doc(hidden)]
-    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64;
+    #[inline(always)]
+    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64 {
+        if Self::HAS_TIME {
+            self.event(slot, [], operands, pc)
+        } else {
+            slot.plain_event((self.place(pc), operands), pc)
+        }
+    }
 
     /// Records that an acquisition begins, without a time, and returns the event's sequence. `reads_clock`: whether it
     /// looks if a time is due.
@@ -65,6 +84,8 @@ pub trait Origin: Copy {
 pub(crate) struct Here;
 
 impl Origin for Here {
+    type Place = [u64; 0];
+
     #[inline(always)]
     fn entry_pc(self, site: u64) -> u64 {
         site
@@ -76,19 +97,8 @@ impl Origin for Here {
     }
 
     #[inline(always)]
-    fn event<const A: usize, const B: usize>(
-        self,
-        slot: Slot,
-        times: [u64; A],
-        operands: [u64; B],
-        pc: u64,
-    ) -> u64 {
-        slot.event((times, [], operands), pc)
-    }
-
-    #[inline(always)]
-    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64 {
-        slot.plain_event(([], operands), pc)
+    fn place(self, _pc: u64) -> [u64; 0] {
+        []
     }
 }
 
@@ -102,6 +112,8 @@ pub struct Caller(pub u64);
 
 #[cfg(feature = "interpose")]
 impl Origin for Caller {
+    type Place = [u64; 1];
+
     #[inline(always)]
     fn entry_pc(self, _site: u64) -> u64 {
         self.0
@@ -116,19 +128,8 @@ impl Origin for Caller {
     }
 
     #[inline(always)]
-    fn event<const A: usize, const B: usize>(
-        self,
-        slot: Slot,
-        times: [u64; A],
-        operands: [u64; B],
-        pc: u64,
-    ) -> u64 {
-        slot.event((times, [self.0], operands), pc)
-    }
-
-    #[inline(always)]
-    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64 {
-        slot.plain_event(([self.0], operands), pc)
+    fn place(self, _pc: u64) -> [u64; 1] {
+        [self.0]
     }
 }
 

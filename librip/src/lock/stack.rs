@@ -121,6 +121,10 @@ impl Waiter {
 
 #[cfg(feature = "interpose")]
 impl Origin for Waiter {
+    /// A thread that is about to wait has time.
+    const HAS_TIME: bool = true;
+    type Place = [u64; 1 + WORDS];
+
     #[inline(always)]
     fn entry_pc(self, site: u64) -> u64 {
         self.caller.entry_pc(site)
@@ -133,21 +137,9 @@ impl Origin for Waiter {
 
     /// The words of the stack come after the caller, as in the sites of waits.
     #[inline(always)]
-    fn event<const A: usize, const B: usize>(
-        self,
-        slot: Slot,
-        times: [u64; A],
-        operands: [u64; B],
-        pc: u64,
-    ) -> u64 {
+    fn place(self, _pc: u64) -> [u64; 1 + WORDS] {
         let [first, second, third, fourth] = self.stack;
-        slot.event((times, [self.caller.0, first, second, third, fourth], operands), pc)
-    }
-
-    /// A thread that is about to wait has time.
-    #[inline(always)]
-    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64 {
-        self.event(slot, [], operands, pc)
+        [self.caller.0, first, second, third, fourth]
     }
 }
 
@@ -168,6 +160,9 @@ impl<const FLAGS: Flags> WaitingAt<FLAGS> {
 
 impl<const FLAGS: Flags> Origin for WaitingAt<FLAGS> {
     const IS_CALL: bool = true;
+    /// A thread that is about to wait has time.
+    const HAS_TIME: bool = true;
+    type Place = [u64; 1 + WORDS];
 
     #[inline(always)]
     fn entry_pc(self, site: u64) -> u64 {
@@ -181,21 +176,9 @@ impl<const FLAGS: Flags> Origin for WaitingAt<FLAGS> {
 
     /// The words of the stack come after the place, as in the sites of waits.
     #[inline(always)]
-    fn event<const A: usize, const B: usize>(
-        self,
-        slot: Slot,
-        times: [u64; A],
-        operands: [u64; B],
-        pc: u64,
-    ) -> u64 {
+    fn place(self, pc: u64) -> [u64; 1 + WORDS] {
         let [first, second, third, fourth] = callers(self.from, pc);
-        slot.event((times, [self.at.address(), first, second, third, fourth], operands), pc)
-    }
-
-    /// A thread that is about to wait has time.
-    #[inline(always)]
-    fn plain_event<const B: usize>(self, slot: Slot, operands: [u64; B], pc: u64) -> u64 {
-        self.event(slot, [], operands, pc)
+        [self.at.address(), first, second, third, fourth]
     }
 
     fn note(self, slot: Slot) {

@@ -73,12 +73,16 @@ impl Slot {
 
     /// Records an event and returns the sequence of its PC word. The operands come in three parts, in this order.
     #[inline(always)]
-    pub(crate) fn event<const A: usize, const B: usize, const C: usize>(
+    pub(crate) fn event<const A: usize, B, const C: usize>(
         self,
-        (first, second, third): ([u64; A], [u64; B], [u64; C]),
+        (first, second, third): ([u64; A], B, [u64; C]),
         pc: u64,
-    ) -> u64 {
-        let words = self.reserve((A + B + C) as u64 + 1);
+    ) -> u64
+    where
+        B: IntoIterator<Item = u64, IntoIter: ExactSizeIterator>,
+    {
+        let second = second.into_iter();
+        let words = self.reserve((A + second.len() + C) as u64 + 1);
         if words.next >= arch::thread_block().due.get() {
             time_is_due();
         }
@@ -87,12 +91,12 @@ impl Slot {
 
     /// Records an event of a thread that [reads no clock](Slot::reads_clock) for it.
     #[inline(always)]
-    pub(crate) fn plain_event<const B: usize, const C: usize>(
-        self,
-        (second, third): ([u64; B], [u64; C]),
-        pc: u64,
-    ) -> u64 {
-        self.reserve((B + C) as u64 + 1).event(([], second, third), pc)
+    pub(crate) fn plain_event<B, const C: usize>(self, (second, third): (B, [u64; C]), pc: u64) -> u64
+    where
+        B: IntoIterator<Item = u64, IntoIter: ExactSizeIterator>,
+    {
+        let second = second.into_iter();
+        self.reserve((second.len() + C) as u64 + 1).event(([], second, third), pc)
     }
 
     #[inline(always)]
@@ -205,14 +209,14 @@ pub(crate) struct Words {
 impl Words {
     /// Writes the operands, which come in three parts, and the PC. Returns its sequence.
     #[inline(always)]
-    fn event<const A: usize, const B: usize, const C: usize>(
+    fn event<const A: usize, const C: usize>(
         mut self,
-        (first, second, third): ([u64; A], [u64; B], [u64; C]),
+        (first, second, third): ([u64; A], impl Iterator<Item = u64>, [u64; C]),
         pc: u64,
     ) -> u64 {
         // Three loops, which the compiler unrolls; it does not unroll one over a chain.
         first.into_iter().for_each(|operand| self.operand(operand));
-        second.into_iter().for_each(|operand| self.operand(operand));
+        second.for_each(|operand| self.operand(operand));
         third.into_iter().for_each(|operand| self.operand(operand));
         self.end(pc)
     }
