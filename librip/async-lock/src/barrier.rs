@@ -42,10 +42,5 @@ impl Barrier {
         run(lock::wait_in_round(self.identity.address_in_use(), wait, self.tasks))
     }
 
-    /// Names the barrier in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that the barrier has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.identity.set_name(name);
-    }
+    librip::__rip_set_name!("the barrier", identity);
 }

@@ -147,12 +147,7 @@ impl<T: ?Sized> Mutex<T> {
         self.value.get_mut()
     }
 
-    /// Names the mutex in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that the mutex has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.raw.set_name(name);
-    }
+    librip::__rip_set_name!("the mutex", raw);
 }
 
 impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {

@@ -172,12 +172,7 @@ impl<T> OnceCell<T> {
         }
     }
 
-    /// Names it in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that it has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.raw.set_name(name);
-    }
+    librip::__rip_set_name!("it", raw);
 
     async fn get_or_init_at(&self, at: &'static Location<'static>, closure: impl FnOnce() -> T) -> &T {
         let initialised = self.initialise(at, || async { Ok::<T, Infallible>(closure()) }).await;

@@ -152,12 +152,7 @@ impl<T: ?Sized> RwLock<T> {
         self.value.get_mut()
     }
 
-    /// Names the lock in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that the lock has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.identity.set_name(name);
-    }
+    librip::__rip_set_name!("the lock", identity);
 }
 
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {

@@ -102,12 +102,7 @@ impl Semaphore {
         self.inner.add_permits(n);
     }
 
-    /// Names the semaphore in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that the semaphore has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.identity.set_name(name);
-    }
+    librip::__rip_set_name!("the semaphore", identity);
 
     fn address(&self) -> u64 {
         self.identity.address_in_use()

@@ -41,6 +41,20 @@ pub(crate) struct Identity {
     state: AtomicU8,
 }
 
+/// Defines `set_name` of a wrapper: `__rip_set_name!("the lock", FIELD)`, where the field has the identity.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_set_name {
+    ($what:literal, $field:ident) => {
+        #[doc = concat!("Names ", $what, " in the ring, up to 48 bytes.")]
+        ///
+        #[doc = concat!("The name belongs to the address that ", $what, " has now, so name it where it will stay.")]
+        pub fn set_name(&self, name: &str) {
+            self.$field.set_name(name);
+        }
+    };
+}
+
 const IS_NAMED: u8 = 1;
 const IS_USED: u8 = 2;
 const HAS_NO_GUARD: u8 = 4;

@@ -90,12 +90,7 @@ macro_rules! common {
                 self.inner.get_mut()
             }
 
-            /// Names the lock in the ring, up to 48 bytes.
-            ///
-            /// The name belongs to the address that the lock has now, so name it where it will stay.
-            pub fn set_name(&self, name: &str) {
-                self.identity.set_name(name);
-            }
+            $crate::__rip_set_name!("the lock", identity);
         }
 
         impl<T: ?Sized + ::core::fmt::Debug> ::core::fmt::Debug for $type<T> {

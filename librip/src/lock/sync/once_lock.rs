@@ -106,12 +106,7 @@ impl<T> OnceLock<T> {
         self.inner.take()
     }
 
-    /// Names it in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that it has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.identity.set_name(name);
-    }
+    crate::__rip_set_name!("it", identity);
 }
 
 impl<T> Default for OnceLock<T> {

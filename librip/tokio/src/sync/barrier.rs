@@ -43,10 +43,5 @@ impl Barrier {
         lock::wait_in_round(self.identity.address_in_use(), self.inner.wait(), self.tasks)
     }
 
-    /// Names it in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that it has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.identity.set_name(name);
-    }
+    librip::__rip_set_name!("it", identity);
 }

@@ -205,12 +205,7 @@ impl<T: ?Sized> RwLock<T> {
         self.value.into_inner()
     }
 
-    /// Names the lock in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that the lock has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.raw.set_name(name);
-    }
+    librip::__rip_set_name!("the lock", raw);
 
     fn permits_to_read(&self) -> u32 {
         1
