@@ -1,6 +1,5 @@
 //! [`JoinSet`]: tokio's, with recorded tasks.
 
-use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 use std::task::{Context, Poll};
@@ -10,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio::task::{self, AbortHandle, Id, JoinError, LocalSet};
 
 use crate::Task;
+use crate::forward::{debug_as_inner, forward};
 use crate::watch::spawns_recorded;
 
 /// [`tokio::task::JoinSet`], recorded: its tasks are in the ring, and so are the waits for one of them.
@@ -40,14 +40,10 @@ impl<T> JoinSet<T> {
         JoinSet { inner: task::JoinSet::new() }
     }
 
-    /// See [`tokio::task::JoinSet::len`].
-    pub fn len(&self) -> usize {
-        self.inner.len()
-    }
-
-    /// See [`tokio::task::JoinSet::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        self.inner.is_empty()
+    forward! {
+        "tokio::task::JoinSet"
+        fn len(&self) -> usize;
+        fn is_empty(&self) -> bool;
     }
 }
 
@@ -146,14 +142,12 @@ impl<T: 'static> JoinSet<T> {
         lock::wait::<NOTIFICATION, _>(object, self.inner.join_next_with_id(), false, Option::is_some)
     }
 
-    /// See [`tokio::task::JoinSet::try_join_next`].
-    pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
-        self.inner.try_join_next()
-    }
-
-    /// See [`tokio::task::JoinSet::try_join_next_with_id`].
-    pub fn try_join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>> {
-        self.inner.try_join_next_with_id()
+    forward! {
+        "tokio::task::JoinSet"
+        fn try_join_next(&mut self) -> Option<Result<T, JoinError>>;
+        fn try_join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>>;
+        fn abort_all(&mut self);
+        fn detach_all(&mut self);
     }
 
     /// See [`tokio::task::JoinSet::shutdown`].
@@ -175,16 +169,6 @@ impl<T: 'static> JoinSet<T> {
             let object = self.object();
             lock::wait_at::<NOTIFICATION, _>(at, object, self.inner.join_all(), false, |_| true).await
         }
-    }
-
-    /// See [`tokio::task::JoinSet::abort_all`].
-    pub fn abort_all(&mut self) {
-        self.inner.abort_all();
-    }
-
-    /// See [`tokio::task::JoinSet::detach_all`].
-    pub fn detach_all(&mut self) {
-        self.inner.detach_all();
     }
 
     /// See [`tokio::task::JoinSet::poll_join_next`]. It records nothing.
@@ -212,11 +196,7 @@ impl<T> Default for JoinSet<T> {
     }
 }
 
-impl<T> fmt::Debug for JoinSet<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
+debug_as_inner!(JoinSet<T>);
 
 impl<T, F> FromIterator<F> for JoinSet<T>
 where

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod blocking;
+mod forward;
 #[cfg(feature = "hyper")]
 mod hyper_executor;
 mod join_set;

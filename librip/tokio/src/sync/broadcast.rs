@@ -12,7 +12,6 @@
 //! # }
 //! ```
 
-use std::fmt;
 use std::future::Future;
 
 use tokio::sync::broadcast;
@@ -20,6 +19,7 @@ use tokio::sync::broadcast;
 use self::error::{RecvError, SendError, TryRecvError};
 use super::channel::{Channel, End, set_name};
 use crate::blocking::block_on;
+use crate::forward::{debug_as_inner, forward};
 
 pub use tokio::sync::broadcast::error;
 
@@ -73,24 +73,14 @@ impl<T> Sender<T> {
         WeakSender { inner: self.inner.downgrade(), end: self.end.channel().weak_sender() }
     }
 
-    /// See [`tokio::sync::broadcast::Sender::len`].
-    pub fn len(&self) -> usize {
-        self.inner.len()
-    }
-
-    /// See [`tokio::sync::broadcast::Sender::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        self.inner.is_empty()
-    }
-
-    /// See [`tokio::sync::broadcast::Sender::receiver_count`].
-    pub fn receiver_count(&self) -> usize {
-        self.inner.receiver_count()
-    }
-
-    /// See [`tokio::sync::broadcast::Sender::same_channel`].
-    pub fn same_channel(&self, other: &Self) -> bool {
-        self.inner.same_channel(&other.inner)
+    forward! {
+        "tokio::sync::broadcast::Sender"
+        fn len(&self) -> usize;
+        fn is_empty(&self) -> bool;
+        fn receiver_count(&self) -> usize;
+        fn same_channel(&self, other: &Self) -> bool;
+        fn strong_count(&self) -> usize;
+        fn weak_count(&self) -> usize;
     }
 
     /// See [`tokio::sync::broadcast::Sender::closed`].
@@ -99,28 +89,12 @@ impl<T> Sender<T> {
         self.end.channel().wait(self.inner.closed(), |()| true)
     }
 
-    /// See [`tokio::sync::broadcast::Sender::strong_count`].
-    pub fn strong_count(&self) -> usize {
-        self.inner.strong_count()
-    }
-
-    /// See [`tokio::sync::broadcast::Sender::weak_count`].
-    pub fn weak_count(&self) -> usize {
-        self.inner.weak_count()
-    }
-
     set_name!(end.channel());
 }
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Sender<T> {
         Sender { inner: self.inner.clone(), end: self.end.clone() }
-    }
-}
-
-impl<T> fmt::Debug for Sender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
     }
 }
 
@@ -138,26 +112,16 @@ impl<T> WeakSender<T> {
         Some(Sender { inner, end: self.end.channel().sender() })
     }
 
-    /// See [`tokio::sync::broadcast::WeakSender::strong_count`].
-    pub fn strong_count(&self) -> usize {
-        self.inner.strong_count()
-    }
-
-    /// See [`tokio::sync::broadcast::WeakSender::weak_count`].
-    pub fn weak_count(&self) -> usize {
-        self.inner.weak_count()
+    forward! {
+        "tokio::sync::broadcast::WeakSender"
+        fn strong_count(&self) -> usize;
+        fn weak_count(&self) -> usize;
     }
 }
 
 impl<T> Clone for WeakSender<T> {
     fn clone(&self) -> WeakSender<T> {
         WeakSender { inner: self.inner.clone(), end: self.end.channel().weak_sender() }
-    }
-}
-
-impl<T> fmt::Debug for WeakSender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
     }
 }
 
@@ -168,34 +132,14 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// See [`tokio::sync::broadcast::Receiver::len`].
-    pub fn len(&self) -> usize {
-        self.inner.len()
-    }
-
-    /// See [`tokio::sync::broadcast::Receiver::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        self.inner.is_empty()
-    }
-
-    /// See [`tokio::sync::broadcast::Receiver::same_channel`].
-    pub fn same_channel(&self, other: &Self) -> bool {
-        self.inner.same_channel(&other.inner)
-    }
-
-    /// See [`tokio::sync::broadcast::Receiver::sender_strong_count`].
-    pub fn sender_strong_count(&self) -> usize {
-        self.inner.sender_strong_count()
-    }
-
-    /// See [`tokio::sync::broadcast::Receiver::sender_weak_count`].
-    pub fn sender_weak_count(&self) -> usize {
-        self.inner.sender_weak_count()
-    }
-
-    /// See [`tokio::sync::broadcast::Receiver::is_closed`].
-    pub fn is_closed(&self) -> bool {
-        self.inner.is_closed()
+    forward! {
+        "tokio::sync::broadcast::Receiver"
+        fn len(&self) -> usize;
+        fn is_empty(&self) -> bool;
+        fn same_channel(&self, other: &Self) -> bool;
+        fn sender_strong_count(&self) -> usize;
+        fn sender_weak_count(&self) -> usize;
+        fn is_closed(&self) -> bool;
     }
 
     /// Tokio's receiver, for what asks for that one, as streams do. Its waits are not recorded.
@@ -244,8 +188,4 @@ impl<T: Clone> Receiver<T> {
     }
 }
 
-impl<T> fmt::Debug for Receiver<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
+debug_as_inner!(Sender<T>, WeakSender<T>, Receiver<T>);

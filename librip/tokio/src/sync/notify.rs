@@ -15,6 +15,8 @@ use librip::task::lock::{self, Identity, NOTIFICATION, Waits};
 use pin_project_lite::pin_project;
 use tokio::sync::{self, futures};
 
+use crate::forward::forward;
+
 /// [`tokio::sync::Notify`], recorded: the ring says which tasks wait for a notification.
 ///
 /// Nobody holds a notification, so a wait for one is in no deadlock that `read-rip` proves. [`Notify::notify_waiters`]
@@ -71,14 +73,10 @@ impl Notify {
         OwnedNotified { wait, listening, _notify: self }
     }
 
-    /// See [`tokio::sync::Notify::notify_one`].
-    pub fn notify_one(&self) {
-        self.inner.notify_one();
-    }
-
-    /// See [`tokio::sync::Notify::notify_last`].
-    pub fn notify_last(&self) {
-        self.inner.notify_last();
+    forward! {
+        "tokio::sync::Notify"
+        fn notify_one(&self);
+        fn notify_last(&self);
     }
 
     /// See [`tokio::sync::Notify::notify_waiters`].
@@ -90,12 +88,7 @@ impl Notify {
         self.inner.notify_waiters();
     }
 
-    /// Names it in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that it has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.identity.set_name(name);
-    }
+    librip::__rip_set_name!("it", identity);
 }
 
 /// Counts a future from when it is made: tokio notifies it from then on.

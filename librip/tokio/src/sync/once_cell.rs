@@ -12,6 +12,7 @@ use librip::task::lock::{Holding, ONCE};
 use tokio::sync::{self, SetError, TryAcquireError};
 
 use super::raw::{Lease, Raw};
+use crate::forward::forward;
 
 /// [`tokio::sync::OnceCell`], recorded: the ring says which task initialises it, and which tasks wait for that.
 ///
@@ -57,19 +58,12 @@ impl<T> OnceCell<T> {
         OnceCell { raw: Raw::new(1), inner: sync::OnceCell::const_new_with(value) }
     }
 
-    /// See [`tokio::sync::OnceCell::initialized`].
-    pub fn initialized(&self) -> bool {
-        self.inner.initialized()
-    }
-
-    /// See [`tokio::sync::OnceCell::get`].
-    pub fn get(&self) -> Option<&T> {
-        self.inner.get()
-    }
-
-    /// See [`tokio::sync::OnceCell::get_mut`].
-    pub fn get_mut(&mut self) -> Option<&mut T> {
-        self.inner.get_mut()
+    forward! {
+        "tokio::sync::OnceCell"
+        fn initialized(&self) -> bool;
+        fn get(&self) -> Option<&T>;
+        fn get_mut(&mut self) -> Option<&mut T>;
+        fn into_inner(self) -> Option<T>;
     }
 
     /// See [`tokio::sync::OnceCell::set`].
@@ -139,11 +133,6 @@ impl<T> OnceCell<T> {
         Ok(self.get().expect("an initialised cell"))
     }
 
-    /// See [`tokio::sync::OnceCell::into_inner`].
-    pub fn into_inner(self) -> Option<T> {
-        self.inner.into_inner()
-    }
-
     /// See [`tokio::sync::OnceCell::take`].
     pub fn take(&mut self) -> Option<T> {
         let taken = self.inner.take();
@@ -152,12 +141,7 @@ impl<T> OnceCell<T> {
         taken
     }
 
-    /// Names it in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that it has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.raw.set_name(name);
-    }
+    librip::__rip_set_name!("it", raw);
 }
 
 impl<T> Default for OnceCell<T> {

@@ -25,6 +25,7 @@ use self::error::{RecvError, TryRecvError};
 use super::channel::{Channel, set_name};
 use super::request;
 use crate::blocking::block_on;
+use crate::forward::forward;
 
 pub use tokio::sync::oneshot::error;
 
@@ -47,24 +48,20 @@ pub struct Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// See [`tokio::sync::oneshot::Sender::send`].
-    ///
-    /// # Errors
-    ///
-    /// The message, if the receiver is gone.
-    pub fn send(self, t: T) -> Result<(), T> {
-        self.inner.send(t)
+    forward! {
+        "tokio::sync::oneshot::Sender"
+        ///
+        /// # Errors
+        ///
+        /// The message, if the receiver is gone.
+        fn send(self, t: T) -> Result<(), T>;
+        fn is_closed(&self) -> bool;
     }
 
     /// See [`tokio::sync::oneshot::Sender::closed`].
     #[track_caller]
     pub fn closed(&mut self) -> impl Future<Output = ()> {
         self.channel.wait(self.inner.closed(), |()| true)
-    }
-
-    /// See [`tokio::sync::oneshot::Sender::is_closed`].
-    pub fn is_closed(&self) -> bool {
-        self.inner.is_closed()
     }
 
     /// See [`tokio::sync::oneshot::Sender::poll_closed`]. It records nothing.

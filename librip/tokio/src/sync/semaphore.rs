@@ -9,6 +9,7 @@ use tokio::sync::{self, AcquireError, TryAcquireError};
 
 use super::raw::{self, HasPermits, Lease, Target};
 use crate::blocking::block_on;
+use crate::forward::forward;
 
 /// [`tokio::sync::Semaphore`], recorded: the ring says which tasks have permits, and which wait for some.
 ///
@@ -68,23 +69,17 @@ impl Semaphore {
         Semaphore { identity: Identity::new(), inner: sync::Semaphore::const_new(permits) }
     }
 
-    /// See [`tokio::sync::Semaphore::available_permits`].
-    pub fn available_permits(&self) -> usize {
-        self.inner.available_permits()
-    }
-
-    /// See [`tokio::sync::Semaphore::add_permits`].
-    ///
-    /// # Panics
-    ///
-    /// If there are more than [`Semaphore::MAX_PERMITS`] then.
-    pub fn add_permits(&self, n: usize) {
-        self.inner.add_permits(n);
-    }
-
-    /// See [`tokio::sync::Semaphore::forget_permits`].
-    pub fn forget_permits(&self, n: usize) -> usize {
-        self.inner.forget_permits(n)
+    forward! {
+        "tokio::sync::Semaphore"
+        fn available_permits(&self) -> usize;
+        ///
+        /// # Panics
+        ///
+        /// If there are more than [`Semaphore::MAX_PERMITS`] then.
+        fn add_permits(&self, n: usize);
+        fn forget_permits(&self, n: usize) -> usize;
+        fn close(&self);
+        fn is_closed(&self) -> bool;
     }
 
     /// See [`tokio::sync::Semaphore::acquire`].
@@ -222,22 +217,7 @@ impl Semaphore {
         block_on(self.acquire_many_owned(n))
     }
 
-    /// See [`tokio::sync::Semaphore::close`].
-    pub fn close(&self) {
-        self.inner.close();
-    }
-
-    /// See [`tokio::sync::Semaphore::is_closed`].
-    pub fn is_closed(&self) -> bool {
-        self.inner.is_closed()
-    }
-
-    /// Names the semaphore in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that the semaphore has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.identity.set_name(name);
-    }
+    librip::__rip_set_name!("the semaphore", identity);
 
     #[inline(always)]
     fn wait<O>(

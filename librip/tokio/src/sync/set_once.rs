@@ -6,6 +6,8 @@ use std::future::Future;
 use librip::task::lock::{self, Identity, NOTIFICATION};
 use tokio::sync::{self, SetOnceError};
 
+use crate::forward::forward;
+
 /// [`tokio::sync::SetOnce`], recorded: the ring says which tasks wait for its value.
 ///
 /// # Examples
@@ -48,28 +50,16 @@ impl<T> SetOnce<T> {
         SetOnce { identity: Identity::new(), inner: sync::SetOnce::const_new_with(value) }
     }
 
-    /// See [`tokio::sync::SetOnce::initialized`].
-    pub fn initialized(&self) -> bool {
-        self.inner.initialized()
-    }
-
-    /// See [`tokio::sync::SetOnce::get`].
-    pub fn get(&self) -> Option<&T> {
-        self.inner.get()
-    }
-
-    /// See [`tokio::sync::SetOnce::set`].
-    ///
-    /// # Errors
-    ///
-    /// If it has a value: the new one.
-    pub fn set(&self, value: T) -> Result<(), SetOnceError<T>> {
-        self.inner.set(value)
-    }
-
-    /// See [`tokio::sync::SetOnce::into_inner`].
-    pub fn into_inner(self) -> Option<T> {
-        self.inner.into_inner()
+    forward! {
+        "tokio::sync::SetOnce"
+        fn initialized(&self) -> bool;
+        fn get(&self) -> Option<&T>;
+        ///
+        /// # Errors
+        ///
+        /// If it has a value: the new one.
+        fn set(&self, value: T) -> Result<(), SetOnceError<T>>;
+        fn into_inner(self) -> Option<T>;
     }
 
     /// See [`tokio::sync::SetOnce::wait`].
@@ -78,12 +68,7 @@ impl<T> SetOnce<T> {
         lock::wait::<NOTIFICATION, _>(self.identity.address_in_use(), self.inner.wait(), false, |_| true)
     }
 
-    /// Names it in the ring, up to 48 bytes.
-    ///
-    /// The name belongs to the address that it has now, so name it where it will stay.
-    pub fn set_name(&self, name: &str) {
-        self.identity.set_name(name);
-    }
+    librip::__rip_set_name!("it", identity);
 }
 
 impl<T> Default for SetOnce<T> {

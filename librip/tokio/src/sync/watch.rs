@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use self::error::{RecvError, SendError};
 use super::channel::{Channel, End, set_name};
+use crate::forward::forward;
 
 pub use tokio::sync::watch::{Ref, error};
 
@@ -38,38 +39,23 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// See [`tokio::sync::watch::Receiver::borrow`].
-    pub fn borrow(&self) -> Ref<'_, T> {
-        self.inner.borrow()
-    }
-
-    /// See [`tokio::sync::watch::Receiver::borrow_and_update`].
-    pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
-        self.inner.borrow_and_update()
-    }
-
-    /// See [`tokio::sync::watch::Receiver::has_changed`].
-    ///
-    /// # Errors
-    ///
-    /// If all senders are gone.
-    pub fn has_changed(&self) -> Result<bool, RecvError> {
-        self.inner.has_changed()
+    forward! {
+        "tokio::sync::watch::Receiver"
+        fn borrow(&self) -> Ref<'_, T>;
+        fn borrow_and_update(&mut self) -> Ref<'_, T>;
+        ///
+        /// # Errors
+        ///
+        /// If all senders are gone.
+        fn has_changed(&self) -> Result<bool, RecvError>;
+        fn mark_changed(&mut self);
+        fn mark_unchanged(&mut self);
+        fn same_channel(&self, other: &Self) -> bool;
     }
 
     /// Whether all senders are gone: see `tokio::sync::watch::Receiver::is_closed`, which tokio has since 1.54.
     pub fn is_closed(&self) -> bool {
         self.inner.has_changed().is_err()
-    }
-
-    /// See [`tokio::sync::watch::Receiver::mark_changed`].
-    pub fn mark_changed(&mut self) {
-        self.inner.mark_changed();
-    }
-
-    /// See [`tokio::sync::watch::Receiver::mark_unchanged`].
-    pub fn mark_unchanged(&mut self) {
-        self.inner.mark_unchanged();
     }
 
     /// See [`tokio::sync::watch::Receiver::changed`].
@@ -86,11 +72,6 @@ impl<T> Receiver<T> {
     ) -> impl Future<Output = Result<Ref<'_, T>, RecvError>> {
         // It may outlast many values, so who sends now says nothing.
         self.end.channel().wait(self.inner.wait_for(f), Result::is_ok)
-    }
-
-    /// See [`tokio::sync::watch::Receiver::same_channel`].
-    pub fn same_channel(&self, other: &Self) -> bool {
-        self.inner.same_channel(&other.inner)
     }
 
     /// Tokio's receiver, for what asks for that one, as streams do. Its waits are not recorded.
@@ -149,14 +130,13 @@ impl<T> Sender<T> {
         self.inner.send_replace(value)
     }
 
-    /// See [`tokio::sync::watch::Sender::borrow`].
-    pub fn borrow(&self) -> Ref<'_, T> {
-        self.inner.borrow()
-    }
-
-    /// See [`tokio::sync::watch::Sender::is_closed`].
-    pub fn is_closed(&self) -> bool {
-        self.inner.is_closed()
+    forward! {
+        "tokio::sync::watch::Sender"
+        fn borrow(&self) -> Ref<'_, T>;
+        fn is_closed(&self) -> bool;
+        fn receiver_count(&self) -> usize;
+        fn sender_count(&self) -> usize;
+        fn same_channel(&self, other: &Self) -> bool;
     }
 
     /// See [`tokio::sync::watch::Sender::closed`].
@@ -168,21 +148,6 @@ impl<T> Sender<T> {
     /// See [`tokio::sync::watch::Sender::subscribe`].
     pub fn subscribe(&self) -> Receiver<T> {
         Receiver { inner: self.inner.subscribe(), end: self.end.channel().receiver() }
-    }
-
-    /// See [`tokio::sync::watch::Sender::receiver_count`].
-    pub fn receiver_count(&self) -> usize {
-        self.inner.receiver_count()
-    }
-
-    /// See [`tokio::sync::watch::Sender::sender_count`].
-    pub fn sender_count(&self) -> usize {
-        self.inner.sender_count()
-    }
-
-    /// See [`tokio::sync::watch::Sender::same_channel`].
-    pub fn same_channel(&self, other: &Self) -> bool {
-        self.inner.same_channel(&other.inner)
     }
 
     set_name!(end.channel());

@@ -11,6 +11,7 @@ use super::error::SendTimeoutError;
 use super::error::{SendError, TrySendError};
 use super::receiver::{receiver, weak_sender};
 use crate::blocking::block_on;
+use crate::forward::forward;
 use crate::sync::channel::{Channel, End};
 use crate::sync::request::{self, Sends};
 
@@ -30,14 +31,10 @@ pub fn channel<T>(buffer: usize) -> (Sender<T>, Receiver<T>) {
 receiver!(Receiver);
 
 impl<T> Receiver<T> {
-    /// See [`tokio::sync::mpsc::Receiver::capacity`].
-    pub fn capacity(&self) -> usize {
-        self.inner.capacity()
-    }
-
-    /// See [`tokio::sync::mpsc::Receiver::max_capacity`].
-    pub fn max_capacity(&self) -> usize {
-        self.inner.max_capacity()
+    forward! {
+        "tokio::sync::mpsc::Receiver"
+        fn capacity(&self) -> usize;
+        fn max_capacity(&self) -> usize;
     }
 }
 
@@ -91,14 +88,10 @@ impl<T> Sender<T> {
         block_on(self.send(value))
     }
 
-    /// See [`tokio::sync::mpsc::Sender::capacity`].
-    pub fn capacity(&self) -> usize {
-        self.inner.capacity()
-    }
-
-    /// See [`tokio::sync::mpsc::Sender::max_capacity`].
-    pub fn max_capacity(&self) -> usize {
-        self.inner.max_capacity()
+    forward! {
+        "tokio::sync::mpsc::Sender"
+        fn capacity(&self) -> usize;
+        fn max_capacity(&self) -> usize;
     }
 
     /// Tokio's sender, for what asks for that one. Its waits are not recorded.

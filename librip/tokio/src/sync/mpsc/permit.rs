@@ -1,6 +1,5 @@
 //! Room for messages that is reserved, and how a sender reserves it.
 
-use std::fmt;
 use std::future::Future;
 use std::iter::FusedIterator;
 use std::panic::Location;
@@ -9,6 +8,7 @@ use tokio::sync::mpsc;
 
 use super::bounded::Sender;
 use super::error::{SendError, TrySendError};
+use crate::forward::debug_as_inner;
 use crate::sync::channel::End;
 use crate::sync::map::map;
 use crate::sync::request;
@@ -95,12 +95,6 @@ impl<T> Permit<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for Permit<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
 /// See [`tokio::sync::mpsc::PermitIterator`].
 pub struct PermitIterator<'a, T> {
     inner: mpsc::PermitIterator<'a, T>,
@@ -122,12 +116,6 @@ impl<'a, T> Iterator for PermitIterator<'a, T> {
 impl<T> ExactSizeIterator for PermitIterator<'_, T> {}
 
 impl<T> FusedIterator for PermitIterator<'_, T> {}
-
-impl<T> fmt::Debug for PermitIterator<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
 
 /// See [`tokio::sync::mpsc::OwnedPermit`].
 pub struct OwnedPermit<T> {
@@ -161,8 +149,4 @@ impl<T> OwnedPermit<T> {
     }
 }
 
-impl<T> fmt::Debug for OwnedPermit<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
+debug_as_inner!(Permit<'_, T>, PermitIterator<'_, T>, OwnedPermit<T>);

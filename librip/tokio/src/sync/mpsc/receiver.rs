@@ -117,11 +117,7 @@ macro_rules! receiver {
             $crate::sync::channel::set_name!(end.channel());
         }
 
-        impl<T> ::std::fmt::Debug for $receiver<T> {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                self.inner.fmt(f)
-            }
-        }
+        $crate::forward::debug_as_inner!($receiver<T>);
     };
 }
 pub(super) use receiver;
@@ -159,11 +155,7 @@ macro_rules! weak_sender {
             }
         }
 
-        impl<T> ::std::fmt::Debug for $weak<T> {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                self.inner.fmt(f)
-            }
-        }
+        $crate::forward::debug_as_inner!($weak<T>);
 
         impl<T> $sender<T> {
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::closed`].")]
@@ -206,11 +198,7 @@ macro_rules! weak_sender {
             }
         }
 
-        impl<T> ::std::fmt::Debug for $sender<T> {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                self.inner.fmt(f)
-            }
-        }
+        $crate::forward::debug_as_inner!($sender<T>);
     };
 }
 pub(super) use weak_sender;
