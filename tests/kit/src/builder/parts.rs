@@ -230,7 +230,7 @@ impl Site {
 }
 
 /// A thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Slot {
     pub state: u32,
     pub generation: u32,
@@ -266,21 +266,10 @@ impl Slot {
         Slot {
             state: slot_state::LIVE,
             generation: 1,
-            pid: None,
             tid,
             claimed_ns: 1_000 + u64::from(tid),
-            exited_ns: 0,
             name: name.into(),
-            is_named: false,
-            is_capture: false,
-            task: None,
-            first_sequence: 0,
-            count: 0,
-            held: Vec::new(),
-            held_overflowed: 0,
-            open: Vec::new(),
-            sampled: Vec::new(),
-            words: Vec::new(),
+            ..Slot::default()
         }
     }
 
