@@ -4,22 +4,21 @@
 //! shows, and without any, as in a stripped static program.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use librip_test_kit::tool::{can, tool};
-use librip_test_kit::victim::{DEADLINE, Plan, Victim, shared_directory};
+use librip_test_kit::victim::{DEADLINE, Plan, Victim};
 use read_rip_evidence::process::live::LiveTarget;
 use read_rip_evidence::stacks::Unwinder;
 use read_rip_evidence::standing::Standings;
-use read_rip_evidence::target::{Sleep, Task};
+use read_rip_evidence::target::Task;
 use read_rip_evidence::waits::{
     Basis, Clue, FutexWait, MutexType, Owner, Preference, Protocol, Role, UnknownOwner, WaitKind, Waits,
 };
 use read_rip_symbols::{FunctionNames, Options};
 
 use crate::support::sleepers::Names;
+use crate::support::unprepared::{compile, futex};
 
 /// A thread that is stuck.
 struct Stuck {
@@ -47,7 +46,7 @@ impl Stuck {
         // The other threads too: a condition variable that one of them leaves or comes to is not at rest.
         let is_at_rest = |tasks: &[Task]| {
             let waiter = tasks.iter().find(|task| task.tid == stuck.waiter);
-            waiter.is_some_and(sleeps_in_futex) && tasks.iter().all(|task| task.sleep.is_some())
+            waiter.is_some_and(|task| futex(task).is_some()) && tasks.iter().all(|task| task.sleep.is_some())
         };
         while !is_at_rest(&live.tasks().unwrap()) {
             assert!(Instant::now() < deadline, "{object}: a thread does not wait");
@@ -100,27 +99,8 @@ impl Stuck {
     }
 }
 
-fn sleeps_in_futex(task: &Task) -> bool {
-    matches!(task.sleep, Some(Sleep::Call(call)) if call.futex().is_some())
-}
-
-/// Compiles the program once for all tests of this binary. The directory stays until the binary ends.
 fn build(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
-    let directory = shared_directory();
-    if !can(compiler, flags, directory) {
-        return None;
-    }
-    let program = directory.join(name);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/stuck.c");
-    tool(
-        Command::new(compiler)
-            .args(["-g", "-O1", "-pthread"])
-            .args(flags)
-            .arg(source)
-            .arg("-o")
-            .arg(&program),
-    );
-    Some(program)
+    compile("stuck.c", name, compiler, &[&["-g", "-O1", "-pthread"], flags].concat())
 }
 
 /// The program, linked with this machine's C library.
