@@ -315,12 +315,8 @@ fn all_processes_have_one_window() {
         asleep 8\n\
         exec $READER check --all --json --window 2s";
     let outcome = program.machine(script);
-    let windows: Vec<u64> = outcome
-        .json()
-        .iter()
-        .filter(|line| line["type"] == "checked")
-        .map(|line| line["data"]["window_ns"].as_u64().unwrap())
-        .collect();
+    let checked = outcome.data("checked");
+    let windows: Vec<u64> = checked.iter().map(|checked| checked["window_ns"].as_u64().unwrap()).collect();
     assert_eq!(windows.len(), 8, "{outcome:#?}");
     let limits = (Duration::from_secs(2).as_nanos() as u64, outcome.took.as_nanos() as u64);
     // Each process has the whole window, and all of them have it within the one run.

@@ -5,6 +5,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use librip_test_kit::reader;
+pub(crate) use librip_test_kit::reader::json;
+pub(crate) use librip_test_kit::run::named;
 use librip_test_kit::victim::{Plan, tempdir};
 use serde_json::Value;
 
@@ -44,11 +46,6 @@ pub(crate) fn plan(program: &Path, arguments: &[&str]) -> Plan {
 
 pub(crate) fn read(arguments: &[&str], ring: &Path) -> String {
     tool(Command::new(reader::program()).args(arguments).arg(ring))
-}
-
-/// The data of all lines of one type that the reader writes as JSON.
-pub(crate) fn json(arguments: &[&str], kind: &str, ring: &Path) -> Vec<Value> {
-    reader::ask(&[arguments, &["--json"]].concat(), ring).sound().data(kind)
 }
 
 pub(crate) fn texts(events: &[Value]) -> Vec<&str> {
@@ -104,10 +101,6 @@ fn each_value_is_shown_as_printf_prints_it() {
         let history = read(&["-t", "-v"], &ring);
         assert!(history.contains("\"failed: 13\""), "{program:?}: {history}");
     }
-}
-
-pub(crate) fn named<'s>(spans: &'s [Value], name: &str) -> &'s Value {
-    spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
 }
 
 #[test]

@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-use crate::{json, plan, plan_of, read};
+use librip_test_kit::run::named;
 
-fn named<'s>(spans: &'s [Value], name: &str) -> &'s Value {
-    spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
-}
+use crate::{json, plan, plan_of, read};
 
 #[test]
 fn spans_that_were_open_at_the_death_are_known_with_their_values() {

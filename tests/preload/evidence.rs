@@ -75,11 +75,7 @@ struct Finding {
 
 /// `read-rip check` of a process or a file.
 fn check(of: impl AsRef<Path>) -> Answer {
-    let mut command = Command::new(reader::program());
-    let output = command.args(["check", "--json", "--threshold", "100ms"]).arg(of.as_ref()).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
-    let findings = lines.filter(|line| line["type"] == "finding").map(|mut line| line["data"].take());
+    let outcome = reader::ask(&["check", "--json", "--threshold", "100ms"], of.as_ref());
     let finding = |finding: Value| {
         let field = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
         let threads = finding["threads"].as_array().map_or(&[][..], Vec::as_slice);
@@ -91,7 +87,8 @@ fn check(of: impl AsRef<Path>) -> Answer {
             names: names.collect(),
         }
     };
-    Answer { found: findings.map(finding).collect(), status: output.status.code().unwrap_or(-1) }
+    let found = outcome.data("finding").into_iter().map(finding).collect();
+    Answer { found, status: outcome.status }
 }
 
 impl Finding {

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use librip_test_kit::reader;
+use librip_test_kit::run::of_type;
 use librip_test_kit::setting;
 
 use crate::{ready, scenario};
@@ -27,9 +28,7 @@ fn killed_and_checked(rounds: u64, crowd: u32) {
         let text = String::from_utf8(output.stdout).unwrap();
         let lines: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let field = |kind: &str, field: &str| {
-            lines.iter().find(|line| line["type"] == kind).map(|line| line["data"][field].clone())
-        };
+        let field = |kind: &str, field: &str| of_type(&lines, kind).next().map(|data| data[field].clone());
         let stderr = String::from_utf8_lossy(&output.stderr);
         let told = format!("round {round}: {text}\n{stderr}");
         assert_eq!(field("finding", "kind"), Some("deadlock".into()), "{told}");

@@ -2,25 +2,13 @@
 
 #![allow(missing_docs, reason = "tests")]
 
-use std::path::Path;
-
-use librip_test_kit::reader;
+use librip_test_kit::reader::{json, read};
+use librip_test_kit::run::named;
 use librip_test_kit::victim::{Plan, Remains, expect_same, torture};
 use serde_json::{Value, json};
 
 fn plan(way: &str) -> Plan {
     Plan::new(env!("CARGO_BIN_EXE_traced"), &[way]).env("RIP_WORDS", "2048")
-}
-
-/// What the reader writes to standard output and to standard error. Its status must be 0.
-fn read(arguments: &[&str], ring: &Path) -> (String, String) {
-    let run = reader::ask(arguments, ring).sound();
-    (run.stdout, run.stderr)
-}
-
-/// The data of all lines of one type that the reader writes as JSON.
-fn json(arguments: &[&str], kind: &str, ring: &Path) -> Vec<Value> {
-    reader::ask(&[arguments, &["--json"]].concat(), ring).sound().data(kind)
 }
 
 /// What a victim leaves that is killed when it has said so.
@@ -137,10 +125,6 @@ fn an_event_without_room_for_its_texts_cuts_its_message_first_and_then_all() {
         victim.go_on();
     }
     assert_eq!(victim.wait().status.code(), Some(3));
-}
-
-fn named<'s>(spans: &'s [Value], name: &str) -> &'s Value {
-    spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod schema;
 use std::path::Path;
 
 use librip_test_kit::reader;
+use librip_test_kit::run::{first_of, of_type};
 use librip_test_kit::victim::{Plan, Victim};
 use serde_json::Value;
 
@@ -53,6 +54,23 @@ impl Answer {
         self.findings.iter().any(is_of)
     }
 
+    /// The data of the lines of this type.
+    pub(crate) fn data<'a>(&'a self, kind: &'a str) -> Vec<&'a Value> {
+        of_type(&self.lines, kind).collect()
+    }
+
+    /// The first finding.
+    #[track_caller]
+    pub(crate) fn finding(&self) -> &Value {
+        first_of(&self.lines, "finding")
+    }
+
+    /// What was read, and the balance.
+    #[track_caller]
+    pub(crate) fn checked(&self) -> &Value {
+        first_of(&self.lines, "checked")
+    }
+
     /// The names of the threads of a finding, sorted.
     pub(crate) fn threads(&self, finding: usize) -> Vec<String> {
         self.names(finding, "threads")
@@ -64,14 +82,19 @@ impl Answer {
     }
 
     fn names(&self, finding: usize, field: &str) -> Vec<String> {
-        let finding = self.lines.iter().filter(|line| line["type"] == "finding").nth(finding).unwrap();
-        let things = finding["data"][field].as_array().unwrap_or_else(|| panic!("no {field}: {finding}"));
+        let finding = self.data("finding")[finding];
+        let things = finding[field].as_array().unwrap_or_else(|| panic!("no {field}: {finding}"));
         let name = |thing: &Value| thing["name"].as_str().map(str::to_owned);
         let mut names: Vec<String> =
             things.iter().map(|thing| name(thing).unwrap_or_else(|| panic!("no name: {thing}"))).collect();
         names.sort();
         names
     }
+}
+
+/// The codes of a list of doubts, premises or advice.
+pub(crate) fn codes(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(|item| item["code"].as_str()).collect()
 }
 
 /// Asks about a ring; `more` goes before it on the command line.
@@ -81,13 +104,10 @@ pub(crate) fn check(ring: &Path, more: &[&str]) -> Answer {
     let output = reader::ask(&arguments, ring);
     let lines = output.json();
     lines.iter().for_each(schema::assert_valid);
-    let findings = lines
-        .iter()
-        .filter(|line| line["type"] == "finding")
-        .map(|line| {
-            let field = |name: &str| line["data"][name].as_str().unwrap_or("?").to_owned();
-            format!("{} {}", field("confidence"), field("kind"))
-        })
-        .collect();
+    let findings = of_type(&lines, "finding").map(|finding| {
+        let field = |name: &str| finding[name].as_str().unwrap_or("?").to_owned();
+        format!("{} {}", field("confidence"), field("kind"))
+    });
+    let findings = findings.collect();
     Answer { findings, lines, status: output.status, stderr: output.stderr }
 }

@@ -217,11 +217,9 @@ fn the_end_of_an_orphan_is_known() {
     let rings = scratch.path().join("rings");
     let options = ["--json", "--check", "--rings", rings.to_str().unwrap()];
     let outcome = run(scratch.path(), &options, script, &[]);
-    let lines = outcome.stdout.lines().map(|line| serde_json::from_str(line).expect(line));
-    let checked: Vec<serde_json::Value> =
-        lines.filter(|line: &serde_json::Value| line["type"] == "checked").collect();
+    let checked = outcome.data("checked");
     assert_eq!(checked.len(), 1, "{outcome:#?}");
-    assert_eq!(checked[0]["data"]["is_up_to_last_time"], false, "{outcome:#?}");
+    assert_eq!(checked[0]["is_up_to_last_time"], false, "{outcome:#?}");
 }
 
 #[test]

@@ -2,17 +2,7 @@
 
 use serde_json::Value;
 
-use super::ask::{Answer, check, printed, start};
-
-/// The first finding.
-fn finding(answer: &Answer) -> &Value {
-    let mut findings = answer.lines.iter().filter(|line| line["type"] == "finding");
-    &findings.next().unwrap_or_else(|| panic!("no finding: {answer:#?}"))["data"]
-}
-
-fn codes(list: &Value) -> Vec<&str> {
-    list.as_array().into_iter().flatten().filter_map(|item| item["code"].as_str()).collect()
-}
+use super::ask::{Answer, check, codes, printed, start};
 
 /// A thread of a finding, by its name.
 fn thread<'a>(finding: &'a Value, name: &str) -> &'a Value {
@@ -22,8 +12,7 @@ fn thread<'a>(finding: &'a Value, name: &str) -> &'a Value {
 
 /// The balance counts each thread once.
 fn counted(answer: &Answer) -> u64 {
-    let checked = answer.lines.iter().find(|line| line["type"] == "checked").unwrap();
-    let balance = &checked["data"]["balance"];
+    let balance = &answer.checked()["balance"];
     let of = |name: &str| balance[name].as_u64().unwrap();
     let doing = balance["doing"].as_object().into_iter().flatten();
     let doing: u64 = doing.filter_map(|(_, count)| count.as_u64()).sum();
@@ -38,7 +27,7 @@ fn proves_a_deadlock_of_a_recorded_lock_and_an_unrecorded_mutex() {
     let live = check(&victim.ring_path(), &[]);
     assert_eq!(live.findings, ["proven deadlock"], "{live:#?}");
     assert_eq!(live.threads(0), ["auditor", "teller"]);
-    assert!(codes(&finding(&live)["premises"]).contains(&"memory-intact"), "{live:#?}");
+    assert!(codes(&live.finding()["premises"]).contains(&"memory-intact"), "{live:#?}");
     assert_eq!(counted(&live), 3);
     let text = printed(&["check"], &victim.ring_path());
     for part in ["JOURNAL", "ACCOUNTS", "] holds "] {
@@ -65,7 +54,7 @@ fn measures_that_the_holder_gets_no_processor() {
     // Each wait is below the threshold.
     let live = check(&victim.ring_path(), &["--threshold", "1h"]);
     assert_eq!(live.findings, ["suspected starved-holder"], "{live:#?}");
-    let finding = finding(&live);
+    let finding = live.finding();
     assert_eq!(codes(&finding["advice"]), ["give-processor"]);
     let doing = &thread(finding, "flusher")["doing"];
     assert_eq!((&doing["what"], &doing["nice"]), (&"starves".into(), &19.into()), "{doing:#}");
@@ -81,7 +70,7 @@ fn says_what_the_holder_does_by_the_kernel() {
     let victim = start("holder-reads-a-socket");
     let live = check(&victim.ring_path(), &["--threshold", "1ms"]);
     assert_eq!(live.findings, ["suspected long-wait"], "{live:#?}");
-    let doing = &thread(finding(&live), "flusher")["doing"];
+    let doing = &thread(live.finding(), "flusher")["doing"];
     assert_eq!((&doing["what"], &doing["still"]), (&"waits_for_data".into(), &true.into()), "{doing:#}");
     assert!(doing["descriptor"].is_u64() && doing["call"].is_string(), "{doing:#}");
     assert!(doing["location"]["function"].as_str().unwrap().contains("reads"), "{doing:#}");
@@ -98,8 +87,8 @@ fn says_that_the_holder_is_stopped() {
     victim.stop();
     let live = check(&victim.ring_path(), &["--threshold", "1ms"]);
     assert_eq!(live.findings, ["proven stopped", "suspected long-wait"], "{live:#?}");
-    assert_eq!(codes(&finding(&live)["advice"]), ["continue"], "{live:#?}");
-    let finding = &live.lines.iter().rfind(|line| line["type"] == "finding").unwrap()["data"];
+    assert_eq!(codes(&live.finding()["advice"]), ["continue"], "{live:#?}");
+    let finding = *live.data("finding").last().unwrap();
     assert_eq!(thread(finding, "flusher")["doing"]["what"], "stopped", "{finding:#}");
     assert_eq!(codes(&finding["advice"]), ["let-run"], "{finding:#}");
 }

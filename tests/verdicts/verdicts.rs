@@ -187,8 +187,7 @@ fn a_child_that_waits_for_a_lock_of_its_parents_thread_has_inherited_it() {
 
 /// Who holds the lock of the first edge of the first finding.
 fn holder(answer: &Answer) -> &Value {
-    let found = answer.lines.iter().find(|line| line["type"] == "finding").expect("a finding");
-    &found["data"]["evidence"]["edges"][0]["holder"]
+    &answer.finding()["evidence"]["edges"][0]["holder"]
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use librip_test_kit::reader;
+use librip_test_kit::run::first_of;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use super::ask::{Answer, check, printed, start};
+use super::ask::{Answer, check, codes, printed, start};
 
 /// Long is what a live reading shows anyway: `check` takes 200 ms.
 const SHORT: &[&str] = &["--threshold", "1s"];
@@ -21,22 +22,13 @@ fn ask(scenario: &str) -> [Answer; 2] {
     [live, check(&victim.killed().ring_path(), SHORT)]
 }
 
-fn finding(answer: &Answer) -> &Value {
-    let mut findings = answer.lines.iter().filter(|line| line["type"] == "finding");
-    &findings.next().unwrap_or_else(|| panic!("no finding: {answer:#?}"))["data"]
-}
-
-fn codes(list: &Value) -> Vec<&str> {
-    list.as_array().into_iter().flatten().filter_map(|item| item["code"].as_str()).collect()
-}
-
 /// One long wait, live and dead, and nothing else.
 #[track_caller]
 fn waits_long(scenario: &str, look: impl Fn(&Value)) {
     for answer in ask(scenario) {
         assert_eq!(answer.findings, ["suspected long-wait"], "{scenario}: {answer:#?}");
         assert_eq!(answer.status, 1);
-        look(finding(&answer));
+        look(answer.finding());
     }
 }
 
@@ -118,15 +110,13 @@ fn a_recorded_barrier_says_how_many_threads_wait_and_how_many_it_takes() {
     let victim = start("holder-at-a-recorded-barrier");
     let remains = victim.killed();
     let ring = remains.ring_path();
-    let text = |command: &[&str]| printed(command, &ring);
     for command in ["check", "locks"] {
-        let said = text(&[command]);
+        let said = printed(&[command], &ring);
         assert!(said.contains("1 of the 2 threads that it takes waits there\n"), "{said}");
     }
-    let json = text(&["locks", "--json"]);
-    let lines = json.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let barriers = lines.filter(|line| line["data"]["type"] == "barrier");
-    let rounds: Vec<Value> = barriers.map(|line| line["data"]["threads_of_round"].clone()).collect();
+    let locks = reader::json(&["locks"], "lock", &ring);
+    let barriers = locks.iter().filter(|lock| lock["type"] == "barrier");
+    let rounds: Vec<&Value> = barriers.map(|lock| &lock["threads_of_round"]).collect();
     assert_eq!(rounds, [2]);
 }
 
@@ -176,14 +166,14 @@ fn the_thread_pool_of_the_rust_book_with_a_recorded_channel_is_no_finding() {
 fn is_a_pool(scenario: &str, status_of_dead: i32) {
     for (answer, status) in ask(scenario).into_iter().zip([0, status_of_dead]) {
         assert_eq!((&answer.findings[..], answer.status), (&[][..], status), "{answer:#?}");
-        let checked = answer.lines.iter().find(|line| line["type"] == "checked").unwrap();
-        let pools = &checked["data"]["balance"]["pools"];
+        let checked = answer.checked();
+        let pools = &checked["balance"]["pools"];
         assert_eq!(
             (pools.as_array().map(Vec::len), &pools[0]["waiting"]),
             (Some(1), &3.into()),
             "it is told"
         );
-        let mentions = &checked["data"]["mentions"];
+        let mentions = &checked["mentions"];
         let threads = mentions["threads"].as_array().unwrap();
         let holder =
             threads.iter().find(|thread| thread["id"] == pools[0]["holder"]).expect("it is mentioned");
@@ -198,7 +188,7 @@ fn is_a_pool(scenario: &str, status_of_dead: i32) {
 fn a_thread_that_waits_for_the_receiver_of_an_idle_pool_is_found() {
     let [live, dead] = ask("book-pool-that-cannot-close");
     assert_eq!(live.findings, ["suspected long-wait"], "{live:#?}");
-    assert_eq!(finding(&live)["evidence"]["blocked"], 4);
+    assert_eq!(live.finding()["evidence"]["blocked"], 4);
     // After the death it is not known how long the last waits were. Short ones may be usual for this lock.
     assert!(dead.findings.iter().all(|finding| finding == "suspected long-wait"), "{dead:#?}");
 }
@@ -237,8 +227,8 @@ fn finds_a_process_in_which_all_threads_wait() {
         }
     };
     assert_eq!(answer.findings, ["suspected long-wait"], "{answer:#?}");
-    assert_eq!(finding(&answer)["evidence"]["on_conditions"], 3);
-    assert_eq!(codes(&finding(&answer)["doubts"]), ["unrecorded-waker"]);
+    assert_eq!(answer.finding()["evidence"]["on_conditions"], 3);
+    assert_eq!(codes(&answer.finding()["doubts"]), ["unrecorded-waker"]);
     victim.kill();
 }
 
@@ -261,10 +251,9 @@ fn knows_when_the_program_was_killed(scratch: &Path, options: &[&str]) {
     nix::sys::signal::kill(child_of(reader.id()), Signal::SIGKILL).unwrap();
     let answers: Vec<Value> = lines.map(|line| serde_json::from_str(&line).expect(&line)).collect();
     reader.wait().unwrap();
-    let checked =
-        answers.iter().find(|line| line["type"] == "checked").unwrap_or_else(|| panic!("{answers:#?}"));
-    assert_eq!(checked["data"]["is_up_to_last_time"], false, "{answers:#?}");
-    assert!(checked["data"]["balance"]["longest_wait_ns"].as_u64() > Some(0), "{answers:#?}");
+    let checked = first_of(&answers, "checked");
+    assert_eq!(checked["is_up_to_last_time"], false, "{answers:#?}");
+    assert!(checked["balance"]["longest_wait_ns"].as_u64() > Some(0), "{answers:#?}");
 }
 
 /// The only child of a process.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::support::fixture::Scratch;
 use crate::support::locks::{A, B, CONDITION, HELD, TAKES, WAIT, WAITING, at, transfer};
-use crate::support::run::{Outcome, command, finish, on_terminal, read_rip, show};
+use crate::support::run::{Outcome, command, finish, first_of, on_terminal, read_rip, show};
 use crate::support::synth::{Held, Ring, Site, Slot};
 
 fn ring() -> Ring {
@@ -170,9 +170,8 @@ fn a_copy_proves_nothing_whether_its_process_lives_or_not() {
         assert!(outcome.stdout.contains("potential deadlock"), "{outcome:#?}");
         assert!(outcome.stderr.contains("This file is a copy of a ring."), "{outcome:#?}");
         let lines = check(&copy, &["--json"]).json();
-        let data = |kind: &str| &lines.iter().find(|line| line["type"] == kind).unwrap()["data"];
-        assert_eq!(data("checked")["one_reading"], "copy");
-        assert_eq!(data("finding")["doubts"][0]["code"], "copied");
+        assert_eq!(first_of(&lines, "checked")["one_reading"], "copy");
+        assert_eq!(first_of(&lines, "finding")["doubts"][0]["code"], "copied");
     }
     // The ring itself, which the dead process left, is in its last state.
     let outcome = check(&path, &[]);
@@ -197,12 +196,12 @@ fn findings_are_lines_of_json() {
     let outcome = check(&path, &["--json"]);
     assert_eq!(outcome.status, 1);
     let lines = outcome.json();
-    let finding = lines.iter().find(|line| line["type"] == "finding").map(|line| &line["data"]).unwrap();
+    let finding = first_of(&lines, "finding");
     assert_eq!((&finding["kind"], &finding["confidence"]), (&"deadlock".into(), &"proven".into()));
     assert_eq!(finding["threads"].as_array().map(Vec::len), Some(2));
     assert_eq!(finding["locks"][0]["name"], "CURRENT");
     assert_eq!(finding["threads_hurt"], 3);
-    let checked = lines.iter().find(|line| line["type"] == "checked").map(|line| &line["data"]).unwrap();
+    let checked = first_of(&lines, "checked");
     assert_eq!((&checked["threads"], &checked["findings"]), (&3.into(), &1.into()));
 }
 
@@ -319,9 +318,7 @@ fn a_ring_without_locks_is_not_called_sound() {
         "{outcome:#?}"
     );
     assert!(outcome.result().contains("librip::sync"), "a remedy: {outcome:#?}");
-    let lines = check(&path, &["--json"]).json();
-    let checked = lines.iter().find(|line| line["type"] == "checked").unwrap();
-    assert_eq!(checked["data"]["balance"]["outcome"], "nothing-recorded");
+    assert_eq!(check(&path, &["--json"]).data("checked")[0]["balance"]["outcome"], "nothing-recorded");
 }
 
 #[test]

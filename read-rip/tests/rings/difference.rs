@@ -4,7 +4,7 @@ use serde_json::{Value, json as value};
 
 use crate::support::fixture::{Fixture, Scratch};
 use crate::support::locks::*;
-use crate::support::run::{Outcome, read_rip};
+use crate::support::run::{Outcome, of_type, read_rip};
 use crate::support::synth::{Held, Ring, Slot};
 
 /// A thread that holds a lock and has recorded so many marks since.
@@ -98,9 +98,7 @@ fn places_without_a_change_are_shown_only_on_request() {
 #[test]
 fn the_difference_is_available_as_json() {
     let lines = diff(&earlier(), &later(), &["--json"]).sound().json();
-    let of = |kind: &str| -> Vec<&Value> {
-        lines.iter().filter(|line| line["type"] == kind).map(|line| &line["data"]).collect()
-    };
+    let of = |kind| -> Vec<&Value> { of_type(&lines, kind).collect() };
     assert_eq!(of("ring").len(), 2);
     let [difference] = of("difference")[..] else { panic!("{lines:#?}") };
     assert_eq!(difference["threads"], value!({"moved": 2, "still": 2, "begun": 1, "ended": 1}));
@@ -154,8 +152,6 @@ fn tasks_are_compared_as_threads_are_and_not_called_threads() {
     }
     let shown = diff(&earlier, &earlier, &[]).sound().stdout;
     assert!(shown.contains("\nAs many threads and tasks as before are at each place.\n"), "{shown}");
-    let lines = diff(&earlier, &later, &["--json"]).sound().json();
-    let difference = lines.iter().find(|line| line["type"] == "difference").unwrap();
-    let threads = &difference["data"]["threads"];
-    assert_eq!(threads, &value!({"moved": 1, "still": 2, "begun": 0, "ended": 0}));
+    let difference = diff(&earlier, &later, &["--json"]).sound().data("difference");
+    assert_eq!(difference[0]["threads"], value!({"moved": 1, "still": 2, "begun": 0, "ended": 0}));
 }

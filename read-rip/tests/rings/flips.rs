@@ -162,11 +162,10 @@ fn scenes() -> Vec<(&'static str, Ring)> {
 
 /// The proven findings of a ring, by kind and the number of threads that they hurt, as `read-rip check` shows them.
 fn shown_as_proven(path: &Path) -> Vec<String> {
-    let lines = read_rip(["check", "--json", path.to_str().unwrap()]).json();
-    let findings = lines.iter().filter(|line| line["type"] == "finding");
-    let proven = findings.filter(|line| line["data"]["confidence"] == "proven");
+    let findings = read_rip(["check", "--json", path.to_str().unwrap()]).data("finding");
+    let proven = findings.iter().filter(|finding| finding["confidence"] == "proven");
     proven
-        .map(|line| format!("{} {}", line["data"]["kind"].as_str().unwrap(), line["data"]["threads_hurt"]))
+        .map(|finding| format!("{} {}", finding["kind"].as_str().unwrap(), finding["threads_hurt"]))
         .collect()
 }
 

@@ -2,8 +2,7 @@
 //!
 //! Not tested here: that a linker folds them. The tests of the recorder link such programs.
 
-use crate::support::fixture::Fixture;
-use crate::support::run::{Outcome, read_rip};
+use crate::support::fixture::run;
 use crate::support::synth::{Held, Ring, Site, Slot};
 use serde_json::{Value, json};
 
@@ -36,15 +35,8 @@ fn sessions() -> [Site; 2] {
     ]
 }
 
-fn run(ring: &Ring, arguments: &[&str]) -> Outcome {
-    let fixture = Fixture::of(ring);
-    read_rip(arguments.iter().copied().chain([fixture.path.to_str().unwrap()]))
-}
-
 fn location_of_first_event(ring: &Ring) -> Value {
-    let lines = run(ring, &["-t", "--json"]).sound().json();
-    let thread = lines.iter().find(|line| line["type"] == "thread").unwrap();
-    thread["data"]["events"][0]["location"].clone()
+    run(ring, &["-t", "--json"]).sound().data("thread")[0]["events"][0]["location"].take()
 }
 
 #[test]
@@ -123,10 +115,10 @@ fn a_mark_that_may_be_progress_is_neither_progress_nor_a_livelock() {
         (&location["one_of"][0]["kind"], &location["one_of"][1]["kind"]),
         (&"snap".into(), &"progress".into())
     );
-    let problems = run(&ring, &["check", "--json"]).sound().json();
+    let problems = run(&ring, &["check", "--json"]).sound().data("problem");
     let is_warning =
-        |line: &Value| line["data"]["what"].as_str().is_some_and(|what| what.starts_with("a.c:7|a.c:8: "));
-    assert!(problems.iter().any(|line| line["type"] == "problem" && is_warning(line)), "{problems:#?}");
+        |problem: &Value| problem["what"].as_str().is_some_and(|what| what.starts_with("a.c:7|a.c:8: "));
+    assert!(problems.iter().any(is_warning), "{problems:#?}");
 }
 
 /// One thread acquires two locks, and may release the first one at the folded mark in between. Another thread holds

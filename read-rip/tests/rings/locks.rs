@@ -8,14 +8,12 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::support::fixture::Fixture;
 use crate::support::locks::*;
-use crate::support::run::{Outcome, read_rip, show};
+use crate::support::run::{Outcome, show};
 use crate::support::synth::{Held, Module, Ring, Slot};
 use serde_json::{Value, json as value};
 
 fn locks(ring: &Ring, options: &[&str]) -> Outcome {
-    let fixture = Fixture::of(ring);
-    let ring = fixture.path.to_str().unwrap();
-    read_rip(["locks"].iter().chain(options).copied().chain([ring]))
+    Fixture::of(ring).show(&[&["locks"], options].concat())
 }
 
 fn shown(ring: &Ring) -> String {
@@ -24,8 +22,7 @@ fn shown(ring: &Ring) -> String {
 
 /// The `lock` objects.
 fn json(ring: &Ring) -> Vec<Value> {
-    let lines = locks(ring, &["--json"]).sound().json();
-    lines.into_iter().filter(|line| line["type"] == "lock").map(|line| line["data"].clone()).collect()
+    locks(ring, &["--json"]).sound().data("lock")
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! How long polls took: `read-rip tasks --polls` and `--slow`, of rings that are made by hand.
 
 use super::tasks::futurelock;
-use crate::support::fixture::Fixture;
-use crate::support::run::{Outcome, read_rip};
+use crate::support::fixture::run;
+use crate::support::run::read_rip;
 use crate::support::synth::{BIAS, Image, LongPoll, POLLS, Polls, Ring};
 
 /// Where tasks are made, and a mark in them.
@@ -43,15 +43,9 @@ pub(crate) fn polled() -> Ring {
     Ring { polls: vec![others, quick, slow, again, connection], ..futurelock() }
 }
 
-#[track_caller]
-fn run(options: &[&str], ring: &Ring) -> Outcome {
-    let fixture = Fixture::of(ring);
-    read_rip(options.iter().copied().chain([fixture.path.to_str().unwrap()]))
-}
-
 #[test]
 fn polls_are_shown_by_place_in_columns_the_one_with_the_longest_poll_first() {
-    let outcome = run(&["tasks", "--polls"], &polled());
+    let outcome = run(&polled(), &["tasks", "--polls"]);
     let lines: Vec<&str> = outcome.stdout.lines().skip(1).collect();
     assert_eq!(
         lines,
@@ -70,21 +64,17 @@ fn polls_are_shown_by_place_in_columns_the_one_with_the_longest_poll_first() {
         ]
     );
     assert!(lines.iter().all(|line| line.len() <= 80));
-    let matching = run(&["tasks", "--polls", "-m", "quick"], &polled());
+    let matching = run(&polled(), &["tasks", "--polls", "-m", "quick"]);
     assert_eq!(matching.stdout.lines().count(), 5, "{}", matching.stdout);
-    let said = run(&["tasks", "--polls", "--json", "-m", "/slow"], &polled()).json();
-    let polls = said.iter().find(|line| line["type"] == "polls").unwrap();
-    assert_eq!(polls["data"]["name"], "GET /slow");
-    assert_eq!(
-        (&polls["data"]["polls"]["count"], &polls["data"]["polls"]["max_ns"]),
-        (&180.into(), &5_000_000.into())
-    );
+    let polls = &run(&polled(), &["tasks", "--polls", "--json", "-m", "/slow"]).data("polls")[0];
+    assert_eq!(polls["name"], "GET /slow");
+    assert_eq!((&polls["polls"]["count"], &polls["polls"]["max_ns"]), (&180.into(), &5_000_000.into()));
 }
 
 #[test]
 fn the_longest_polls_are_shown_with_their_tasks_and_where_these_were() {
     let ring = polled();
-    let outcome = run(&["tasks", "--slow"], &ring);
+    let outcome = run(&ring, &["tasks", "--slow"]);
     let lines: Vec<&str> = outcome.stdout.lines().skip(1).collect();
     assert_eq!(
         lines,
@@ -97,11 +87,9 @@ fn the_longest_polls_are_shown_with_their_tasks_and_where_these_were() {
         ]
     );
     assert!(lines.iter().all(|line| line.len() <= 80));
-    let said = run(&["tasks", "--slow", "--json"], &ring).json();
-    let polls: Vec<_> = said.iter().filter(|line| line["type"] == "long_poll").collect();
-    assert_eq!((polls.len(), &polls[0]["data"]["polled_another"]), (3, &true.into()), "{polls:#?}");
-    let longest = polls[1];
-    assert_eq!((&longest["data"]["took_ns"], &longest["data"]["ended"]), (&6_000_000.into(), &true.into()));
+    let polls = run(&ring, &["tasks", "--slow", "--json"]).data("long_poll");
+    assert_eq!((polls.len(), &polls[0]["polled_another"]), (3, &true.into()), "{polls:#?}");
+    assert_eq!((&polls[1]["took_ns"], &polls[1]["ended"]), (&6_000_000.into(), &true.into()));
 }
 
 #[test]
@@ -109,7 +97,7 @@ fn a_poll_that_has_not_ended_is_one_of_the_longest() {
     let mut ring = polled();
     let task = ring.slots[1].task.as_mut().unwrap();
     (task.turn, task.since) = (5, Some((1000 + MS, true)));
-    let text = run(&["tasks", "--slow"], &ring).stdout;
+    let text = run(&ring, &["tasks", "--slow"]).stdout;
     assert!(text.contains("  server[task 7] by worker[10]\n"), "{text}");
     assert!(text.contains("it had not ended when the process did, made at main.rs:9"), "{text}");
 }

@@ -33,9 +33,8 @@ fn each_process_has_a_heading_and_its_own_groups_of_threads() {
 
 #[test]
 fn the_groups_of_json_name_their_process() {
-    let lines = Fixture::of(&family()).show(&["--json"]).sound().json();
-    let groups = lines.iter().filter(|line| line["type"] == "function");
-    let groups: Vec<_> = groups.map(|line| (&line["data"]["pid"], &line["data"]["threads"])).collect();
+    let groups = Fixture::of(&family()).show(&["--json"]).sound().data("function");
+    let groups: Vec<_> = groups.iter().map(|group| (&group["pid"], &group["threads"])).collect();
     let one = &json!(1);
     let [own, early, late] = [4321, 77, 4400].map(|pid| json!(pid));
     assert_eq!(groups, [(&own, one), (&own, one), (&early, one), (&late, one), (&late, one)]);

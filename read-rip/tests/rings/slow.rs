@@ -165,10 +165,7 @@ fn check_and_the_view_say_which_cycles_were_slow_and_in_which_step() {
     assert!(checked.lines().any(|line| line.trim() == expected(&path)), "{checked}");
     let (view, path) = run(&mixed(), &[]);
     assert_eq!(view.lines().last().unwrap(), expected(&path), "{view}");
-    let (json, _) = run(&mixed(), &["check", "--json"]);
-    let checked = json.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let checked = checked.into_iter().find(|line| line["type"] == "checked").unwrap();
-    let cycles = &checked["data"]["slow_cycles"];
+    let cycles = &Fixture::of(&mixed()).show(&["check", "--json"]).data("checked")[0]["slow_cycles"];
     assert_eq!((&cycles["count"], &cycles["worst"]), (&5.into(), &"work".into()), "{cycles}");
     assert_eq!((&cycles["step"], &cycles["step_ns"]), (&"grow".into(), &9_000_000.into()), "{cycles}");
     assert_eq!(cycles["usual_ns"], 10_000, "{cycles}");

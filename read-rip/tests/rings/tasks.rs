@@ -1,8 +1,7 @@
 //! Tasks: `read-rip tasks`, and what `check` says of them.
 
 use crate::support::exports::OF_FUTURE;
-use crate::support::fixture::Fixture;
-use crate::support::run::{Outcome, read_rip};
+use crate::support::fixture::run;
 use crate::support::synth::{BIAS, Held, Ring, Site, Slot, Task};
 
 const LOCK: u64 = 0x7f00_0000_1000;
@@ -50,33 +49,27 @@ pub(crate) fn futurelock() -> Ring {
     Ring { sites, has_tasks: true, ..Ring::new().with_sites(&[]).with_clock(3) }.with_slots(slots)
 }
 
-#[track_caller]
-fn run(options: &[&str], ring: &Ring) -> Outcome {
-    let fixture = Fixture::of(ring);
-    read_rip(options.iter().copied().chain([fixture.path.to_str().unwrap()]))
-}
-
 const LOCK_NAME: &str = "lock of save::? save.rs:8<0x1100>";
 
 #[test]
 fn tasks_are_shown_in_groups() {
-    let outcome = run(&["tasks"], &futurelock());
+    let outcome = run(&futurelock(), &["tasks"]);
     let head =
         "server[4321], dead (killed, crashed or _exit): 1 thread; 2 tasks, and the last 1 that have ended";
     assert_eq!(outcome.heading(), head);
     let wait = format!("suspended, waiting for {LOCK_NAME} at save::? save.rs:8<0x1100>");
     let groups = format!("{wait} : 2 tasks, the longest for at least ");
     assert!(outcome.stdout.lines().nth(1).unwrap().starts_with(&groups), "{}", outcome.stdout);
-    let verbose = run(&["tasks", "-va"], &futurelock()).stdout;
+    let verbose = run(&futurelock(), &["tasks", "-va"]).stdout;
     assert!(verbose.contains("\n    server[task 7], task 8 of main.rs:9\n"), "{verbose}");
     assert!(verbose.contains("\nended, made at main::? main.rs:9 : 1 task"), "{verbose}");
-    let matching = run(&["tasks", "-v", "-m", "server"], &futurelock()).stdout;
+    let matching = run(&futurelock(), &["tasks", "-v", "-m", "server"]).stdout;
     assert!(matching.contains("\n    server[task 7]\n"), "{matching}");
 }
 
 #[test]
 fn a_task_is_shown_with_its_futures_and_what_each_waits_for() {
-    let text = run(&["tasks", "-t"], &futurelock()).stdout;
+    let text = run(&futurelock(), &["tasks", "-t"]).stdout;
     let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
     let wait = format!("waits for {LOCK_NAME} at save::? save.rs:8<0x1100>");
     assert!(lines[0].starts_with("server[task 7]: suspended for at least "), "{text}");
@@ -103,20 +96,19 @@ fn awaits_without_room_are_counted() {
     ] {
         let mut ring = futurelock();
         ring.slots[1].task.as_mut().unwrap().left_out = left_out;
-        let text = run(&["tasks", "-t"], &ring).stdout;
+        let text = run(&ring, &["tasks", "-t"]).stdout;
         assert_eq!(text.lines().nth(5), Some(said), "{text}");
         // Where the task was made is known as before.
         assert!(text.lines().next().unwrap().contains(", made at main.rs:9, "), "{text}");
-        let lines = run(&["tasks", "--json"], &ring).json();
-        let tasks = lines.iter().filter(|line| line["type"] == "task");
-        let counts: Vec<_> = tasks.map(|task| task["data"]["futures_left_out"].as_u64()).collect();
-        assert_eq!(counts, [Some(left_out), None], "{lines:#?}");
+        let tasks = run(&ring, &["tasks", "--json"]).data("task");
+        let counts: Vec<_> = tasks.iter().map(|task| task["futures_left_out"].as_u64()).collect();
+        assert_eq!(counts, [Some(left_out), None], "{tasks:#?}");
     }
 }
 
 #[test]
 fn a_futurelock_of_a_dead_process_is_proven() {
-    let outcome = run(&["check"], &futurelock());
+    let outcome = run(&futurelock(), &["check"]);
     assert!(outcome.stderr.contains("1 finding in 1 thread, 3 tasks and 1 lock.\n"), "{}", outcome.stderr);
     let text = outcome.stdout;
     let found =
@@ -128,7 +120,7 @@ fn a_futurelock_of_a_dead_process_is_proven() {
 
 #[test]
 fn a_task_that_waits_for_one_lock_in_two_futures_is_one_waiter() {
-    let text = run(&["locks"], &futurelock()).stdout;
+    let text = run(&futurelock(), &["locks"]).stdout;
     assert!(text.contains("\n  2 tasks wait at save::? save.rs:8<0x1100>, the longest for "), "{text}");
 }
 
@@ -136,7 +128,7 @@ fn a_task_that_waits_for_one_lock_in_two_futures_is_one_waiter() {
 fn a_futurelock_is_not_proven_if_somebody_else_may_wake_the_task() {
     let mut ring = futurelock();
     ring.slots[1].task.as_mut().unwrap().wakers = Some(3);
-    let text = run(&["check"], &ring).stdout;
+    let text = run(&ring, &["check"]).stdout;
     assert!(!text.contains("proven"), "{text}");
     assert!(text.contains("potential futurelock: "), "{text}");
 }
@@ -145,13 +137,13 @@ fn a_futurelock_is_not_proven_if_somebody_else_may_wake_the_task() {
 fn a_task_that_was_woken_is_in_no_futurelock() {
     let mut ring = futurelock();
     ring.slots[1].task.as_mut().unwrap().wakes = 1;
-    let text = run(&["check"], &ring).stdout;
+    let text = run(&ring, &["check"]).stdout;
     assert!(!text.contains("futurelock"), "{text}");
 }
 
 #[test]
 fn info_counts_tasks_apart_from_threads() {
-    let text = run(&["info"], &futurelock()).stdout;
+    let text = run(&futurelock(), &["info"]).stdout;
     let expected = "threads     1 in the ring, 0 of them exited; 0 slots were reused\n\
                     tasks       3 in the ring, 1 of them ended\n";
     assert!(text.contains(expected), "{text}");
@@ -161,14 +153,14 @@ fn info_counts_tasks_apart_from_threads() {
 fn refused_tasks_are_mentioned() {
     let ring = Ring { tasks_refused: 5, ..futurelock() };
     for command in ["tasks", "check", "locks"] {
-        let outcome = run(&[command], &ring);
+        let outcome = run(&ring, &[command]);
         assert!(outcome.stderr.contains("5 tasks were not recorded"), "{command}: {}", outcome.stderr);
     }
 }
 
 #[test]
 fn a_ring_without_tasks_says_how_tasks_get_into_it() {
-    let outcome = run(&["tasks"], &Ring { slots: vec![Slot::thread("worker", 10)], ..Ring::new() });
+    let outcome = run(&Ring { slots: vec![Slot::thread("worker", 10)], ..Ring::new() }, &["tasks"]);
     let all = outcome.stdout + &outcome.stderr;
     assert!(all.contains("librip::task"), "{all}");
 }
@@ -176,7 +168,7 @@ fn a_ring_without_tasks_says_how_tasks_get_into_it() {
 #[test]
 fn workers_of_an_executor_without_tasks_are_mentioned() {
     let worker = |tid| Slot::thread("tokio-rt-worker", tid);
-    let outcome = run(&["check"], &Ring { slots: vec![worker(10), worker(11)], ..Ring::new() });
+    let outcome = run(&Ring { slots: vec![worker(10), worker(11)], ..Ring::new() }, &["check"]);
     let remark = "2 threads run async tasks (tokio), and nothing has recorded which";
     assert!(outcome.stderr.contains(remark), "{}", outcome.stderr);
 }

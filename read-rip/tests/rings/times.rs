@@ -2,9 +2,9 @@
 //!
 //! Not tested here: the times of real processes; `tests/log` of the end-to-end tests does that.
 
-use crate::support::fixture::Fixture;
+use crate::support::fixture::run;
 use crate::support::locks::*;
-use crate::support::run::{Outcome, read_rip};
+use crate::support::run::read_rip;
 use crate::support::synth::{Held, Ring, Slot};
 use serde_json::{Value, json as value};
 
@@ -13,15 +13,9 @@ fn utc(seconds: f64) -> String {
     format!("2023-11-14T22:12:{:06.3}Z", seconds + 25.0)
 }
 
-fn run(ring: &Ring, arguments: &[&str]) -> Outcome {
-    let fixture = Fixture::of(ring);
-    read_rip(arguments.iter().copied().chain([fixture.path.to_str().unwrap()]))
-}
-
 /// The data of all lines of one type.
 fn json(ring: &Ring, arguments: &[&str], kind: &str) -> Vec<Value> {
-    let lines = run(ring, &[arguments, &["--json"]].concat()).sound().json();
-    lines.into_iter().filter(|line| line["type"] == kind).map(|line| line["data"].clone()).collect()
+    run(ring, &[arguments, &["--json"]].concat()).sound().data(kind)
 }
 
 /// A thread that began to record 2.5 s after the boot, with marks around times of 3 s and 5 s.

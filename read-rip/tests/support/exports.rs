@@ -2,7 +2,7 @@
 
 use super::fixture::Fixture;
 use super::locks::*;
-use super::run::{Outcome, read_rip};
+use super::run::Outcome;
 use super::synth::{BIAS, Held, Ring, Site, Slot, Task};
 
 /// What breaks out of strings of the formats, and what a terminal would obey.
@@ -111,7 +111,5 @@ pub(crate) fn crew() -> Ring {
 }
 
 pub(crate) fn export(ring: &Ring, format: &str, options: &[&str]) -> Outcome {
-    let fixture = Fixture::of(ring);
-    let all = [&["export", "--format", format], options].concat();
-    read_rip(all.into_iter().chain([fixture.path.to_str().unwrap()]))
+    Fixture::of(ring).show(&[&["export", "--format", format], options].concat())
 }

@@ -65,6 +65,11 @@ impl Fixture {
     }
 }
 
+/// `read-rip OPTIONS` with this ring.
+pub(crate) fn run(ring: &Ring, options: &[&str]) -> Outcome {
+    Fixture::of(ring).show(options)
+}
+
 /// The three marks around a lock, the last two on one line.
 pub(crate) const WAITS: u64 = 0x44_2bae;
 pub(crate) const HOLDS: u64 = 0x44_2bb6;

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-pub(crate) use librip_test_kit::run::{Outcome, clean, finish, wait};
+pub(crate) use librip_test_kit::run::{Outcome, clean, finish, first_of, of_type, wait};
 
 /// The program, without the settings in the environment of the user who runs the tests.
 pub(crate) fn command() -> Command {

@@ -115,12 +115,7 @@ impl Stuck {
 
     /// What `check --json` finds: the objects of type `finding`.
     pub(crate) fn findings(&self) -> Vec<serde_json::Value> {
-        let lines = self.read(&["check", "--json"]).json();
-        lines
-            .into_iter()
-            .filter(|line| line["type"] == "finding")
-            .map(|mut line| line["data"].take())
-            .collect()
+        self.read(&["check", "--json"]).data("finding")
     }
 }
 

@@ -175,9 +175,8 @@ fn the_lengths_of_waits_in_one_deadlock_are_of_one_moment() {
     let [pid, other] = processes.pids[..] else { panic!("{:?}", processes.pids) };
     // By how much the first one has waited for longer than the other one, by the answer about each of them.
     let apart = [pid, other].map(|asked| {
-        let lines = read_rip(["check", "--json", &asked.to_string()]).json();
-        let finding = lines.iter().find(|line| line["type"] == "finding").expect("a finding");
-        let waits = finding["data"]["evidence"]["waits"].as_array().expect("waits").clone();
+        let found = read_rip(["check", "--json", &asked.to_string()]).data("finding");
+        let waits = found[0]["evidence"]["waits"].as_array().expect("waits");
         let of = |pid: u32| waits.iter().find(|wait| wait["pid"] == pid).expect("a wait")["for_ns"].as_i64();
         of(pid).expect("a time") - of(other).expect("a time")
     });

@@ -53,10 +53,9 @@ fn is_proven(path: &Path) -> Outcome {
 /// There are so many findings, and each is a proven deadlock.
 fn are_proven(path: &Path, count: RangeInclusive<usize>) -> Outcome {
     let outcome = show(&["check", "--json"], path);
-    let lines = outcome.json();
-    let found: Vec<_> = lines.iter().filter(|line| line["type"] == "finding").collect();
+    let found = outcome.data("finding");
     assert!(count.contains(&found.len()), "{outcome:#?}");
-    found.iter().for_each(|finding| is_proven_deadlock(&finding["data"]));
+    found.iter().for_each(is_proven_deadlock);
     outcome
 }
 
@@ -336,8 +335,7 @@ fn the_kernels_core_of_a_crash_says_why() {
         include_str!("../programs/fault.c").lines().position(|line| line.contains("the fault")).unwrap() + 1;
     contains(&view.stdout, &["ended by SIGSEGV (nothing is mapped at 0x10) in thread["]);
     contains(&view.stdout, &[&format!("]:\n    write_nowhere fault.c:{fault}\n    body fault.c:")]);
-    let lines = show(&["--json"], &core).sound().json();
-    let data = &lines.iter().find(|line| line["type"] == "core").expect("a core")["data"];
+    let data = &show(&["--json"], &core).sound().data("core")[0];
     assert_eq!((&data["signal"], &data["fault_address"]), (&11.into(), &"0x10".into()), "{data:#}");
 }
 

@@ -54,10 +54,9 @@ fn who_waits_for_a_lock_of_postgresql_and_its_client_are_told_who_knows_more() {
     let awaited =
         format!("not judged: 1 thread waits for postgres[{server}], which waits for a lock of PostgreSQL");
     contains(&outcome.stdout, &[&awaited, &advice]);
-    let json = read_rip(["check", "--json", &client.to_string()]).json();
-    let checked = json.iter().find(|line| line["type"] == "checked").expect("the balance");
-    assert_eq!(checked["data"]["balance"]["outcome"], "managed-lock", "{json:#?}");
-    assert_eq!(checked["data"]["balance"]["helpers"][0]["waits_for"], "a lock of PostgreSQL", "{json:#?}");
+    let balance = &read_rip(["check", "--json", &client.to_string()]).data("checked")[0]["balance"];
+    assert_eq!(balance["outcome"], "managed-lock", "{balance:#}");
+    assert_eq!(balance["helpers"][0]["waits_for"], "a lock of PostgreSQL", "{balance:#}");
     let all = read_rip(["check", "--all"]);
     let unjudged = format!("postgres[{server}]");
     let is_about = |line: &&str| line.starts_with("not judged: 1 thread waits for a lock of PostgreSQL");

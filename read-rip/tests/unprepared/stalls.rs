@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use librip_test_kit::tool::is_installed;
 use librip_test_kit::victim::DEADLINE;
 
-use crate::support::run::read_rip;
+use crate::support::run::{first_of, of_type, read_rip};
 use crate::support::unprepared::{Stuck, compile, compile_rust, contains, directory};
 
 fn c() -> &'static Path {
@@ -29,15 +29,12 @@ fn rust() -> &'static Path {
 #[track_caller]
 fn check(stuck: &Stuck, case: &str) -> Vec<String> {
     let lines = stuck.read(&["check", "--json"]).json();
-    let found: Vec<String> = lines
-        .iter()
-        .filter(|line| line["type"] == "finding")
-        .map(|line| {
-            let field = |name: &str| line["data"][name].as_str().expect(name).to_owned();
-            format!("{} {}", field("confidence"), field("kind"))
-        })
-        .collect();
-    let checked = &lines.iter().find(|line| line["type"] == "checked").expect("the last line")["data"];
+    let found = of_type(&lines, "finding").map(|finding| {
+        let field = |name: &str| finding[name].as_str().expect(name).to_owned();
+        format!("{} {}", field("confidence"), field("kind"))
+    });
+    let found: Vec<String> = found.collect();
+    let checked = first_of(&lines, "checked");
     let balance = &checked["balance"];
     let of = |name: &str| balance[name].as_u64().expect(name);
     let doing = balance["doing"].as_object().into_iter().flatten();
@@ -107,9 +104,7 @@ fn a_process_has_stood_still_since_its_last_thread_ran() {
         assert_eq!(check(&stuck, "nobody-left"), ["suspected stall"]);
     }
     let stood = began.elapsed();
-    let lines = stuck.read(&["check", "--json"]).json();
-    let finding = lines.iter().find(|line| line["type"] == "finding").expect("a finding");
-    let still_ns = finding["data"]["evidence"]["still_ns"].as_u64().expect("a living process");
+    let still_ns = stuck.findings()[0]["evidence"]["still_ns"].as_u64().expect("a living process");
     // A host takes a part of the time away.
     assert!(Duration::from_nanos(still_ns) >= stood * 9 / 10, "{still_ns}, {stood:?}");
     let text = stuck.read(&["check"]).stdout;

@@ -101,9 +101,8 @@ fn json_has_the_line_of_the_user_and_says_whose_each_frame_is() {
         place["inside"].as_array().unwrap().iter().map(|frame| frame["function"].as_str().unwrap()).collect();
     assert_eq!(inside, ["wait_for_turn", "pool_enter", "pool_take"]);
     assert!(place["inside"].as_array().unwrap().iter().all(|frame| frame["package"] == "pool"));
-    let stacks = stuck.read(&["stacks", "--json"]).json();
-    let frames = stacks.iter().filter(|line| line["type"] == "stack");
-    let frames: Vec<&Value> = frames.flat_map(|line| line["data"]["frames"].as_array().unwrap()).collect();
+    let stacks = stuck.read(&["stacks", "--json"]).data("stack");
+    let frames: Vec<&Value> = stacks.iter().flat_map(|stack| stack["frames"].as_array().unwrap()).collect();
     let whose = |function: &str| {
         let of = frames.iter().find(|frame| frame["function"] == function);
         of.unwrap_or_else(|| panic!("{function}: {frames:#?}"))["whose"].as_str().unwrap()

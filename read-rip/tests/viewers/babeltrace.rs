@@ -107,10 +107,10 @@ fn babeltrace() -> Option<Command> {
 /// `read-rip -t`: for each thread, the sequences of its events with their places.
 fn histories(ring: &Path) -> BTreeMap<u32, Vec<(u64, String)>> {
     let out = read_rip(["-t", "--json", ring.to_str().unwrap()]).sound();
-    let threads = out.json().into_iter().filter(|line| line["type"] == "thread");
+    let threads = out.data("thread");
     threads
-        .map(|line| {
-            let data = &line["data"];
+        .iter()
+        .map(|data| {
             let events = data["events"].as_array().unwrap().iter().map(|event| {
                 let location = &event["location"];
                 let place = format!("{}:{}", location["file"].as_str().unwrap(), location["line"]);

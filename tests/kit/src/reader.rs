@@ -41,6 +41,19 @@ pub fn ask(arguments: &[&str], subject: impl AsRef<OsStr>) -> Outcome {
     finish(command)
 }
 
+/// What the program writes to standard output and to standard error. Its status must be 0.
+#[track_caller]
+pub fn read(arguments: &[&str], subject: &Path) -> (String, String) {
+    let run = ask(arguments, subject).sound();
+    (run.stdout, run.stderr)
+}
+
+/// The data of all lines of one type that the program writes as JSON. Its status must be 0.
+#[track_caller]
+pub fn json(arguments: &[&str], kind: &str, subject: &Path) -> Vec<serde_json::Value> {
+    ask(&[arguments, &["--json"]].concat(), subject).sound().data(kind)
+}
+
 /// The program in the directory of a profile, or what is wrong with it and how to build it.
 fn up_to_date(directory: &Path) -> Result<PathBuf, String> {
     let program = directory.join("read-rip");

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::victim::DEADLINE;
 
 /// Whether the text of `read-rip locks -v` says that a thread has waited on a condition variable for longer than this.
@@ -63,16 +65,32 @@ impl Outcome {
 
     /// The objects of `--json` output.
     #[track_caller]
-    pub fn json(&self) -> Vec<serde_json::Value> {
+    pub fn json(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
 
     /// The data of all lines of one type, of `--json` output.
     #[track_caller]
-    pub fn data(&self, kind: &str) -> Vec<serde_json::Value> {
-        let lines = self.json().into_iter().filter(|line| line["type"] == kind);
-        lines.map(|mut line| line["data"].take()).collect()
+    pub fn data(&self, kind: &str) -> Vec<Value> {
+        of_type(&self.json(), kind).cloned().collect()
     }
+}
+
+/// The data of the lines of one type.
+pub fn of_type<'a>(lines: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Value> {
+    lines.iter().filter(move |line| line["type"] == kind).map(|line| &line["data"])
+}
+
+/// The data of the first line of one type.
+#[track_caller]
+pub fn first_of<'a>(lines: &'a [Value], kind: &'a str) -> &'a Value {
+    of_type(lines, kind).next().unwrap_or_else(|| panic!("no {kind}: {lines:#?}"))
+}
+
+/// The first of these that has this name.
+#[track_caller]
+pub fn named<'a>(all: &'a [Value], name: &str) -> &'a Value {
+    all.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {all:#?}"))
 }
 
 /// A command without settings that change what `read-rip` writes.

@@ -37,8 +37,7 @@ fn a_program_whose_tasks_all_wait_for_answers_is_not_called_sound() {
     let victim = started(plan("unanswered-requests"));
     let judge = |answer: Answer, status: i32, outcome: &str| {
         assert_eq!((answer.findings.len(), answer.status), (0, status), "{answer:#?}");
-        let checked = answer.lines.iter().find(|line| line["type"] == "checked").unwrap();
-        assert_eq!(checked["data"]["balance"]["outcome"], outcome);
+        assert_eq!(answer.checked()["balance"]["outcome"], outcome);
     };
     // Each waits at a channel of its own, and they are one group.
     for args in [&["tasks"][..], &[]] {

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use librip_test_kit::oracle::State;
 use librip_test_kit::reader;
-use serde_json::Value;
 
 use super::{plan, started};
 use crate::ask::{check, printed};
@@ -84,27 +83,25 @@ fn after_a_kill_at_full_speed_the_ring_has_each_hold_that_the_tasks_themselves_h
         let mut victim = started(plan.env("TASKS_TRUTH", &truth));
         victim.kill_after(u64::from(round * 617 % 5000));
         let ring = victim.wait();
-        let text = printed(&["tasks", "--json"], &ring.ring_path());
-        let recorded: HashMap<String, Vec<String>> = text
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap())
-            .filter(|line| line["type"] == "task")
-            .map(|line| {
-                let locks = line["data"]["holds"].as_array().unwrap().iter();
-                let locks = locks.map(|hold| hold["lock_name"].as_str().unwrap().to_owned()).collect();
-                (line["data"]["name"].as_str().unwrap().to_owned(), locks)
+        let tasks = reader::ask(&["tasks", "--json"], ring.ring_path()).data("task");
+        let recorded: HashMap<&str, Vec<&str>> = tasks
+            .iter()
+            .map(|task| {
+                let locks = task["holds"].as_array().unwrap().iter();
+                let locks = locks.map(|hold| hold["lock_name"].as_str().unwrap()).collect();
+                (task["name"].as_str().unwrap(), locks)
             })
             .collect();
         let bytes = std::fs::read(&truth).unwrap();
         for (task, word) in bytes.chunks_exact(8).enumerate() {
             let Some(lock) = said(u64::from_ne_bytes(word.try_into().unwrap())) else { continue };
             holds += 1;
-            assert_eq!(recorded[&task.to_string()], [lock], "round {round}, task {task}: {text}");
+            assert_eq!(recorded[&*task.to_string()], [lock], "round {round}, task {task}: {recorded:?}");
         }
         // Nobody else has it at the same time.
         for mutex in ["m0", "m1", "m2"] {
-            let holders = recorded.values().flatten().filter(|lock| *lock == mutex).count();
-            assert!(holders <= 1, "round {round}, {mutex}: {text}");
+            let holders = recorded.values().flatten().filter(|lock| **lock == mutex).count();
+            assert!(holders <= 1, "round {round}, {mutex}: {recorded:?}");
         }
         let answer = check(&ring.ring_path(), &[]);
         assert!(!answer.findings.iter().any(|found| found.starts_with("proven")), "{answer:#?}");
@@ -115,25 +112,22 @@ fn after_a_kill_at_full_speed_the_ring_has_each_hold_that_the_tasks_themselves_h
 #[test]
 fn misused_tasks_harm_neither_the_program_nor_what_is_known_of_others() {
     let victim = started(plan("misused").env("RIP_SLOTS", "2048"));
-    let text = printed(&["tasks", "--json", "-a"], &victim.ring_path());
-    let tasks: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .filter(|line| line["type"] == "task")
-        .map(|line| line["data"].clone())
-        .collect();
+    let tasks = reader::ask(&["tasks", "-a", "--json"], victim.ring_path()).data("task");
     let of = |name: &'static str| tasks.iter().filter(move |task| task["name"] == name);
     let all = |name: &'static str, count: usize, state: &str| {
-        assert_eq!(of(name).filter(|task| task["state"] == state).count(), count, "{name}: {text}");
+        assert_eq!(of(name).filter(|task| task["state"] == state).count(), count, "{name}: {tasks:#?}");
     };
     all("leaked", 50, "suspended");
     all("fresh", 50, "suspended");
     // Nobody has woken them: those who have their slots now are others.
-    assert!(of("fresh").chain(of("leaked")).all(|task| task["wakes"] == 0 && task["polls"] == 1), "{text}");
+    assert!(
+        of("fresh").chain(of("leaked")).all(|task| task["wakes"] == 0 && task["polls"] == 1),
+        "{tasks:#?}"
+    );
     let inner = of("inner").next().expect("it is suspended");
-    assert_eq!(inner["within"], of("outer").next().expect("it is suspended")["tid"], "{text}");
-    assert!(of("ended").count() > 0 && of("ended").all(|task| task["state"] == "ended"), "{text}");
-    assert!(!tasks.iter().any(|task| task["state"] == "running"), "a panic ends a poll: {text}");
+    assert_eq!(inner["within"], of("outer").next().expect("it is suspended")["tid"], "{tasks:#?}");
+    assert!(of("ended").count() > 0 && of("ended").all(|task| task["state"] == "ended"), "{tasks:#?}");
+    assert!(!tasks.iter().any(|task| task["state"] == "running"), "a panic ends a poll: {tasks:#?}");
     let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
     assert!(answer.findings.is_empty(), "{answer:#?}");
 }
@@ -142,25 +136,20 @@ fn misused_tasks_harm_neither_the_program_nor_what_is_known_of_others() {
 fn a_task_that_goes_on_in_another_runtime_takes_its_history_along() {
     let victim = started(plan("moved"));
     let judge = |ring: &Path| {
-        let output = reader::ask(&["tasks", "--json", "-a"], ring);
-        assert_eq!(output.status, 0, "{}", output.stderr);
-        let text = output.stdout;
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let tasks: Vec<Value> = lines.filter(|line| line["type"] == "task").collect();
-        let states: Vec<_> =
-            tasks.iter().map(|task| (&task["data"]["name"], &task["data"]["state"])).collect();
+        let tasks = reader::json(&["tasks", "-a"], "task", ring);
+        let states: Vec<_> = tasks.iter().map(|task| (&task["name"], &task["state"])).collect();
         assert_eq!(
             states,
             [(&"moved".into(), &"ended".into()), (&"moved".into(), &"suspended".into())],
-            "{text}"
+            "{tasks:#?}"
         );
-        let moved = &tasks[1]["data"];
+        let moved = &tasks[1];
         // One poll in each runtime. Nobody has woken it: the second runtime polls whatever it is given.
-        assert_eq!((&moved["polls"], &moved["wakes"]), (&2.into(), &0.into()), "{text}");
+        assert_eq!((&moved["polls"], &moved["wakes"]), (&2.into(), &0.into()), "{moved:#}");
         let made = moved["made_at"]["line"].as_u64().unwrap() as usize;
         let source = include_str!("../../src/bin/tasks/misuse.rs");
         let line_of = |text: &str| source.lines().position(|line| line.contains(text)).unwrap() + 1;
-        assert_eq!(made, line_of(r#".name("moved")"#), "{text}");
+        assert_eq!(made, line_of(r#".name("moved")"#), "{moved:#}");
         let text = printed(&["-t"], ring);
         let of = |name: &str| text.lines().find(|line| line.starts_with(name)).expect(&text).to_owned();
         // The words between are those of awaits.

@@ -8,20 +8,13 @@ use librip_test_kit::core;
 use librip_test_kit::reader;
 use librip_test_kit::run::{clean, finish};
 use librip_test_kit::victim::{Plan, Victim, tempdir};
-use serde_json::Value;
 
-use crate::ask::{Answer, check, printed};
+use crate::ask::{check, printed};
 
 fn executor(kind: &str) -> Victim {
     let mut victim = Plan::new(env!("CARGO_BIN_EXE_executor"), &[kind]).start();
     victim.until("ready");
     victim
-}
-
-/// The lines of this type.
-fn of_type<'a>(answer: &'a Answer, kind: &str) -> Vec<&'a Value> {
-    let lines = answer.lines.iter().filter(|line| line["type"] == kind);
-    lines.map(|line| &line["data"]).collect()
 }
 
 /// What each view says of the tasks of a process.
@@ -50,7 +43,7 @@ fn the_tasks_of_a_strange_program_are_known_by_their_functions() {
     let pid = victim.pid().to_string();
     let answer = check(Path::new(&pid), &[]);
     assert_eq!((answer.status, answer.findings.len()), (3, 0), "{answer:#?}");
-    let groups = of_type(&answer, "seen_tasks");
+    let groups = answer.data("seen_tasks");
     assert_eq!(groups.len(), 2, "{answer:#?}");
     assert_eq!((&groups[0]["count"], &groups[0]["still"]), (&40.into(), &40.into()), "{answer:#?}");
     assert_eq!(groups[1]["awaited_function"], "executor::handle", "{answer:#?}");
@@ -121,7 +114,7 @@ fn tasks_that_wait_for_the_ends_of_one_another_are_proven_alive_and_in_a_core_fi
     for subject in [Path::new(&victim.pid().to_string()), &path] {
         let answer = check(subject, &[]);
         assert_eq!(answer.findings, ["proven deadlock"], "{answer:#?}");
-        let found = of_type(&answer, "finding")[0];
+        let found = answer.data("finding")[0];
         assert_eq!(found["evidence"]["count"], 2, "{answer:#?}");
         assert_eq!(found["evidence"]["tasks"][1]["function"], "executor::outlive", "{answer:#?}");
         assert_eq!(found["premises"][0]["code"], "not-aborted", "{answer:#?}");

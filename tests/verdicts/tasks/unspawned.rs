@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use librip_test_kit::reader;
+use librip_test_kit::run::of_type;
 
 use super::{plan, started};
 use crate::ask::{check, printed};
@@ -20,12 +21,10 @@ fn guards_that_go_from_worker_to_worker_leave_nothing_behind() {
 
 #[track_caller]
 fn nothing_is_held(ring: &Path) {
-    let text = printed(&["locks", "--json"], ring);
-    let lines: Vec<serde_json::Value> =
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = reader::ask(&["locks", "--json"], ring).json();
     let unlisted: Vec<_> = lines.iter().filter_map(|line| line["data"]["held_unlisted"].as_u64()).collect();
-    assert_eq!(unlisted, [0], "{text}");
-    for lock in lines.iter().filter(|line| line["type"] == "lock").map(|line| &line["data"]) {
+    assert_eq!(unlisted, [0], "{lines:#?}");
+    for lock in of_type(&lines, "lock") {
         for list in ["holders", "waiters"] {
             let is_empty = lock[list].as_array().is_none_or(Vec::is_empty);
             assert!(is_empty, "{list}: {lock}");

@@ -136,14 +136,8 @@ fn a_dead_process_one_of_whose_workers_was_in_a_poll_and_mostly_slept_before_is_
     let polls = worker(": polls resizes[task ").unwrap_or_else(|| panic!("{text}"));
     assert!(polls.contains(", awake for ") && polls.ends_with("% of the time before"), "{text}");
     assert!(worker(": asleep").is_some(), "{text}");
-    let json = printed(&["--json", "tasks"], &remains.ring_path());
-    let workers: Vec<serde_json::Value> = json
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .filter(|line: &serde_json::Value| line["type"] == "worker")
-        .collect();
-    let asleep: Vec<&serde_json::Value> = workers.iter().map(|worker| &worker["data"]["asleep"]).collect();
-    assert!(asleep.len() == 2 && asleep[0] != asleep[1], "{json}");
+    let workers = reader::ask(&["tasks", "--json"], remains.ring_path()).data("worker");
+    assert!(workers.len() == 2 && workers[0]["asleep"] != workers[1]["asleep"], "{workers:#?}");
 }
 
 /// As a server that has stopped listening, and waits for a task that never ends. It was called sound.
