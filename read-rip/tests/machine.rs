@@ -5,7 +5,7 @@
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Duration;
 
 use librip_test_kit::victim::is_root;
@@ -14,7 +14,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 use support::compiled::module_of;
 use support::locks;
-use support::run::{Outcome, clean, finish, read_rip};
+use support::run::{Ended, Outcome, clean, finish, read_rip};
 use support::sleepers::Sleepers;
 use support::synth::{Module, Ring};
 
@@ -342,16 +342,6 @@ fn a_process_without_a_ring_is_found_by_the_name_of_its_program() {
     }
 }
 
-/// A program in a PID namespace of its own, in which it has the pid 1.
-struct Contained(Child);
-
-impl Drop for Contained {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn the_pid_in_a_container_is_accepted_and_shown() {
     if !is_root("the_pid_in_a_container_is_accepted_and_shown") {
@@ -456,7 +446,7 @@ fn a_pid_that_stands_for_no_program_is_an_error_of_one_sentence() {
     let expected =
         format!("Error: process {pid} (true) has ended, and its parent {parent} has not waited for it yet\n");
     assert!(error(pid).starts_with(&expected));
-    drop(Contained(zombie));
+    drop(Ended(zombie));
     if std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
         let error = error(2);
         let (first, second) =
@@ -483,7 +473,7 @@ fn narrow_program(directory: &Path) -> Option<PathBuf> {
 fn a_process_of_32_bits_is_not_supported_by_whatever_it_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let running = narrow_program(directory.path()).and_then(|path| Command::new(path).spawn().ok());
-    let Some(running) = running.map(Contained) else {
+    let Some(running) = running.map(Ended) else {
         return println!("skipped: this machine does not build or run programs of 32 bits");
     };
     let pid = running.0.id().to_string();

@@ -4,13 +4,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use crate::support::fixture::{Fixture, pile_up};
-use crate::support::run::read_rip;
+use crate::support::run::{Ended, read_rip};
 
 /// A process in a mount namespace of its own.
-struct Container(Child);
+struct Container(Ended);
 
 impl Container {
     /// Runs a script in it, and goes on when the script is done. `None` if this machine does not allow it.
@@ -23,19 +23,12 @@ impl Container {
             .ok()?;
         let mut said = String::new();
         BufReader::new(child.stdout.take()?).read_line(&mut said).ok()?;
-        let container = Container(child);
+        let container = Container(Ended(child));
         if said != "ready\n" {
             println!("skipped: no user namespaces here, or no mounts in them");
             return None;
         }
         Some(container)
-    }
-}
-
-impl Drop for Container {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -49,7 +42,7 @@ fn is_listed(script: impl Fn(&str, &str) -> String) -> Option<bool> {
     fs::copy(&fixture.path, directory.join(name)).unwrap();
     let container = Container::start(&script(directory.to_str().unwrap(), name))?;
     let listed = read_rip(["list"]).sound().stdout;
-    Some(listed.contains(&format!("/proc/{}/root/dev/shm/{name}", container.0.id())))
+    Some(listed.contains(&format!("/proc/{}/root/dev/shm/{name}", container.0.0.id())))
 }
 
 #[test]

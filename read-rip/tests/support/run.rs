@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 pub(crate) use librip_test_kit::run::{Outcome, clean, finish, first_of, of_type, wait};
 
@@ -18,6 +18,16 @@ pub(crate) fn read_rip<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Ou
     let mut command = command();
     command.args(args);
     finish(command)
+}
+
+/// A child that is ended with the test.
+pub(crate) struct Ended(pub(crate) Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// What a command writes to a terminal of 80 columns as its standard output.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use librip_test_kit::tool::{can, tool};
 use librip_test_kit::victim::{DEADLINE, Plan, Victim, shared_directory};
-use read_rip_evidence::process::live::LiveTarget;
+use read_rip_evidence::process::live::{self, LiveTarget};
 use read_rip_evidence::target::{Futex, Sleep, Task};
 
 use super::run::{Outcome, read_rip};
@@ -82,16 +82,7 @@ impl Stuck {
 
     /// Returns when the threads are so.
     pub(crate) fn until(&self, are: impl Fn(&[Task]) -> bool) {
-        let live = LiveTarget::open(self.0.pid()).unwrap();
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            let tasks = live.tasks().unwrap_or_else(|error| panic!("{error}"));
-            if are(&tasks) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{tasks:#?}");
-            librip_test_kit::pause();
-        }
+        until(self.0.pid(), are);
     }
 
     /// `read-rip COMMAND... PID`.
@@ -116,6 +107,24 @@ impl Stuck {
     /// What `check --json` finds: the objects of type `finding`.
     pub(crate) fn findings(&self) -> Vec<serde_json::Value> {
         self.read(&["check", "--json"]).data("finding")
+    }
+}
+
+/// Returns when the threads of a process are so.
+#[track_caller]
+pub(crate) fn until(pid: u32, are: impl Fn(&[Task]) -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let tasks = match LiveTarget::open(pid).and_then(|live| live.tasks()) {
+            // Its first thread may end alone, at just this moment.
+            Err(live::Error::Ended { .. }) => Vec::new(),
+            tasks => tasks.unwrap_or_else(|error| panic!("{error}")),
+        };
+        if are(&tasks) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{tasks:#?}");
+        librip_test_kit::pause();
     }
 }
 

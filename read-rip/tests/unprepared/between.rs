@@ -6,11 +6,10 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use librip_test_kit::victim::{DEADLINE, Plan, Victim, is_root};
-use read_rip_evidence::process::live::{self, LiveTarget};
 use read_rip_evidence::target::{Sleep, Task};
 
 use crate::support::run::{Outcome, read_rip};
-use crate::support::unprepared::{compile, contains};
+use crate::support::unprepared::{self, compile, contains};
 
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<std::path::PathBuf> = OnceLock::new();
@@ -118,19 +117,7 @@ fn name(task: &Task) -> &'static str {
 
 /// Waits until the threads of a process sleep in these calls.
 pub(crate) fn until(pid: u32, calls: &[&str]) {
-    let deadline = Instant::now() + DEADLINE;
-    loop {
-        let tasks = match LiveTarget::open(pid).and_then(|live| live.tasks()) {
-            // Its first thread may end alone, at just this moment.
-            Err(live::Error::Ended { .. }) => Vec::new(),
-            tasks => tasks.expect("it lives"),
-        };
-        if tasks.iter().map(name).eq(calls.iter().copied()) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{calls:?}: {tasks:#?}");
-        librip_test_kit::pause();
-    }
+    unprepared::until(pid, |tasks| tasks.iter().map(name).eq(calls.iter().copied()));
 }
 
 #[test]

@@ -1,51 +1,39 @@
 //! Processes that somebody has stopped: a finding says who, and what lets them run.
 
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::process::{Command, Stdio};
 
-use librip_test_kit::victim::DEADLINE;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use read_rip_evidence::process::live::LiveTarget;
 use read_rip_evidence::target::{RunState, Task};
 
-use crate::support::run::{Outcome, read_rip};
+use crate::support::run::{Ended, Outcome, read_rip};
+use crate::support::unprepared;
 
 /// `cat`, which waits for input. It ends with the test.
-struct Cat(Child);
+struct Cat(Ended);
 
 impl Cat {
     fn start() -> Cat {
-        let cat = Cat(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat"));
+        let cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat");
+        let cat = Cat(Ended(cat));
         cat.until(|task| task.name == "cat" && task.sleep.is_some());
         cat
     }
 
+    fn id(&self) -> u32 {
+        self.0.0.id()
+    }
+
     fn pid(&self) -> Pid {
-        Pid::from_raw(i32::try_from(self.0.id()).expect("a pid"))
+        Pid::from_raw(i32::try_from(self.id()).expect("a pid"))
     }
 
     fn until(&self, is: impl Fn(&Task) -> bool) {
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            let tasks = LiveTarget::open(self.0.id()).and_then(|live| live.tasks()).expect("it lives");
-            if tasks.iter().all(&is) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{tasks:?}");
-            librip_test_kit::pause();
-        }
+        unprepared::until(self.id(), |tasks| tasks.iter().all(&is));
     }
 
     fn check(&self) -> Outcome {
-        read_rip(["check", &self.0.id().to_string()])
-    }
-}
-
-impl Drop for Cat {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        read_rip(["check", &self.id().to_string()])
     }
 }
 
@@ -58,12 +46,11 @@ fn a_stopped_process_is_told_with_the_command_that_continues_it() {
     cat.until(|task| task.state == RunState::Stopped);
     let stopped = cat.check();
     let summary = "proven stopped: the only thread is stopped by a signal, for at least ";
-    let command = format!("`kill -CONT {}` lets it run on", cat.0.id());
+    let command = format!("`kill -CONT {}` lets it run on", cat.id());
     assert!(stopped.status == 1 && stopped.stdout.contains(summary), "{stopped:#?}");
     assert!(stopped.stdout.contains(&command), "{stopped:#?}");
     let all = read_rip(["check", "--all"]);
-    let line =
-        all.stdout.lines().find(|line| line.ends_with(&format!("next: read-rip check {}", cat.0.id())));
+    let line = all.stdout.lines().find(|line| line.ends_with(&format!("next: read-rip check {}", cat.id())));
     assert!(line.is_some_and(|line| line.starts_with("proven stopped: cat[")), "{all:#?}");
     kill(cat.pid(), Signal::SIGCONT).expect("a child of this process");
     cat.until(|task| task.state == RunState::Sleeping);

@@ -1,6 +1,6 @@
 //! What the kernel says of living processes: this one, and programs that every system has.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -9,20 +9,10 @@ use read_rip_evidence::target::{
     CallKind, DescriptorKind, Freezer, Hidden, Memory, RunState, Sleep, Target, Task, Unreadable,
 };
 
-use crate::support::run::read_rip;
+use crate::support::run::{Ended, read_rip};
 
 /// A machine under load may take long.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A child that is ended with the test.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn run(program: &str, arguments: &[&str]) -> Ended {
     let mut command = Command::new(program);

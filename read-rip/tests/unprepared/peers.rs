@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use librip_test_kit::pause;
@@ -10,10 +10,10 @@ use librip_test_kit::victim::{DEADLINE, tempdir};
 use read_rip_evidence::process::live::LiveTarget;
 use read_rip_evidence::target::{CallKind, Descriptor, DescriptorKind, Peer, Sleep};
 
-use crate::support::run::read_rip;
+use crate::support::run::{Ended, read_rip};
 
 /// A program that reads from this end. It ends with the test.
-struct Cat(Child);
+struct Cat(Ended);
 
 impl Cat {
     /// Returns when it waits for input.
@@ -25,10 +25,10 @@ impl Cat {
 
     /// The same by a command that becomes this program.
     fn start(mut command: Command) -> Cat {
-        let cat = Cat(command.spawn().expect("every system has it"));
+        let cat = Cat(Ended(command.spawn().expect("every system has it")));
         let deadline = Instant::now() + DEADLINE;
         loop {
-            let target = LiveTarget::open(cat.0.id()).and_then(|live| live.target()).expect("it lives");
+            let target = LiveTarget::open(cat.0.0.id()).and_then(|live| live.target()).expect("it lives");
             let is_reading = |sleep| matches!(sleep, Some(Sleep::Call(call)) if call.kind == CallKind::Read);
             // Before `exec`, this is a copy of the test.
             if target.name == "cat" && is_reading(target.tasks[0].sleep) {
@@ -40,7 +40,7 @@ impl Cat {
     }
 
     fn input(&self) -> Descriptor {
-        let live = LiveTarget::open(self.0.id()).expect("it lives");
+        let live = LiveTarget::open(self.0.0.id()).expect("it lives");
         live.descriptors().get_with_peers([0, 4711]).remove(0)
     }
 
@@ -49,20 +49,13 @@ impl Cat {
     fn says(&self, parts: &[&str]) {
         let deadline = Instant::now() + DEADLINE;
         loop {
-            let view = read_rip([self.0.id().to_string()]).sound().stdout;
+            let view = read_rip([self.0.0.id().to_string()]).sound().stdout;
             if parts.iter().all(|part| view.contains(part)) {
                 return;
             }
             assert!(Instant::now() < deadline, "{view}");
             pause();
         }
-    }
-}
-
-impl Drop for Cat {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -88,13 +81,13 @@ fn a_reader_of_a_pipe_names_who_can_write_to_it() {
     let input = cat.input();
     let DescriptorKind::Pipe { peers, .. } = &input.kind else { panic!("{input:?}") };
     assert!(is_this_end(peers, &writer), "{input:?}");
-    assert!(peers.iter().all(|peer| peer.pid != cat.0.id()), "it cannot write: {input:?}");
+    assert!(peers.iter().all(|peer| peer.pid != cat.0.0.id()), "it cannot write: {input:?}");
     cat.says(&["in read on descriptor 0 (pipe to ", &this_process(&writer)]);
     // And the other way round: who can read what this process writes.
     let own = LiveTarget::open(std::process::id()).expect("this process");
     let found = own.descriptors().get_with_peers([u32::try_from(writer.as_raw_fd()).expect("a descriptor")]);
     let DescriptorKind::Pipe { peers, .. } = &found[0].kind else { panic!("{found:?}") };
-    let is_cat = |peer: &Peer| (peer.pid, peer.descriptor, &*peer.name) == (cat.0.id(), 0, "cat");
+    let is_cat = |peer: &Peer| (peer.pid, peer.descriptor, &*peer.name) == (cat.0.0.id(), 0, "cat");
     assert!(peers.iter().any(is_cat), "{found:?}");
 }
 

@@ -11,6 +11,7 @@ use read_rip_evidence::target::{Registers, RunState, Sleep, Task, Unstopped};
 
 use crate::support::compiled::Fixture;
 use crate::support::run::read_rip;
+use crate::support::unprepared;
 
 const CALLS: &str = include_str!("../programs/calls.c");
 
@@ -50,11 +51,7 @@ impl Calls {
 
     /// Waits until the threads are so.
     fn until(&self, are: impl Fn(&[Task]) -> bool) {
-        let deadline = Instant::now() + DEADLINE;
-        while !are(&self.tasks()) {
-            assert!(Instant::now() < deadline, "{:#?}", self.tasks());
-            librip_test_kit::pause();
-        }
+        unprepared::until(self.pid(), are);
     }
 
     fn tid(&self, name: &str) -> u32 {

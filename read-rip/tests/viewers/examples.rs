@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+
+use crate::support::run::Ended;
 
 /// Where cargo puts `read-rip` and, if all is built, the example programs.
 pub(crate) fn built() -> &'static Path {
@@ -10,14 +12,7 @@ pub(crate) fn built() -> &'static Path {
 }
 
 /// An example program that is stuck. It is killed when this goes.
-pub(crate) struct Stuck(Child);
-
-impl Drop for Stuck {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
+pub(crate) struct Stuck(Ended);
 
 impl Stuck {
     /// Starts a program, and waits until it is stuck. `None`, with a line that says so, if it is not built.
@@ -28,8 +23,8 @@ impl Stuck {
         }
         let mut command = Command::new(built().join(program));
         command.args(args).env("RIP_RING", rings).env("RIP_CLOCK", "all").stdout(Stdio::piped());
-        let mut stuck = Stuck(command.spawn().unwrap());
-        let mut lines = BufReader::new(stuck.0.stdout.take().unwrap()).lines();
+        let mut stuck = Stuck(Ended(command.spawn().unwrap()));
+        let mut lines = BufReader::new(stuck.0.0.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().starts_with("stuck")), "{program} has ended");
         Some(stuck)
     }
