@@ -4,47 +4,47 @@
 
 /// Defines methods that call the method of the same name of the wrapped type, whose path comes first.
 macro_rules! forward {
-    ($path:literal) => {};
-    ($path:literal $(#[$meta:meta])* fn same_channel(&self, other: &Self) -> bool; $($rest:tt)*) => {
-        #[doc = concat!("See [`", $path, "::same_channel`].")]
+    ($($path:ident)::+;) => {};
+    ($($path:ident)::+; $(#[$meta:meta])* fn same_channel(&self, other: &Self) -> bool; $($rest:tt)*) => {
+        #[doc = concat!("See [`", $(stringify!($path), "::",)+ "same_channel`].")]
         $(#[$meta])*
         pub fn same_channel(&self, other: &Self) -> bool {
             self.inner.same_channel(&other.inner)
         }
-        $crate::forward::forward!($path $($rest)*);
+        $crate::forward::forward!($($path)::+; $($rest)*);
     };
     (
-        $path:literal $(#[$meta:meta])*
+        $($path:ident)::+; $(#[$meta:meta])*
         fn $name:ident(&mut $self:ident $(, $argument:ident: $type:ty)*) $(-> $returned:ty)?; $($rest:tt)*
     ) => {
-        #[doc = concat!("See [`", $path, "::", stringify!($name), "`].")]
+        #[doc = concat!("See [`", $(stringify!($path), "::",)+ stringify!($name), "`].")]
         $(#[$meta])*
         pub fn $name(&mut $self $(, $argument: $type)*) $(-> $returned)? {
             $self.inner.$name($($argument),*)
         }
-        $crate::forward::forward!($path $($rest)*);
+        $crate::forward::forward!($($path)::+; $($rest)*);
     };
     (
-        $path:literal $(#[$meta:meta])*
+        $($path:ident)::+; $(#[$meta:meta])*
         fn $name:ident(&$self:ident $(, $argument:ident: $type:ty)*) $(-> $returned:ty)?; $($rest:tt)*
     ) => {
-        #[doc = concat!("See [`", $path, "::", stringify!($name), "`].")]
+        #[doc = concat!("See [`", $(stringify!($path), "::",)+ stringify!($name), "`].")]
         $(#[$meta])*
         pub fn $name(&$self $(, $argument: $type)*) $(-> $returned)? {
             $self.inner.$name($($argument),*)
         }
-        $crate::forward::forward!($path $($rest)*);
+        $crate::forward::forward!($($path)::+; $($rest)*);
     };
     (
-        $path:literal $(#[$meta:meta])*
+        $($path:ident)::+; $(#[$meta:meta])*
         fn $name:ident($self:ident $(, $argument:ident: $type:ty)*) $(-> $returned:ty)?; $($rest:tt)*
     ) => {
-        #[doc = concat!("See [`", $path, "::", stringify!($name), "`].")]
+        #[doc = concat!("See [`", $(stringify!($path), "::",)+ stringify!($name), "`].")]
         $(#[$meta])*
         pub fn $name($self $(, $argument: $type)*) $(-> $returned)? {
             $self.inner.$name($($argument),*)
         }
-        $crate::forward::forward!($path $($rest)*);
+        $crate::forward::forward!($($path)::+; $($rest)*);
     };
 }
 pub(crate) use forward;

@@ -41,7 +41,7 @@ impl<T> JoinSet<T> {
     }
 
     forward! {
-        "tokio::task::JoinSet"
+        tokio::task::JoinSet;
         fn len(&self) -> usize;
         fn is_empty(&self) -> bool;
     }
@@ -143,7 +143,7 @@ impl<T: 'static> JoinSet<T> {
     }
 
     forward! {
-        "tokio::task::JoinSet"
+        tokio::task::JoinSet;
         fn try_join_next(&mut self) -> Option<Result<T, JoinError>>;
         fn try_join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>>;
         fn abort_all(&mut self);

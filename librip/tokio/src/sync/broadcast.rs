@@ -74,7 +74,7 @@ impl<T> Sender<T> {
     }
 
     forward! {
-        "tokio::sync::broadcast::Sender"
+        tokio::sync::broadcast::Sender;
         fn len(&self) -> usize;
         fn is_empty(&self) -> bool;
         fn receiver_count(&self) -> usize;
@@ -113,7 +113,7 @@ impl<T> WeakSender<T> {
     }
 
     forward! {
-        "tokio::sync::broadcast::WeakSender"
+        tokio::sync::broadcast::WeakSender;
         fn strong_count(&self) -> usize;
         fn weak_count(&self) -> usize;
     }
@@ -133,7 +133,7 @@ pub struct Receiver<T> {
 
 impl<T> Receiver<T> {
     forward! {
-        "tokio::sync::broadcast::Receiver"
+        tokio::sync::broadcast::Receiver;
         fn len(&self) -> usize;
         fn is_empty(&self) -> bool;
         fn same_channel(&self, other: &Self) -> bool;

@@ -74,7 +74,7 @@ impl Notify {
     }
 
     forward! {
-        "tokio::sync::Notify"
+        tokio::sync::Notify;
         fn notify_one(&self);
         fn notify_last(&self);
     }

@@ -59,7 +59,7 @@ impl<T> OnceCell<T> {
     }
 
     forward! {
-        "tokio::sync::OnceCell"
+        tokio::sync::OnceCell;
         fn initialized(&self) -> bool;
         fn get(&self) -> Option<&T>;
         fn get_mut(&mut self) -> Option<&mut T>;

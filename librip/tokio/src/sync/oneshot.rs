@@ -49,7 +49,7 @@ pub struct Sender<T> {
 
 impl<T> Sender<T> {
     forward! {
-        "tokio::sync::oneshot::Sender"
+        tokio::sync::oneshot::Sender;
         ///
         /// # Errors
         ///

@@ -70,7 +70,7 @@ impl Semaphore {
     }
 
     forward! {
-        "tokio::sync::Semaphore"
+        tokio::sync::Semaphore;
         fn available_permits(&self) -> usize;
         ///
         /// # Panics

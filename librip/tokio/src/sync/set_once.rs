@@ -51,7 +51,7 @@ impl<T> SetOnce<T> {
     }
 
     forward! {
-        "tokio::sync::SetOnce"
+        tokio::sync::SetOnce;
         fn initialized(&self) -> bool;
         fn get(&self) -> Option<&T>;
         ///

@@ -40,7 +40,7 @@ pub struct Receiver<T> {
 
 impl<T> Receiver<T> {
     forward! {
-        "tokio::sync::watch::Receiver"
+        tokio::sync::watch::Receiver;
         fn borrow(&self) -> Ref<'_, T>;
         fn borrow_and_update(&mut self) -> Ref<'_, T>;
         ///
@@ -131,7 +131,7 @@ impl<T> Sender<T> {
     }
 
     forward! {
-        "tokio::sync::watch::Sender"
+        tokio::sync::watch::Sender;
         fn borrow(&self) -> Ref<'_, T>;
         fn is_closed(&self) -> bool;
         fn receiver_count(&self) -> usize;

@@ -32,7 +32,7 @@ receiver!(Receiver);
 
 impl<T> Receiver<T> {
     forward! {
-        "tokio::sync::mpsc::Receiver"
+        tokio::sync::mpsc::Receiver;
         fn capacity(&self) -> usize;
         fn max_capacity(&self) -> usize;
     }
@@ -89,7 +89,7 @@ impl<T> Sender<T> {
     }
 
     forward! {
-        "tokio::sync::mpsc::Sender"
+        tokio::sync::mpsc::Sender;
         fn capacity(&self) -> usize;
         fn max_capacity(&self) -> usize;
     }

@@ -56,24 +56,14 @@ macro_rules! receiver {
                 $crate::blocking::block_on(self.recv_many(buffer, limit))
             }
 
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::close`].")]
-            pub fn close(&mut self) {
-                self.inner.close();
-            }
-
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::is_closed`].")]
-            pub fn is_closed(&self) -> bool {
-                self.inner.is_closed()
-            }
-
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::is_empty`].")]
-            pub fn is_empty(&self) -> bool {
-                self.inner.is_empty()
-            }
-
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::len`].")]
-            pub fn len(&self) -> usize {
-                self.inner.len()
+            $crate::forward::forward! {
+                tokio::sync::mpsc::$receiver;
+                fn close(&mut self);
+                fn is_closed(&self) -> bool;
+                fn is_empty(&self) -> bool;
+                fn len(&self) -> usize;
+                fn sender_strong_count(&self) -> usize;
+                fn sender_weak_count(&self) -> usize;
             }
 
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::poll_recv`]. It records nothing.")]
@@ -96,16 +86,6 @@ macro_rules! receiver {
             ) -> ::std::task::Poll<usize> {
                 self.end.used();
                 self.inner.poll_recv_many(cx, buffer, limit)
-            }
-
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::sender_strong_count`].")]
-            pub fn sender_strong_count(&self) -> usize {
-                self.inner.sender_strong_count()
-            }
-
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::sender_weak_count`].")]
-            pub fn sender_weak_count(&self) -> usize {
-                self.inner.sender_weak_count()
             }
 
             /// Tokio's receiver, for what asks for that one, as streams do. Its waits are not recorded.
@@ -138,14 +118,10 @@ macro_rules! weak_sender {
                 Some($sender { inner, end: self.end.channel().sender() })
             }
 
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($weak), "::strong_count`].")]
-            pub fn strong_count(&self) -> usize {
-                self.inner.strong_count()
-            }
-
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($weak), "::weak_count`].")]
-            pub fn weak_count(&self) -> usize {
-                self.inner.weak_count()
+            $crate::forward::forward! {
+                tokio::sync::mpsc::$weak;
+                fn strong_count(&self) -> usize;
+                fn weak_count(&self) -> usize;
             }
         }
 
@@ -164,29 +140,17 @@ macro_rules! weak_sender {
                 self.end.channel().wait(self.inner.closed(), |()| true)
             }
 
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::is_closed`].")]
-            pub fn is_closed(&self) -> bool {
-                self.inner.is_closed()
-            }
-
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::same_channel`].")]
-            pub fn same_channel(&self, other: &Self) -> bool {
-                self.inner.same_channel(&other.inner)
+            $crate::forward::forward! {
+                tokio::sync::mpsc::$sender;
+                fn is_closed(&self) -> bool;
+                fn same_channel(&self, other: &Self) -> bool;
+                fn strong_count(&self) -> usize;
+                fn weak_count(&self) -> usize;
             }
 
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::downgrade`].")]
             pub fn downgrade(&self) -> $weak<T> {
                 $weak { inner: self.inner.downgrade(), end: self.end.channel().weak_sender() }
-            }
-
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::strong_count`].")]
-            pub fn strong_count(&self) -> usize {
-                self.inner.strong_count()
-            }
-
-            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::weak_count`].")]
-            pub fn weak_count(&self) -> usize {
-                self.inner.weak_count()
             }
 
             $crate::sync::channel::set_name!(end.channel());
