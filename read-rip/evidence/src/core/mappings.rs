@@ -66,9 +66,6 @@ fn plain(segment: &Segment) -> Mapping {
         is_executable: segment.is_executable,
         // A core does not say it.
         is_shared: false,
-        offset: 0,
-        file: None,
-        path: None,
-        is_deleted: false,
+        ..Mapping::default()
     }
 }

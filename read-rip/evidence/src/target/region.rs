@@ -73,19 +73,16 @@ impl Regions<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::{Architecture, Registers, RunState, Task};
+    use crate::target::{Registers, RunState, Task};
+    use crate::waits::testing;
 
     fn mapping(begin: u64, path: Option<&str>) -> Mapping {
         Mapping {
             begin,
             end: begin + 0x1000,
             is_writable: true,
-            is_executable: false,
-            is_shared: false,
-            offset: 0,
-            file: None,
             path: path.map(Into::into),
-            is_deleted: false,
+            ..Mapping::default()
         }
     }
 
@@ -102,20 +99,8 @@ mod tests {
             mapping(0x5000, Some("[stack]")),
             read_only,
         ];
-        let target = Target {
-            pid: 1,
-            own_pid: 1,
-            name: String::new(),
-            architecture: Architecture::X86_64,
-            start_ticks: None,
-            taken_ns: None,
-            tasks: vec![task],
-            mappings: mappings.to_vec(),
-            modules: Vec::new(),
-            hidden: None,
-            freezer: None,
-            is_fork: None,
-        };
+        let target =
+            Target { tasks: vec![task], mappings: mappings.to_vec(), ..testing::target(&[], [0; 4]) };
         let of = target.regions();
         let regions = (0..=6).map(|page| of.of(page << 12).map(Region::name));
         let expected = [None, None, Some("heap"), Some("heap"), Some("stack"), Some("stack"), None];

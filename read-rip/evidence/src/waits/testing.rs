@@ -56,13 +56,10 @@ pub(super) fn mapping(path: &str) -> Mapping {
     Mapping {
         begin: 0x1000,
         end: 0x2000,
-        is_writable: false,
         is_executable: true,
-        is_shared: false,
-        offset: 0,
         file: Some((1, 1)),
         path: Some(path.into()),
-        is_deleted: false,
+        ..Mapping::default()
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) struct Halted;
 const LISTED_MAX: usize = 5;
 
 /// Threads that do not run, and that wait for no other thread.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotRunning {
     /// The process, if it is another one than was asked about: its pid in its own PID namespace.
@@ -118,15 +118,8 @@ fn finding(view: &View<'_>, halt: &Halt) -> Option<Finding> {
         threads: view.now.threads.iter().filter(exists).count(),
         first: threads.iter().copied().take(LISTED_MAX).collect(),
         still_ns,
-        tracer: None,
-        tracer_name: None,
-        thawed_by: None,
-        kernel_functions: Vec::new(),
-        path: None,
-        mount: None,
-        servers: Vec::new(),
-        lines: Vec::new(),
         verbs: ["is stopped by a signal", "are stopped by a signal"],
+        ..NotRunning::default()
     };
     let (kind, confidence, advice) = match &halt.cause {
         HaltCause::Signal => (Kind::Stopped, Confidence::Proven, Advice::Continue),

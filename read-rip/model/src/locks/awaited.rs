@@ -171,15 +171,7 @@ mod tests {
     fn a_lock_comes_before_what_nobody_holds_and_the_end_of_a_thread_comes_last() {
         let mut thread = ThreadLocks::unrecorded(1, 1, String::new());
         assert!(objects(&thread).is_empty() && !thread.is_blocked());
-        thread.join = Some(Box::new(Join {
-            thread: 0,
-            joined: 7,
-            location: 30,
-            since_ns: None,
-            is_timed: false,
-            is_steady: true,
-            is_of_future: false,
-        }));
+        thread.join = Some(Box::new(Join { joined: 7, location: 30, is_steady: true, ..Join::default() }));
         assert_eq!(objects(&thread), [Object::End(7)]);
         (thread.semaphore_wait, thread.sleep) = (Some(2), Some(Box::new(wait(2, 5))));
         assert_eq!(objects(&thread), [Object::Unit(2), Object::End(7)]);

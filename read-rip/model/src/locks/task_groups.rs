@@ -197,15 +197,7 @@ mod tests {
     fn the_awaits_of_a_task_lead_from_the_outermost_to_its_place() {
         let (mut thread, mut facts) = task();
         assert_eq!(task_awaits(&thread, &facts), [10, 11], "the innermost future that was polled");
-        let join = Join {
-            thread: 0,
-            joined: 0,
-            location: 30,
-            since_ns: None,
-            is_timed: false,
-            is_steady: true,
-            is_of_future: true,
-        };
+        let join = Join { location: 30, is_steady: true, is_of_future: true, ..Join::default() };
         (thread.join, facts.joins_in) = (Some(Box::new(join)), Some(0));
         assert_eq!(task_awaits(&thread, &facts), [10, 30]);
         let own = wait(5, 20);

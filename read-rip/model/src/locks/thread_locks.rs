@@ -188,7 +188,7 @@ impl Doing {
 }
 
 /// A thread that waits for the end of another thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Join {
     /// The thread that waits.
     pub thread: ThreadId,

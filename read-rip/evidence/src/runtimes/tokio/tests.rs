@@ -76,11 +76,7 @@ impl Scene {
             end,
             is_writable: !is_executable && begin != TABLE,
             is_executable,
-            is_shared: false,
-            offset: 0,
-            file: None,
-            path: None,
-            is_deleted: false,
+            ..Mapping::default()
         };
         target.mappings = vec![
             mapping(CODE, CODE + 0x2000, true),
