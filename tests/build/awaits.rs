@@ -1,9 +1,11 @@
 //! What is said of the tasks of a program of tokio that has debug information of types, alive and in a core file.
 
 use std::path::Path;
+use std::process::Command;
 
 use librip_test_kit::core;
 use librip_test_kit::reader;
+use librip_test_kit::run::{clean, finish};
 use librip_test_kit::tool::repository;
 use librip_test_kit::victim::{Plan, Victim, tempdir};
 
@@ -112,5 +114,12 @@ fn tasks_that_have_all_objects_of_a_pool_and_want_one_more_are_suspected() {
         assert_eq!(said.status, if is_stuck { 1 } else { 3 }, "{way} {said:?}");
         assert_eq!(said.stdout.contains(holds), is_stuck, "{way} {said:?}");
         assert_eq!(said.stdout.contains(&line), is_stuck, "{way} {said:?}");
+        // One look at all processes says the same.
+        let mut reader = clean(Command::new(reader::program()));
+        reader.args(["check", "--all"]);
+        let all = finish(reader).stdout;
+        let next = format!("; next: read-rip check {}", victim.pid());
+        let of_victim = |line: &&str| line.ends_with(&next) && line.starts_with("suspected deadlock: ");
+        assert_eq!(all.lines().filter(of_victim).count(), usize::from(is_stuck), "{way} {all}");
     }
 }

@@ -31,7 +31,7 @@ use crate::{Error, Options, Subject};
 /// processor from one that had no turn.
 const WINDOW: Duration = Duration::from_nanos(WINDOW_MIN_NS);
 /// Whoever has not run for so long is not about to go on.
-const SETTLED: Duration = Duration::from_nanos(LATELY_NS);
+pub(crate) const SETTLED: Duration = Duration::from_nanos(LATELY_NS);
 /// What is known of the time for which a thread has not run is too little by at most this, mostly.
 const MARGIN: Duration = Duration::from_millis(20);
 /// The reader asks for at most so many threads how long they have not run.
@@ -116,13 +116,18 @@ impl Inspection {
     /// Reads processes of a ring again, and compares: those that answer. The record says since when threads wait. It
     /// does not say so of tasks that await an object of a pool: such a process is read a third time.
     pub fn end_all(inspections: Vec<Inspection>) -> Vec<Standings> {
+        Inspection::end_all_at(inspections).into_iter().map(|(seen, _)| seen).collect()
+    }
+
+    /// The same, with the moment of each last reading.
+    pub(crate) fn end_all_at(inspections: Vec<Inspection>) -> Vec<(Standings, Instant)> {
         let second: Vec<Inspection> = inspections.into_iter().filter_map(Inspection::again).collect();
         let is_unsettled = |second: &Inspection| second.settles && awaits_pool_lately(&second.seen);
         if second.iter().any(is_unsettled) {
             std::thread::sleep(SETTLED);
         }
         let last = |second: Inspection| if is_unsettled(&second) { second.again() } else { Some(second) };
-        second.into_iter().filter_map(last).map(|last| last.seen).collect()
+        second.into_iter().filter_map(last).map(|last| (last.seen, last.taken)).collect()
     }
 
     /// Whether a thread waits for a lock of a database.
@@ -130,9 +135,9 @@ impl Inspection {
         self.seen.threads.iter().any(|thread| thread.manager.is_some())
     }
 
-    /// What its threads need from other processes now.
-    pub(crate) fn needs(&self, machine: &Machine) -> BTreeMap<usize, Need> {
-        machine.needs_of(&self.live, &self.seen)
+    /// Its pid, and what its threads need from other processes now.
+    pub(crate) fn needs(&self, machine: &Machine) -> (u32, BTreeMap<usize, Need>) {
+        (self.live.pid(), machine.needs_of(&self.live, &self.seen))
     }
 
     fn again(self) -> Option<Inspection> {
@@ -166,7 +171,7 @@ impl Inspection {
 
 /// Whether tasks await objects of a pool, or permits that only they have, and are not known to have done so for
 /// [`SETTLED`].
-fn awaits_pool_lately(seen: &Standings) -> bool {
+pub(crate) fn awaits_pool_lately(seen: &Standings) -> bool {
     let permits_ns = used_up_permits(seen).into_iter().filter_map(|of| of.for_ns);
     let all_ns = pool_awaits(seen).and_then(|of| of.for_ns).into_iter().chain(permits_ns);
     all_ns.min().is_some_and(|for_ns| Duration::from_nanos(for_ns) < SETTLED)

@@ -5,7 +5,7 @@
 //! between the two readings.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use read_rip_evidence::process::live::{LiveTarget, Machine};
 use read_rip_evidence::standing::{ServerWaits, Standings};
@@ -83,21 +83,19 @@ pub fn stuck_groups(groups: &[Vec<u32>], options: &Options) -> Vec<(Vec<u32>, Re
 
 /// Inspects processes in two readings, and what they need in between.
 pub(crate) fn inspect(pids: &[u32], options: &Options) -> Vec<Standings> {
-    let options = Options { stops_threads: false, settles: false, ..options.clone() };
+    let options = Options { stops_threads: false, settles: true, ..options.clone() };
     let begun = Inspection::begin_all(pids, &options);
     let machine = Machine::new();
-    let needs: Vec<BTreeMap<usize, Need>> = begun.iter().map(|of| of.needs(&machine)).collect();
+    let mut needs: HashMap<u32, BTreeMap<usize, Need>> = begun.iter().map(|of| of.needs(&machine)).collect();
     std::thread::sleep(options.window);
-    let ended = begun.into_iter().zip(needs).filter_map(|(of, needs)| {
-        let mut seen = of.end()?;
-        seen.needs = needs;
-        Some((seen, Instant::now()))
-    });
-    let ended: Vec<(Standings, Instant)> = ended.collect();
-    let first = ended.first().map(|&(_, at)| at);
+    let ended = Inspection::end_all_at(begun);
+    let first = ended.iter().map(|&(_, at)| at).min();
     ended
         .into_iter()
-        .map(|(seen, at)| earlier(seen, first.map_or(Duration::ZERO, |first| at - first)))
+        .map(|(mut seen, at)| {
+            seen.needs = needs.remove(&seen.target.pid).unwrap_or_default();
+            earlier(seen, first.map_or(Duration::ZERO, |first| at - first))
+        })
         .collect()
 }
 

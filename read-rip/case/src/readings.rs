@@ -74,6 +74,13 @@ impl Readings {
         Ok(readings)
     }
 
+    /// The same readings with the processes with which the process is stuck, or with what it needs that waits for itself
+    /// alone.
+    pub fn with_partners(mut self, options: &Options) -> Readings {
+        self.reading.add_partners(options);
+        self
+    }
+
     fn of_one(subject: &Subject, ends: &Ends, options: &Options) -> Result<Readings, Error> {
         let subject = &subject.clone().of_process(None);
         match *subject {

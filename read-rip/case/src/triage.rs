@@ -16,11 +16,11 @@ use read_rip_evidence::standing::{Standing, Standings, sleeps_at_same_place, sto
 use read_rip_evidence::target::{CallKind, Hidden, RunState, Sleep, Target, Task};
 use read_rip_evidence::waits::Owner;
 use read_rip_model::findings::Unseen;
-use read_rip_model::locks::{Doing, doing, halts};
+use read_rip_model::locks::{Doing, doing, halts, pool_awaits, used_up_permits};
 use read_rip_symbols::{self as symbols, FunctionNames};
 
 use crate::Options;
-use crate::inspection::{describe, read_last_calls};
+use crate::inspection::{SETTLED, awaits_pool_lately, describe, read_last_calls};
 use crate::options::files_of;
 
 /// What came of the second look at a process.
@@ -142,8 +142,11 @@ impl Triage {
         let mut seen = Standings::of_stacks(target, &memory, stacks, &mut names);
         let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_of(&tids), &memory, window_ns);
-        if !is_recorded {
-            seen.read_tasks_late(&memory, &mut names);
+        seen.read_tasks_late(&memory, &mut names);
+        if awaits_pool_lately(&seen) {
+            std::thread::sleep(SETTLED);
+            let settled_ns = u64::try_from(SETTLED.as_nanos()).unwrap_or(u64::MAX);
+            seen.compare(live.tasks_again(&seen.target.tasks), &memory, settled_ns);
         }
         seen.find_jobs(&memory, &mut names);
         // How long threads have slept takes some time to find out.
@@ -182,6 +185,9 @@ fn may_be_stuck(seen: &Standings) -> bool {
     let has_circle =
         |tasks: &TokioTasks| !tasks.circles(false).is_empty() || !tasks.lock_circles(false).is_empty();
     if seen.tokio.as_ref().is_some_and(has_circle) {
+        return true;
+    }
+    if pool_awaits(seen).is_some() || !used_up_permits(seen).is_empty() {
         return true;
     }
     // A thread that waits for a pool or for a lock of a database, or ends a runtime, is stuck whether or not others

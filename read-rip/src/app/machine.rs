@@ -190,7 +190,12 @@ impl<'a> Scan<'a> {
                 ring.processes().iter().filter_map(at).filter_map(|at| seen[at].take()).collect();
             let (path, readings) = match ring {
                 Ring { path, begun: Begun::Complete(readings) } => (path, Ok(*readings)),
-                Ring { path, begun: Begun::First(first) } => (path, first.end(of_processes, options)),
+                Ring { path, begun: Begun::First(first) } => {
+                    // What its tasks are, the record alone says.
+                    let is_left = matches!(*first.processes(), [pid] if found.iter().any(|of| *of == [pid]));
+                    let readings = first.end(of_processes, options);
+                    (path, if is_left { readings.map(|of| of.with_partners(options)) } else { readings })
+                }
             };
             each(path, None, readings.map_err(AppError::from))?;
         }

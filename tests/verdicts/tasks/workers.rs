@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use librip_test_kit::reader;
+use librip_test_kit::run::{clean, finish};
 use librip_test_kit::victim::{DEADLINE, Plan, Victim, tempdir};
 
 use super::{finds, plan, started};
@@ -160,6 +161,14 @@ fn a_process_that_nobody_else_can_wake_is_not_judged_and_its_tasks_are_listed() 
             }
             assert!(start.elapsed() < DEADLINE, "{text}");
         }
+        // One look at all processes says the same.
+        let mut reader = clean(Command::new(reader::program()));
+        reader.args(["check", "--all"]);
+        let all = finish(reader).stdout;
+        let is_said = |line: &str| {
+            line.contains(&format!("[{}]", victim.pid())) && line.contains("events that nobody outside of")
+        };
+        assert!(all.lines().any(is_said), "{all}");
     }
 }
 
