@@ -46,8 +46,7 @@ pub struct HeldLock {
     pub meta: AtomicU64,
     /// Valid if `meta` has [`HELD_SINCE`]. The time of the wait or the hold, and how often the owner has acquired the
     /// lock again: see [`held_since`]. With [`HELD_FOR_BARRIER`] the latter is how many threads a round of the barrier
-    /// takes, 0 if that is not known or more than [`HELD_RECURSION_MAX`]. With [`HELD_OF_FUTURE`] a future has the
-    /// entry.
+    /// takes: see [`held_round`]. With [`HELD_OF_FUTURE`] a future has the entry.
     pub since: AtomicU64,
 }
 
@@ -114,6 +113,11 @@ pub const HELD_RECURSION_SHIFT: u32 = 48;
 pub const HELD_OF_FUTURE: u64 = (1 << (HELD_SINCE_CHECK_SHIFT - HELD_RECURSION_SHIFT)) - 1;
 /// The most further acquisitions by the owner that [`HeldLock::since`] can count.
 pub const HELD_RECURSION_MAX: u64 = HELD_OF_FUTURE - 1;
+/// [`HeldLock::since`], with [`HELD_FOR_BARRIER`]: a future waits, as with [`HELD_OF_FUTURE`], and the bits below are
+/// those of a round.
+pub const HELD_ROUND_OF_FUTURE: u64 = 1 << 11;
+/// The most threads of a round that [`HeldLock::since`] can have.
+pub const HELD_ROUND_MAX: u64 = HELD_ROUND_OF_FUTURE - 2;
 /// [`HeldLock::since`]: the first of the 4 bits of its own checksum.
 pub const HELD_SINCE_CHECK_SHIFT: u32 = 60;
 
@@ -171,6 +175,24 @@ pub const fn held_recursion(since: u64) -> u64 {
     since >> HELD_RECURSION_SHIFT & HELD_OF_FUTURE
 }
 
+/// Returns what [`HeldLock::since`] has in place of further acquisitions in an entry of a barrier, a round of which takes
+/// so many threads, 0 if that is not known.
+pub const fn held_round(threads: u64, is_of_future: bool) -> u64 {
+    let is_known = threads > 0 && threads <= HELD_ROUND_MAX;
+    match is_of_future {
+        true if is_known => HELD_ROUND_OF_FUTURE | threads,
+        true => HELD_OF_FUTURE,
+        false if is_known => threads,
+        false => 0,
+    }
+}
+
+/// Returns how many threads a round takes, 0 if that is not known, and whether a future waits: see [`held_round`].
+pub const fn round_of_held(recursion: u64) -> (u64, bool) {
+    let (threads, is_of_future) = (recursion & !HELD_ROUND_OF_FUTURE, recursion & HELD_ROUND_OF_FUTURE != 0);
+    (if threads <= HELD_ROUND_MAX { threads } else { 0 }, is_of_future)
+}
+
 /// Returns the state of a [`HeldLock::meta`].
 pub const fn held_state(meta: u64) -> u64 {
     (meta >> HELD_STATE_SHIFT) & 7
@@ -223,5 +245,18 @@ mod tests {
         assert_eq!(held_recursion(held_since(5, HELD_OF_FUTURE)), HELD_OF_FUTURE);
         assert_eq!(held_since(5, u64::MAX), held_since(5, HELD_RECURSION_MAX));
         assert_eq!(held_since(5, 3) & PAYLOAD_MASK, 5);
+    }
+
+    #[test]
+    fn an_entry_of_a_barrier_has_the_round_and_whether_a_future_waits() {
+        for is_of_future in [false, true] {
+            for (threads, known) in
+                [(0, 0), (1, 1), (HELD_ROUND_MAX, HELD_ROUND_MAX), (HELD_ROUND_MAX + 1, 0)]
+            {
+                let round = held_recursion(held_since(5, held_round(threads, is_of_future)));
+                assert_eq!(round_of_held(round), (known, is_of_future));
+            }
+        }
+        assert_eq!(round_of_held(HELD_OF_FUTURE), (0, true));
     }
 }

@@ -12,8 +12,8 @@ use crate::lock::site::{Flags, Origin, wrapper_site};
 use crate::lock::table::{Entry, Slot};
 use librip_format::{
     HELD_FOR, HELD_FOR_BARRIER, HELD_FOR_MESSAGE, HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_OF_FUTURE,
-    HELD_RECURSION_MAX, HELD_SEM_WAIT, LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_THREAD,
-    LOCK_TYPE_WAKE, lock_type,
+    HELD_SEM_WAIT, LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_THREAD, LOCK_TYPE_WAKE, held_round,
+    lock_type,
 };
 
 /// The entry of a thread that blocks. Empty if the thread does not record, or its table has no room.
@@ -55,10 +55,9 @@ impl Blocked {
 
     /// The thread waits at a barrier, a round of which takes so many threads.
     pub(crate) fn in_round(mut self, threads: u64) -> Blocked {
-        if let Some(entry) = &mut self.0
-            && threads <= HELD_RECURSION_MAX
-        {
-            entry.set_since(entry.since(), threads);
+        if let Some(entry) = &mut self.0 {
+            let is_of_future = entry.recursion() == HELD_OF_FUTURE;
+            entry.set_since(entry.since(), held_round(threads, is_of_future));
         }
         self
     }

@@ -175,7 +175,11 @@ impl Table {
         };
         let ticks = Word::from_raw(since).payload();
         let recursion = librip_format::held_recursion(since);
-        let is_of_future = recursion == librip_format::HELD_OF_FUTURE;
+        let (recursion, is_of_future) = match state {
+            HeldState::BarrierWait => librip_format::round_of_held(recursion),
+            _ if recursion == librip_format::HELD_OF_FUTURE => (0, true),
+            _ => (recursion, false),
+        };
         self.locks.push(HeldLock {
             index,
             lock: lock.payload(),
@@ -196,7 +200,7 @@ impl Table {
             state,
             is_shared: !state.is_blocked() && has(librip_format::HELD_SHARED),
             since_ticks: (ticks != 0).then_some(ticks),
-            recursion: if is_of_future { 0 } else { recursion as u16 },
+            recursion: recursion as u16,
             is_of_future,
             sequence: lock.sequence(),
         });
@@ -272,6 +276,12 @@ mod tests {
             let [found] = table([lock, meta, 0]).locks[..] else { panic!("one entry") };
             assert_eq!((found.lock, found.state), (4711, expected));
             assert_eq!((found.is_shared, found.is_process_shared), (false, false), "{expected:?}");
+        }
+        let meta = held_meta(lock, 0x1234, HELD_SEM_WAIT, HELD_CALLER | HELD_SINCE | HELD_FOR_BARRIER);
+        for is_of_future in [false, true] {
+            let since = held_since(77, librip_format::held_round(3, is_of_future));
+            let [found] = table([lock, meta, since]).locks[..] else { panic!("one entry") };
+            assert_eq!((found.recursion, found.is_of_future), (3, is_of_future));
         }
     }
 

@@ -54,6 +54,22 @@ fn a_program_whose_tasks_all_wait_for_answers_is_not_called_sound() {
     judge(check(&victim.killed().ring_path(), &[]), 3, "all-tasks-wait");
 }
 
+/// Asserts that nothing is found, and the outcome.
+#[track_caller]
+fn is_not_judged(answer: &Answer, outcome: &str) {
+    assert_eq!((answer.findings.len(), answer.status), (0, 3), "{answer:#?}");
+    let checked = answer.lines.iter().find(|line| line["type"] == "checked").unwrap();
+    assert_eq!(checked["data"]["balance"]["outcome"], outcome);
+}
+
+/// A wait at a barrier was not known as one of a future, so the tasks seemed to have something else to do.
+#[test]
+fn a_killed_program_whose_tasks_all_wait_at_a_barrier_is_not_called_sound() {
+    let victim = started(plan("missing-party"));
+    is_not_judged(&check(&victim.ring_path(), &["--threshold", "1ms"]), "all-tasks-wait");
+    is_not_judged(&check(&victim.killed().ring_path(), &[]), "all-tasks-wait");
+}
+
 #[test]
 fn accuses_no_requests_that_are_answered_at_last() {
     for name in ["two-requests-at-once", "healthy-requests"] {

@@ -225,6 +225,17 @@ pub(crate) async fn unanswered_requests() {
     idle.wait(1).await;
 }
 
+/// Two tasks wait at a barrier for a third one, which has ended.
+pub(crate) async fn missing_party() {
+    let (barrier, stuck) = (Arc::new(Barrier::new(3)), Arc::new(Arrivals::default()));
+    barrier.set_name("the round");
+    for _ in 0..2 {
+        let (barrier, noted) = (barrier.clone(), stuck.clone());
+        Task::new().name("party").spawn(async move { noting(barrier.wait(), &noted).await });
+    }
+    stuck.wait(2).await;
+}
+
 /// An actor asks a slow task and then another actor, awaits the answer of the slow one first, and the other actor asks
 /// the first one meanwhile. If the first one awaited the other answer first, that would be a deadlock.
 pub(crate) async fn two_requests_at_once() {
