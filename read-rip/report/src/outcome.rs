@@ -3,11 +3,11 @@
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
     Balance, BesideTimers, EmptyPool, Finding, Framework, HeldAtEnd, HelperFact, KeptLock, ManagedLock,
-    Outcome, RunningOn, SilentRequests, SuspendedTasks, UnrecordedFutures, Unseen, WaitingJobs, doing,
-    executors, pool_at,
+    Outcome, RunningOn, SilentRequests, SuspendedTasks, Unanswered, UnrecordedFutures, Unseen, WaitingJobs,
+    doing, executors, pool_at,
 };
 use read_rip_model::locations::LocationId;
-use read_rip_model::locks::{FormerClients, PoolAwaits, Seen};
+use read_rip_model::locks::{FormerClients, PoolAwaits, Seen, ThreadId};
 
 use super::machine::brief;
 use super::names::LockNames;
@@ -92,6 +92,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             "not judged: all threads wait for one another, or for events that nobody outside of the process brings",
             ", and what these tasks wait for is recorded only as far as it says here",
         ),
+        Outcome::Unanswered => unanswered(balance.tasks.unanswered?, names),
         Outcome::SilentRequests => silent_requests(balance.tasks.silent?, names),
         Outcome::OneMoment => {
             let waiting = counted(balance.waiting_in_core as u64, "thread");
@@ -333,6 +334,34 @@ fn silent_requests(of: SilentRequests, names: &LockNames<'_>) -> Reason {
             "; the longest is {}: it may wait for an object of a pool, an answer, or a time; \
              `librip::task::at` names such an await, so that `read-rip tasks` shows it",
             names.thread(first)
+        ),
+    }
+}
+
+/// Who waits for answers, and who has not given them.
+fn unanswered(of: Unanswered, names: &LockNames<'_>) -> Reason {
+    let Unanswered { count, first, answerer, for_ns } = of;
+    let model = names.model;
+    let is_thread = |id: ThreadId| model.threads[id].task.is_none();
+    let what = if is_thread(first) { "thread" } else { "task" };
+    let counted = counted(count as u64, what);
+    let (answers, answerer) = (agree(count, "an answer", "answers"), names.thread(answerer));
+    let (verb, which) = match model.is_final {
+        true => ("waited", "which waited for messages when the process died"),
+        false => (agree(count, "waits", "wait"), "which waits for messages"),
+    };
+    let at = model.threads[first].awaited().and_then(|awaited| awaited.location());
+    let longest = if count == 1 { "it is" } else { "the longest is" };
+    Reason {
+        sentence: format!(
+            "not judged: {counted} {verb} for {answers} of {answerer}, {which}{}",
+            lasted(for_ns.filter(|&for_ns| for_ns > 0))
+        ),
+        more: format!(
+            "; {longest} {}{}: if {answerer} has handed the {} to nobody, nobody answers",
+            names.thread(first),
+            place(at, names),
+            agree(count, "request", "requests")
         ),
     }
 }

@@ -45,6 +45,9 @@ named! {
         /// All threads wait by the record and by the kernel, or of a dead process all that are recorded. No finding
         /// says why, and nobody who could wake them is known.
         AllWait = "all-wait",
+        /// Tasks wait for answers to their requests, and have done so for the threshold if the process lives. Those that
+        /// got the requests wait for messages, and have not answered.
+        Unanswered = "unanswered",
         /// All tasks wait without a time limit, and have done so for the threshold if the process lives; no finding
         /// says why, and nobody who could wake one is known. No thread runs, or waits with a time limit.
         AllTasksWait = "all-tasks-wait",
@@ -431,6 +434,7 @@ impl Balance {
             () if empty_pool.is_some() || pool_awaits.is_some() => Outcome::EmptyPool,
             () if managed_lock.is_some() || waits_for_server => Outcome::ManagedLock,
             () if waiting_in_core > 0 => Outcome::OneMoment,
+            () if tasks.unanswered.is_some() => Outcome::Unanswered,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if tasks.are_all_saturated => Outcome::AllWorkersBusy,
             () if !tasks.waiting_within.is_empty() => Outcome::WaitsWithinPoll,

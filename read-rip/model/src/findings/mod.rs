@@ -93,6 +93,7 @@ mod task_tests;
 mod task_waits;
 #[cfg(test)]
 mod testing;
+mod unanswered;
 mod undriven;
 mod unended_calls;
 mod unlock;
@@ -153,6 +154,7 @@ pub use stopped_partner::StoppedHelpers;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
 pub use suspended_tasks::SuspendedTasks;
 pub use task_balance::{SilentRequests, TaskBalance};
+pub use unanswered::Unanswered;
 pub use undriven::{KeptWorker, Undriven};
 pub use unended_calls::EndOfRuntime;
 pub use unlock::StrayRelease;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::View;
 use super::starved_runtime::{self, PollFact};
 use super::task_waits::task_of;
+use super::unanswered::Unanswered;
 use super::view::Length;
 use crate::locks::{Hold, Peer, TaskDoes, TaskWait, ThreadId, ThreadLocks, task_does};
 use crate::threads::ThreadState;
@@ -54,6 +55,9 @@ pub struct TaskBalance {
     /// Requests that have lasted for the threshold and are suspended, if what they wait for is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent: Option<SilentRequests>,
+    /// Tasks that wait for answers of others, which wait for messages and have not answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<Unanswered>,
 }
 
 /// Requests that have lasted for long and are suspended, and what they wait for is not recorded.
@@ -106,6 +110,7 @@ impl TaskBalance {
         }
         balance.longest_ns = view.ago_ns(first_ns);
         balance.silent = SilentRequests::of(view);
+        balance.unanswered = Unanswered::of(view);
         if view.now.is_end_unknown && view.now.is_final {
             let saturated = starved_runtime::saturated(view);
             (balance.saturated, balance.are_all_saturated) = (saturated.polls, saturated.are_all);

@@ -201,7 +201,8 @@ pub(crate) async fn request_under_a_lock() {
     stuck.wait(2).await;
 }
 
-/// Tasks wait for answers to requests that were taken, and are never answered.
+/// Tasks wait for answers to requests that were taken, and are never answered. Another task waits for what is not
+/// recorded, as that which accepts connections.
 pub(crate) async fn unanswered_requests() {
     let [idle, stuck]: [Arc<Arrivals>; 2] = Default::default();
     let (requests, mut inbox) = mpsc::channel::<oneshot::Sender<i32>>(4);
@@ -212,6 +213,12 @@ pub(crate) async fn unanswered_requests() {
             taken.push(answer);
         }
     });
+    let noted = idle.clone();
+    Task::new()
+        .name("listener")
+        .spawn(async move { noting(tokio::time::sleep(Duration::MAX), &noted).await });
+    // Who receives is known once the server has waited.
+    idle.wait(2).await;
     for _ in 0..2 {
         let (requests, noted) = (requests.clone(), stuck.clone());
         Task::new().name("client").spawn(async move {
@@ -222,7 +229,7 @@ pub(crate) async fn unanswered_requests() {
     }
     stuck.wait(2).await;
     drop(requests);
-    idle.wait(1).await;
+    idle.wait(3).await;
 }
 
 /// Two tasks wait at a barrier for a third one, which has ended.
