@@ -325,6 +325,21 @@ fn silent_requests(of: SilentRequests, names: &LockNames<'_>) -> Reason {
     let SilentRequests { count, first, for_ns } = of;
     let (counted, has) = (counted(count as u64, "request"), agree(count, "has", "have"));
     let lasted = lasted_at_least(Some(for_ns));
+    if let Some(awaited) = names.model.threads[first].awaited() {
+        let what = awaited.lock().map(|lock| names.lock(&names.model.locks[lock]));
+        return Reason {
+            sentence: format!(
+                "not judged: {counted} {has} waited {lasted}, and who could let {} go on is not known",
+                agree(count, "it", "them")
+            ),
+            more: format!(
+                "; the longest is {}: it waits for {}{}",
+                names.thread(first),
+                what.as_deref().unwrap_or("something"),
+                place(awaited.location(), names)
+            ),
+        };
+    }
     Reason {
         sentence: format!(
             "not judged: {counted} {has} lasted {lasted}, and what {} for is not recorded",

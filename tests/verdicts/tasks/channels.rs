@@ -63,6 +63,23 @@ fn a_server_that_answers_no_requests_is_not_called_sound() {
     assert!(text.contains(expected) && text.contains(at), "{text}");
 }
 
+/// What it waits for is recorded, and who brings it is not known. So it was called sound.
+#[test]
+fn a_request_that_waits_for_ever_is_not_judged() {
+    let victim = started(plan("request-for-ever"));
+    let args = ["--threshold", "1ms"];
+    is_not_judged(&check(&victim.ring_path(), &args), "silent-requests");
+    let text = printed(&[&["check"][..], &args].concat(), &victim.ring_path());
+    let [begins, names] = [
+        "not judged: 1 request has waited ",
+        "and who could let it go on is not known; the longest is GET /events",
+    ];
+    assert!(
+        text.contains(begins) && text.contains(names) && text.contains("it waits for the event"),
+        "{text}"
+    );
+}
+
 /// A wait at a barrier was not known as one of a future, so the tasks seemed to have something else to do.
 #[test]
 fn a_killed_program_whose_tasks_all_wait_at_a_barrier_is_not_called_sound() {

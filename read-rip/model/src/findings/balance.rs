@@ -89,7 +89,7 @@ named! {
         OtherLocks = "other-locks",
         /// No task is recorded, no finding is there, and the program has async tasks.
         UnseenTasks = "unseen-tasks",
-        /// Requests have lasted for long and are suspended, and what they wait for is not recorded.
+        /// Requests have lasted for long and are suspended, and what they wait for is not recorded, or who can bring it.
         SilentRequests = "silent-requests",
         /// A living process has connections that came in where nobody listens any more: it may be shutting down, and
         /// wait for their ends.

@@ -3,12 +3,12 @@
 
 use serde::Serialize;
 
-use super::View;
 use super::starved_runtime::{self, PollFact};
 use super::task_waits::task_of;
 use super::unanswered::Unanswered;
 use super::view::Length;
-use crate::locks::{Hold, Peer, TaskDoes, TaskWait, ThreadId, ThreadLocks, task_does};
+use super::{LATELY_NS, View};
+use crate::locks::{Hold, Peer, TaskDoes, TaskFacts, TaskWait, ThreadId, ThreadLocks, task_does};
 use crate::threads::ThreadState;
 
 /// What the tasks of a ring do.
@@ -52,7 +52,8 @@ pub struct TaskBalance {
     pub all_wait: bool,
     /// Tasks that have no slot.
     pub refused: u64,
-    /// Requests that have lasted for the threshold and are suspended, if what they wait for is not recorded.
+    /// Requests that have lasted for the threshold and are suspended, if what they wait for is not recorded, or who can
+    /// bring it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent: Option<SilentRequests>,
     /// Tasks that wait for answers of others, which wait for messages and have not answered.
@@ -60,7 +61,7 @@ pub struct TaskBalance {
     pub unanswered: Option<Unanswered>,
 }
 
-/// Requests that have lasted for long and are suspended, and what they wait for is not recorded.
+/// Requests that have lasted for long and are suspended, and what they wait for is not recorded, or who can bring it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SilentRequests {
@@ -68,7 +69,7 @@ pub struct SilentRequests {
     pub count: usize,
     /// The one that has lasted longest.
     pub first: ThreadId,
-    /// For how long, ns.
+    /// For how long it has lasted, or has waited for what is recorded, ns.
     pub for_ns: u64,
 }
 
@@ -77,16 +78,30 @@ impl SilentRequests {
     fn of(view: &View<'_>) -> Option<SilentRequests> {
         let silent = |(id, thread): (ThreadId, &ThreadLocks)| {
             let task = task_of(thread).filter(|task| task.is_request())?;
-            let is_silent = task.is_asleep() && task.polls > 0 && task.polled_waits() == 0;
-            // Since when it is suspended is often not recorded.
-            let since_ns = Some(thread.claimed_ns);
-            let is_long = || view.length(since_ns, view.threshold_ns) == Length::Long;
+            // Since when it is suspended is often not recorded. Of a wait it is.
+            let (is_silent, since_ns, limit_ns) = match task.polled_waits() {
+                0 => (task.is_asleep() && task.polls > 0, Some(thread.claimed_ns), view.threshold_ns),
+                _ => {
+                    let since_ns = thread.sleep.as_ref().and_then(|sleep| sleep.since_ns);
+                    let limit_ns = if view.now.is_final { LATELY_NS } else { view.threshold_ns };
+                    (waits_for_anybody(thread, task), since_ns, limit_ns)
+                }
+            };
+            let is_long = || view.length(since_ns, limit_ns) == Length::Long;
             (is_silent && is_long()).then_some((view.ago_ns(since_ns)?, id))
         };
         let silent: Vec<(u64, ThreadId)> = view.now.threads.iter().enumerate().filter_map(silent).collect();
         let &(for_ns, first) = silent.iter().max_by_key(|(for_ns, id)| (*for_ns, std::cmp::Reverse(*id)))?;
         Some(SilentRequests { count: silent.len(), first, for_ns })
     }
+}
+
+/// Whether a task waits, without a time limit, for messages or notifications alone, and nobody is known who brings them.
+fn waits_for_anybody(thread: &ThreadLocks, task: &TaskFacts) -> bool {
+    task.has_no_other_wakers()
+        && task.joins.is_empty()
+        && task.waits.iter().all(|wait| !wait.is_for_lock && !wait.wait.is_timed)
+        && thread.peer.as_ref().is_none_or(|peer| peer.present.is_none())
 }
 
 impl TaskBalance {
@@ -182,6 +197,51 @@ mod tests {
         ];
         for (at, healthy) in healthy.iter().enumerate() {
             assert_eq!(of_one(*healthy), Outcome::NothingFound, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_waits_for_long_for_what_anybody_may_bring_is_not_judged() {
+        type Change = fn(&mut Scene, ThreadId);
+        let of_one = |mut scene: Scene, change: Change| {
+            let (request, other) = (scene.task("GET /events"), scene.task("listener"));
+            let channel = scene.lock("EVENTS");
+            scene.facts(request).runtime.as_mut().unwrap().workers = 0;
+            scene.facts(request).is_of_kind = true;
+            scene.awaits_peer(request, channel, false, other);
+            scene.model.threads[request].peer = None;
+            change(&mut scene, request);
+            outcome(&scene)
+        };
+        let asleep_for = |for_ns: u64| {
+            let mut scene = Scene::killed();
+            scene.model.now_ns = Some(NOW - 12 * SECOND + for_ns);
+            scene
+        };
+        assert_eq!(of_one(Scene::new(), |_, _| {}), Outcome::SilentRequests);
+        assert_eq!(of_one(asleep_for(SECOND), |_, _| {}), Outcome::SilentRequests);
+        assert_eq!(
+            of_one(asleep_for(SECOND - 1), |_, _| {}),
+            Outcome::NothingFound,
+            "it may have just begun"
+        );
+        let healthy: &[(&str, Change)] = &[
+            ("it has just begun to wait", |scene, request| {
+                scene.model.threads[request].sleep.as_mut().unwrap().since_ns = Some(NOW - SECOND);
+            }),
+            ("it has a time limit", |scene, request| scene.facts(request).wakers = Some(2)),
+            ("it was woken", |scene, request| scene.facts(request).wakes = 1),
+            ("it waits for a lock", |scene, request| scene.facts(request).waits[0].is_for_lock = true),
+            ("who brings it goes on", |scene, request| {
+                let (other, channel) = (scene.task("source"), scene.facts(request).waits[0].wait.lock);
+                scene.facts(request).waits.clear();
+                scene.awaits_peer(request, channel, false, other);
+            }),
+            // A task of the program's own may wait for as long as it likes.
+            ("it is no request", |scene, request| scene.facts(request).is_of_kind = false),
+        ];
+        for (what, change) in healthy {
+            assert_eq!(of_one(Scene::new(), *change), Outcome::NothingFound, "{what}");
         }
     }
 

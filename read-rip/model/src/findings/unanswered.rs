@@ -10,8 +10,8 @@
 //! exists, that task may have the request, and nothing is said.
 //!
 //! A wait that lasts for the threshold counts, of a dead process one of a second. If the record of a dead process says
-//! less of the time, the wait counts if no task and no worker was awake: those who got the requests have not handed
-//! them to anyone who works.
+//! less of the time, the wait counts if no task and no worker was awake, and the one that got the request waits for
+//! messages alone: then nobody works who has got the request.
 //!
 //! # Blind spots
 //!
@@ -50,11 +50,12 @@ impl Unanswered {
         let waits =
             |(id, thread): (ThreadId, &ThreadLocks)| {
                 let (wait, _, answerer) = thread.waits_for_peer().filter(|(_, peer, _)| peer.is_presumed)?;
-                let is_long = match view.now.is_final {
-                    true => is_quiet || view.length(wait.since_ns, LATELY_NS) == Length::Long,
-                    false => view.length(wait.since_ns, view.threshold_ns) == Length::Long,
+                let limit_ns = if view.now.is_final { LATELY_NS } else { view.threshold_ns };
+                let counts = || {
+                    let is_long = view.length(wait.since_ns, limit_ns) == Length::Long;
+                    is_long || is_quiet && waits_for_nothing_else(view, answerer)
                 };
-                (thread.state == ThreadState::Present && is_long && has_put_aside(view, answerer))
+                (thread.state == ThreadState::Present && has_put_aside(view, answerer) && counts())
                     .then_some((answerer, view.ago_ns(wait.since_ns), id))
             };
         let mut all: Vec<_> = view.now.threads.iter().enumerate().filter_map(waits).collect();
@@ -65,7 +66,7 @@ impl Unanswered {
     }
 }
 
-/// Whether a task waits for messages alone, and no task that it has made can have what it got before.
+/// Whether a task waits for messages, and no task that it has made can have what it got before.
 fn has_put_aside(view: &View<'_>, answerer: ThreadId) -> bool {
     let thread = &view.now.threads[answerer];
     let Some(task) = task_of(thread) else { return false };
@@ -77,10 +78,15 @@ fn has_put_aside(view: &View<'_>, answerer: ThreadId) -> bool {
     };
     let has_made = || view.now.threads.iter().any(|other| task_of(other).is_some() && is_own(other));
     is_receiver
-        && task.has_no_other_wakers()
+        && task.is_asleep()
         && task.joins.is_empty()
         && task.waits.iter().all(|wait| !wait.is_for_lock && !wait.wait.is_timed)
         && !has_made()
+}
+
+/// Whether nothing but what is recorded of its waits can let a task go on.
+fn waits_for_nothing_else(view: &View<'_>, task: ThreadId) -> bool {
+    task_of(&view.now.threads[task]).is_some_and(TaskFacts::has_no_other_wakers)
 }
 
 /// Whether all tasks were suspended, and all workers slept that say so.
@@ -130,10 +136,9 @@ mod tests {
     #[test]
     fn whoever_may_still_answer_is_enough() {
         type Change = fn(&mut Scene);
-        let changes: [(&str, Change); 8] = [
+        let changes: [(&str, Change); 7] = [
             ("it works on them", |scene| scene.facts(0).is_polled = true),
             ("a request has woken it", |scene| scene.facts(0).wakes = 1),
-            ("a time limit wakes it", |scene| scene.facts(0).wakers = Some(2)),
             ("it waits for a lock first", |scene| scene.facts(0).waits[0].is_for_lock = true),
             ("it waits for an answer itself", |scene| peer(scene, 0).is_presumed = true),
             ("it waits for room", |scene| peer(scene, 0).receives = true),
@@ -164,6 +169,9 @@ mod tests {
         let rest = |is_asleep| Rest { is_asleep, since_ns: None, awake_ns: 0, asleep_ns: 0 };
         dead.model.threads[worker].rest = Some(Box::new(rest(true)));
         assert!(unanswered(&dead).is_some());
+        dead.facts(0).wakers = Some(2);
+        assert_eq!(unanswered(&dead), None, "it may wait for something else besides");
+        dead.facts(0).wakers = Some(1);
         dead.model.threads[worker].rest = Some(Box::new(rest(false)));
         assert_eq!(unanswered(&dead), None);
         dead.model.threads[worker].rest = None;

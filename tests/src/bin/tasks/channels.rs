@@ -232,6 +232,19 @@ pub(crate) async fn unanswered_requests() {
     idle.wait(3).await;
 }
 
+/// A request waits for a notification that nobody gives, beside a task that waits for what is not recorded.
+pub(crate) async fn request_for_ever() {
+    let (event, waits) = (Arc::new(Notify::new()), Arc::new(Arrivals::default()));
+    event.set_name("the event");
+    let noted = waits.clone();
+    Task::new()
+        .name("listener")
+        .spawn(async move { noting(tokio::time::sleep(Duration::MAX), &noted).await });
+    let (noted, request) = (waits.clone(), Task::new().kind_name("GET /events"));
+    tokio::spawn(request.traced(async move { noting(event.notified(), &noted).await }));
+    waits.wait(2).await;
+}
+
 /// Two tasks wait at a barrier for a third one, which has ended.
 pub(crate) async fn missing_party() {
     let (barrier, stuck) = (Arc::new(Barrier::new(3)), Arc::new(Arrivals::default()));

@@ -80,6 +80,7 @@ const SCENARIOS: &[Scenario] = &[
     ("healthy-twins", || Box::pin(published::healthy_twins())),
     ("healthy-backpressure", || Box::pin(channels::healthy_backpressure())),
     ("unanswered-requests", || Box::pin(channels::unanswered_requests())),
+    ("request-for-ever", || Box::pin(channels::request_for_ever())),
     ("missing-party", || Box::pin(channels::missing_party())),
     ("two-requests-at-once", || Box::pin(channels::two_requests_at_once())),
     ("notified-before", || Box::pin(channels::notified_before())),
