@@ -223,6 +223,22 @@ fn more_evidence_never_makes_an_answer_worse() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The copy had no waits between processes, so it was called sound.
+#[test]
+fn a_copy_has_the_waits_between_processes() {
+    let program = compile_as("evidence", "evidence", &[]);
+    let mut victim = plan(&program, &["reaps writer"], &[preload()]).start();
+    victim.until("ready");
+    let began = Instant::now();
+    let lives = || check(victim.pid().to_string()).kinds();
+    while lives() != ["proven deadlock"] {
+        assert!(began.elapsed() < DEADLINE, "{:?}", lives());
+    }
+    let saved = victim.dir().join("saved.gz");
+    tool(Command::new(reader::program()).arg("save").arg(victim.ring_path()).arg("-o").arg(&saved));
+    assert_eq!(check(&saved).kinds(), lives());
+}
+
 /// A Java virtual machine with a deadlock of monitors; `None` without Java.
 fn java() -> Option<Vec<&'static str>> {
     if !is_installed("javac") || !is_installed("java") {

@@ -381,6 +381,11 @@ impl Reading {
         self.seen.iter().chain(&self.children)
     }
 
+    /// The same, which is taken out.
+    pub fn take_standings(&mut self) -> Vec<Standings> {
+        self.seen.take().into_iter().chain(std::mem::take(&mut self.children)).collect()
+    }
+
     /// The process, if it lives on this machine.
     pub fn process(&self) -> Option<u32> {
         match self.liveness {

@@ -28,7 +28,7 @@ const LOOKED_AT_MAX: usize = 1000;
 
 impl Reading {
     /// Adds the processes with which this one is stuck, and what its threads need of them, if there are any.
-    pub(crate) fn add_partners(&mut self, options: &Options) {
+    pub fn add_partners(&mut self, options: &Options) {
         let Some(seen) = self.seen.as_ref().filter(|_| self.process().is_some()) else { return };
         // A process whose threads all wait for nobody costs a look at its calls, and no more.
         let (group, mut helpers) = match FirstLook::of(seen) {

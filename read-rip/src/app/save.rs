@@ -123,16 +123,21 @@ fn images(
         let written = Instant::now();
         let inspections = Inspection::begin_all(&before.living_processes(), options);
         std::thread::sleep(options.window);
-        let mut seen = Inspection::end_all(inspections);
-        seen.iter_mut().for_each(Standings::compact);
+        let seen = Inspection::end_all(inspections);
         let window_ns = u64::try_from(written.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let later_bytes = image()?;
         packed.flush().map_err(failed)?;
         finish(packed).map_err(failed)?;
-        let after = Reading::of(subject, options)?;
+        let mut after = Reading::of(subject, options)?;
         // If the process died meanwhile, the second image may be of any moment before its death.
         if !after.is_final() {
             let images = Images { earlier_bytes: first_bytes, later_bytes };
+            seen.into_iter().for_each(|seen| after.add_seen(seen));
+            if !options.window.is_zero() {
+                after.add_partners(options);
+            }
+            let mut seen = after.take_standings();
+            seen.iter_mut().for_each(Standings::compact);
             return Ok((Context::of(after, Some(window_ns)).with_seen(seen), images));
         }
     }
