@@ -114,7 +114,8 @@ impl Inspection {
     }
 
     /// Reads processes of a ring again, and compares: those that answer. The record says since when threads wait. It
-    /// does not say so of tasks that await an object of a pool: such a process is read a third time.
+    /// does not say so of tasks that await an object of a pool, nor of threads of whose waits the code may say more:
+    /// such a process is read a third time.
     pub fn end_all(inspections: Vec<Inspection>) -> Vec<Standings> {
         Inspection::end_all_at(inspections).into_iter().map(|(seen, _)| seen).collect()
     }
@@ -122,12 +123,20 @@ impl Inspection {
     /// The same, with the moment of each last reading.
     pub(crate) fn end_all_at(inspections: Vec<Inspection>) -> Vec<(Standings, Instant)> {
         let second: Vec<Inspection> = inspections.into_iter().filter_map(Inspection::again).collect();
-        let is_unsettled = |second: &Inspection| second.settles && awaits_pool_lately(&second.seen);
-        if second.iter().any(is_unsettled) {
-            std::thread::sleep(SETTLED);
+        let rest = |second: &Inspection| {
+            let of_pool = awaits_pool_lately(&second.seen).then_some(SETTLED);
+            let of_code = is_open(&second.seen).then(|| unsettled(&second.seen)).flatten();
+            of_pool.max(of_code).filter(|_| second.settles)
+        };
+        let rests: Vec<Option<Duration>> = second.iter().map(rest).collect();
+        if let Some(rest) = rests.iter().flatten().max() {
+            std::thread::sleep(*rest);
         }
-        let last = |second: Inspection| if is_unsettled(&second) { second.again() } else { Some(second) };
-        second.into_iter().filter_map(last).map(|last| (last.seen, last.taken)).collect()
+        let last = |(second, rest): (Inspection, Option<Duration>)| match rest {
+            Some(_) => second.again(),
+            None => Some(second),
+        };
+        second.into_iter().zip(rests).filter_map(last).map(|last| (last.seen, last.taken)).collect()
     }
 
     /// Whether a thread waits for a lock of a database.
@@ -164,6 +173,7 @@ impl Inspection {
         seen.presume_holders(&memory, &mut names);
         presume_takers(&mut seen, &memory, &of_files, &mut names);
         seen.find_jobs(&memory, &mut names);
+        seen.find_bystanders(&memory, &mut names, !live.handles_nothing());
         read_last_calls(&mut seen, &memory, &of_files, &mut names);
         Inspection { live, of_files, memory, seen, taken, settles }
     }
@@ -177,8 +187,14 @@ pub(crate) fn awaits_pool_lately(seen: &Standings) -> bool {
     all_ns.min().is_some_and(|for_ns| Duration::from_nanos(for_ns) < SETTLED)
 }
 
+/// Whether the code of a program may say more of waits, once they have lasted for [`SETTLED`].
+fn is_open(seen: &Standings) -> bool {
+    seen.may_presume_takers() || seen.threads.iter().any(|thread| thread.wakes_nobody)
+}
+
 /// Until when all threads that wait for locks, or for what comes from outside, have done so for [`SETTLED`]; `None` if
-/// none waits for a lock for less than that.
+/// none waits for a lock for less than that. So it is with threads that wait for one another in any way, if the code of
+/// their program may say more of these waits.
 ///
 /// Locks of languages that are made of condition variables do not count: who waits for a monitor of Java wakes once a
 /// second to look.
@@ -186,7 +202,11 @@ fn unsettled(seen: &Standings) -> Option<Duration> {
     let is_condition = |at: usize| {
         seen.threads[at].wait.as_ref().is_some_and(|wait| matches!(wait.kind, WaitKind::Condition { .. }))
     };
-    let waits_for_lock = |at: usize| doing(seen, at) == Doing::WaitsForLock && !is_condition(at);
+    let is_open = is_open(seen);
+    let waits_for_lock = |at: usize| match doing(seen, at) {
+        Doing::WaitsForLock => !is_condition(at),
+        doing => is_open && doing == Doing::WaitsInside,
+    };
     let waiting: HashSet<u32> = (0..seen.threads.len())
         .filter(|&at| waits_for_lock(at))
         .map(|at| seen.target.tasks[at].own_tid)

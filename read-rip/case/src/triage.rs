@@ -154,6 +154,7 @@ impl Triage {
             || is_any_halted
             || seen.may_presume_holders()
             || seen.may_presume_takers()
+            || seen.may_have_bystanders()
             || may_be_stuck(&seen)
             || !halts(&seen).is_empty();
         let is_any_running = seen.threads.iter().any(Standing::runs_on);
@@ -161,6 +162,7 @@ impl Triage {
             describe(&live, &mut seen, &memory);
             seen.presume_holders(&memory, &mut names);
             seen.presume_takers(&memory, &mut unwinder, &mut names);
+            seen.find_bystanders(&memory, &mut names, !live.handles_nothing());
         }
         let is_running = read_last_calls(&mut seen, &memory, options, &mut names);
         if !is_recorded && !is_running && !may_be_stuck(&seen) && halts(&seen).is_empty() {
@@ -200,7 +202,8 @@ fn may_be_stuck(seen: &Standings) -> bool {
                 Doing::WaitsForObject | Doing::WaitsForCalls | Doing::WaitsForManagedLock
             )
     };
-    if (0..seen.threads.len()).any(waits_for_pool) || seen.threads.iter().any(|of| of.job.is_some()) {
+    let is_known = |of: &Standing| of.job.is_some() || of.wakes_nobody;
+    if (0..seen.threads.len()).any(waits_for_pool) || seen.threads.iter().any(is_known) {
         return true;
     }
     let living = (0..seen.threads.len())

@@ -85,7 +85,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
         },
         Outcome::RunningOn => running_on(balance.running_on?, names),
         Outcome::WaitingJobs => waiting_jobs(balance.waiting_jobs?, names),
-        Outcome::BesideTimers => beside_timers(balance.beside_timers?, names),
+        Outcome::BesideTimers | Outcome::BesideInput => beside_timers(balance.beside_timers?, names),
         Outcome::KeptLock => kept_lock(balance.kept_lock?, names),
         Outcome::ShuttingDown => former_clients(balance.former_clients.as_ref()?),
         Outcome::OnlyItself => reason(
@@ -471,7 +471,8 @@ fn kept_lock(of: KeptLock, names: &LockNames<'_>) -> Reason {
 
 /// Who waits in processes whose other threads sleep for a time, again and again.
 fn beside_timers(of: BesideTimers, names: &LockNames<'_>) -> Reason {
-    let BesideTimers { threads, processes, first, location, doing: does, for_ns, timers, timer } = of;
+    let BesideTimers { threads, processes, first, location, doing: does, for_ns, timers, listeners, timer } =
+        of;
     let waiting = match threads {
         1 => format!("1 thread {}", doing(does, 1)),
         _ if processes > 1 => format!("{processes} processes wait for one another"),
@@ -479,6 +480,25 @@ fn beside_timers(of: BesideTimers, names: &LockNames<'_>) -> Reason {
     };
     let lasted = lasted_at_least(Some(for_ns));
     let (first, timer, at) = (names.thread(first), names.thread(timer), place(location, names));
+    let more = |what: &str| {
+        format!(
+            ": whether {what} is not known; {first} {}{at}; next: read-rip stacks {}",
+            doing(does, 1),
+            names.model.pid
+        )
+    };
+    if listeners > 0 {
+        let other = match listeners + timers {
+            1 => format!("{timer}, which waits for input, comes"),
+            others => format!("{others} threads, like {timer}, which wait for input or a time, come"),
+        };
+        return Reason {
+            sentence: format!(
+                "not judged: {waiting}, {lasted}, and {other} to no code that is known to wake a thread"
+            ),
+            more: more("anything else wakes one"),
+        };
+    }
     let (only, it) = match timers {
         1 => (format!("{timer}, which sleeps for a time"), "it wakes"),
         timers => (format!("{timers} threads, which sleep for a time"), "they wake"),
@@ -486,11 +506,7 @@ fn beside_timers(of: BesideTimers, names: &LockNames<'_>) -> Reason {
     let goes_on = agree(timers, "goes on", "go on");
     Reason {
         sentence: format!("not judged: {waiting}, {lasted}, and only {only} again and again, {goes_on}"),
-        more: format!(
-            ": whether {it} the others is not known; {first} {}{at}; next: read-rip stacks {}",
-            doing(does, 1),
-            names.model.pid
-        ),
+        more: more(&format!("{it} the others")),
     }
 }
 

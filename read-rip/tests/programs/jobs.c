@@ -151,5 +151,10 @@ int main(int argc, char **argv) {
         jobs[index].run = is_stuck ? needs_another : index == 0 ? needs_signal : computes;
         submit(&jobs[index]);
     }
-    for (;;) accept(listener, NULL, NULL);
+    for (;;) {
+        struct job *job = calloc(1, sizeof *job);
+        close(accept(listener, NULL, NULL));
+        job->run = computes;
+        submit(job);
+    }
 }

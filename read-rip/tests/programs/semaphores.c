@@ -163,6 +163,12 @@ int main(int count, char **arguments) {
         sem_post(&work[1]);
         both_of(joins, NULL, joins, one);
     }
+    /* What comes is work, or an end of it. */
     char input;
-    return read(0, &input, 1) < 0;
+    while (read(0, &input, 1) > 0) {
+        sem_post(&work[0]);
+        sem_post(&work[1]);
+        if (is_alone) sem_post(&pens);
+    }
+    return 0;
 }

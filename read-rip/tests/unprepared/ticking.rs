@@ -1,5 +1,5 @@
-//! Threads that wait for one another beside one that sleeps for a time again and again: such a process was called
-//! sound, although nobody is known to wake them.
+//! Threads that wait for one another beside one that sleeps for a time again and again, or waits for input: such a
+//! process was called sound, although nobody is known to wake them.
 //!
 //! `programs/ticking.c` has the threads.
 
@@ -49,6 +49,51 @@ fn threads_that_wait_for_one_another_beside_a_timer_are_not_called_sound() {
     for _ in 0..5 {
         let check = server.read(&["check"]);
         assert_eq!(check.status, 0, "something may come from outside: {check:#?}");
+    }
+}
+
+/// A thread that answers connections was taken for one that brings the others work, whatever its code does.
+#[test]
+fn threads_that_wait_for_one_another_beside_a_server_that_wakes_nobody_are_not_called_sound() {
+    let start = |case, first| Stuck::start_untimed(program(), &[case, first], 2);
+    let [one, two] = [("signal", 1), ("barrier", 2)]
+        .map(|(case, sleepers)| (case, Stuck::start_untimed(program(), &[case, "echo"], sleepers)));
+    for (case, stuck) in [&one, &two] {
+        let check = stuck.not_judged().stdout;
+        let of =
+            |place: &str| format!(" waits for a signal or a message of another thread at {place} ticking.c:");
+        let (waiting, place) = match *case {
+            "signal" => ("1 thread waits for a signal or a message of another thread", "misses_signal"),
+            _ => ("2 threads wait for one another, or for what nobody is known to bring", "meets"),
+        };
+        contains(
+            &check,
+            &[
+                &format!("not judged: {waiting}, for at least "),
+                "], which waits for input, comes to no code that is known to wake a thread: ",
+                "whether anything else wakes one is not known; ",
+                &of(place),
+                &format!("; next: read-rip stacks {} (", stuck.0.pid()),
+            ],
+        );
+    }
+    // On a busy machine, a thread may run in a reading.
+    let began = Instant::now();
+    loop {
+        let all = read_rip(["check", "--all"]).stdout;
+        let is_told = |(_, stuck): &&(&str, Stuck)| {
+            let of = format!("ticking[{}]", stuck.0.pid());
+            all.lines().any(|line| line.contains("wake a thread") && line.contains(&of))
+        };
+        if [&one, &two].iter().all(is_told) {
+            break;
+        }
+        assert!(began.elapsed() < DEADLINE, "{all}");
+    }
+    let brings = [start("idle", "server"), start("idle", "calls")];
+    for process in brings.iter().cycle().take(10) {
+        let check = process.read(&["check"]);
+        assert_eq!(check.status, 0, "it gives units: {check:#?}");
     }
 }
 

@@ -148,7 +148,7 @@ impl State<'_> {
 }
 
 /// The number of a general register for the processor, and whether all 64 bits of it are meant, or 32.
-fn number(register: Register) -> Option<(usize, bool)> {
+pub(super) fn number(register: Register) -> Option<(usize, bool)> {
     let from = |first: Register| (register as usize).checked_sub(first as usize).filter(|&at| at < COUNT);
     from(Register::RAX).map(|at| (at, true)).or_else(|| Some((from(Register::EAX)?, false)))
 }

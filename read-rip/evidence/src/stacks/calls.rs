@@ -8,9 +8,10 @@
 use std::ops::Range;
 
 use foldhash::HashMap;
-use iced_x86::{Code as Opcode, Decoder, DecoderOptions, OpKind};
+use iced_x86::{Code as Opcode, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use read_rip_symbols::{target_aarch64, target_x86_64};
 
+use super::argument::number;
 use crate::target::{Architecture, Mapping, Memory};
 
 /// The longest call instruction of x86-64 that is decoded, bytes.
@@ -42,8 +43,12 @@ pub(super) enum Step {
         to: u64,
         is_certain: bool,
     },
-    /// What comes next is not known, or not in this function.
+    /// It goes on at one of several places in the function, by a table.
+    Switch,
+    /// It leaves the function.
     End,
+    /// What comes next is not known: it jumps to what a register says, or it is no instruction that can be read.
+    Elsewhere,
 }
 
 pub(super) struct Code<'m> {
@@ -170,10 +175,13 @@ impl<'m> Code<'m> {
     /// The steps in a piece of code that begins with an instruction, each with the address after it, ascending.
     pub(super) fn steps(&self, code: &Range<u64>) -> Vec<(u64, Step)> {
         let bytes = self.piece(code);
-        match self.architecture {
+        let mut steps: Vec<(u64, Step)> = match self.architecture {
             Architecture::X86_64 => steps_x86_64(&bytes, code.start).collect(),
             Architecture::Aarch64 => steps_aarch64(&bytes, code.start).collect(),
-        }
+        };
+        let is_cut = (bytes.len() as u64) < code.end.saturating_sub(code.start);
+        steps.extend(is_cut.then_some((code.end, Step::Elsewhere)));
+        steps
     }
 
     /// Code, as far as it can be read, and no more of it than a function has.
@@ -240,22 +248,62 @@ fn call_x86_64(code: &[u8; CALL_MAX_BYTES as usize], return_address: u64) -> Opt
 
 /// The steps of instructions at this address, up to bytes that are none.
 fn steps_x86_64(code: &[u8], address: u64) -> impl Iterator<Item = (u64, Step)> + '_ {
-    let decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
-    decoder.into_iter().take_while(|instruction| !instruction.is_invalid()).filter_map(|instruction| {
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let (mut is_lost, mut last, mut loaded) = (false, Instruction::default(), None);
+    let instructions = std::iter::from_fn(move || {
+        if is_lost || !decoder.can_decode() {
+            return None;
+        }
+        loaded = after(&last, loaded);
+        let before = std::mem::replace(&mut last, decoder.decode());
+        is_lost = last.is_invalid();
+        Some((before, loaded, last))
+    });
+    instructions.filter_map(|(before, loaded, instruction)| {
         let word = instruction.is_ip_rel_memory_operand().then(|| instruction.ip_rel_memory_address());
         let branch = instruction.op0_kind() == OpKind::NearBranch64;
         let to = instruction.near_branch64();
         let step = match (instruction.code(), word) {
             (Opcode::Call_rel32_64, _) => Step::Call(Call::Direct(to)),
-            (Opcode::Call_rm64, word) => Step::Call(word.map_or(Call::Register, Call::Pointer)),
+            (Opcode::Call_rm64, Some(word)) => Step::Call(Call::Pointer(word)),
+            (Opcode::Call_rm64, None) => {
+                let word = loaded.filter(|(register, _)| *register == instruction.op0_register());
+                Step::Call(word.map_or(Call::Register, |(_, word)| Call::Pointer(word)))
+            }
             (Opcode::Mov_r64_rm64, Some(word)) => Step::Load(Call::Pointer(word)),
             (Opcode::Jmp_rel8_64 | Opcode::Jmp_rel32_64, _) => Step::Jump { to, is_certain: true },
-            (Opcode::Jmp_rm64 | Opcode::Retnq | Opcode::Ud2, _) => Step::End,
+            (Opcode::Retnq | Opcode::Ud2, _) => Step::End,
+            // A table has distances from itself.
+            (Opcode::Jmp_rm64, _) => {
+                let of = instruction.op0_register();
+                let is_sum = before.mnemonic() == Mnemonic::Add && before.op0_register() == of;
+                if is_sum && of != Register::None { Step::Switch } else { Step::Elsewhere }
+            }
+            _ if instruction.is_invalid() => Step::Elsewhere,
             _ if branch => Step::Jump { to, is_certain: false },
             _ => return None,
         };
         Some((instruction.next_ip(), step))
     })
+}
+
+/// The register that has the value of a word after an instruction, and the address of the word. Code that is not
+/// optimised loads the address of a function so, and then the arguments. `loaded`: the same before the instruction.
+fn after(instruction: &Instruction, loaded: Option<(Register, u64)>) -> Option<(Register, u64)> {
+    let of = instruction.op0_register();
+    if instruction.code() == Opcode::Mov_r64_rm64 && instruction.is_ip_rel_memory_operand() {
+        return Some((of, instruction.ip_rel_memory_address()));
+    }
+    let is_plain = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Mov | Mnemonic::Lea | Mnemonic::Xor | Mnemonic::Movups | Mnemonic::Movaps | Mnemonic::Nop
+    );
+    let keeps = |&(register, _): &(Register, u64)| {
+        instruction.op0_kind() != OpKind::Register
+            || number(of).is_none_or(|to| Some(to.0) != number(register).map(|of| of.0))
+    };
+    let is_part = (Register::AL..=Register::R15W).contains(&of);
+    loaded.filter(|loaded| is_plain && !is_part && keeps(loaded))
 }
 
 /// The same for aarch64: BL and BLR, B, B.cond, CBZ, CBNZ, TBZ and TBNZ, BR and RET.
@@ -386,7 +434,11 @@ mod tests {
         // xor %eax, %eax; pop %rbx; ret
         assert_eq!(steps(&[0x31, 0xc0, 0x5b, 0xc3]), [(0x1004, Step::End)]);
         // jmp *%rax; then a byte that begins no instruction, and a jump.
-        assert_eq!(steps(&[0xff, 0xe0, 0x06, 0xeb, 0xfa]), [(0x1002, Step::End)]);
+        let unknown = |end| (end, Step::Elsewhere);
+        assert_eq!(steps(&[0xff, 0xe0, 0x06, 0xeb, 0xfa]), [unknown(0x1002), unknown(0x1004)]);
+        // add %rdx, %rax; jmp *%rax, and with notrack
+        assert_eq!(steps(&[0x48, 0x01, 0xd0, 0xff, 0xe0]), [(0x1005, Step::Switch)]);
+        assert_eq!(steps(&[0x48, 0x01, 0xd0, 0x3e, 0xff, 0xe0]), [(0x1006, Step::Switch)]);
     }
 
     /// A fifth of all calls of a debug build seemed to be in loops.
@@ -413,11 +465,20 @@ mod tests {
         let expected = [
             (0x1006, Step::Call(Call::Direct(0x1106))),
             (0x100d, Step::Load(Call::Pointer(0x120d))),
-            (0x100f, Step::Call(Call::Register)),
+            (0x100f, Step::Call(Call::Pointer(0x120d))),
             (0x1015, Step::Call(Call::Pointer(0x1315))),
             (0x1017, Step::Jump { to: 0x1001, is_certain: true }),
         ];
         assert_eq!(steps, expected);
+        // The same, with `lea 8(%rbx), %rdi` before the call, and then with `lea 8(%rbx), %rax`.
+        let called = |between: &[u8]| {
+            let code = [&[0x48, 0x8b, 0x05, 0, 2, 0, 0], between, &[0xff, 0xd0]].concat();
+            steps_x86_64(&code, 0x1000).last().map(|(_, step)| step)
+        };
+        assert_eq!(called(&[0x48, 0x8d, 0x7b, 8]), Some(Step::Call(Call::Pointer(0x1207))));
+        assert_eq!(called(&[0x48, 0x8d, 0x43, 8]), Some(Step::Call(Call::Register)));
+        // cltq
+        assert_eq!(called(&[0x48, 0x98]), Some(Step::Call(Call::Register)));
     }
 
     #[test]

@@ -54,6 +54,30 @@ impl Body {
         self.calls.iter().copied().filter(move |callee| step_of(callee).is_ok_and(|at| is_passed[at]))
     }
 
+    /// All that the function may call from an address on; `None` if that is not known, because it calls what a register
+    /// says.
+    pub fn calls_from(&self, from: u64) -> Option<impl Iterator<Item = Callee>> {
+        let (mut is_passed, _) = self.walk(from, u64::MAX, |_| false);
+        let mut passed = self.steps.iter().zip(&is_passed).filter(|&(_, &is_passed)| is_passed);
+        if passed.any(|((_, step), _)| *step == Step::Switch) {
+            is_passed.fill(true);
+        }
+        let call_at = |end: u64| self.calls.binary_search_by_key(&end, |callee| callee.end).is_ok();
+        let is_known = |&(end, step): &(u64, Step)| match step {
+            Step::Call(_) => call_at(end),
+            Step::Elsewhere => false,
+            Step::Load(_) | Step::Jump { .. } | Step::Switch | Step::End => true,
+        };
+        let mut passed = self.steps.iter().zip(&is_passed).filter(|&(_, &is_passed)| is_passed);
+        if !passed.all(|(step, _)| is_known(step)) {
+            return None;
+        }
+        let step_of = |callee: &Callee| self.steps.binary_search_by_key(&callee.end, |&(end, _)| end);
+        let is_load = |at: usize| matches!(self.steps[at].1, Step::Load(_));
+        let is_passed = move |callee: &Callee| step_of(callee).is_ok_and(|at| is_passed[at] && !is_load(at));
+        Some(self.calls.iter().copied().filter(is_passed))
+    }
+
     /// Goes all ways from an address to the call that returns to another one: the steps that it passes, and whether it
     /// comes to that call. No way goes on behind a step that is barred.
     fn walk(&self, from: u64, return_address: u64, is_barred: impl Fn(u64) -> bool) -> (Vec<bool>, bool) {
@@ -79,7 +103,7 @@ impl Body {
                             break;
                         }
                     }
-                    Step::End => break,
+                    Step::Switch | Step::End | Step::Elsewhere => break,
                 }
                 at += 1;
             }
@@ -135,7 +159,7 @@ impl<'m> Flow<'m> {
             Step::Call(call) | Step::Load(call) => callee(end, call),
             // Its last call, whose caller is that of the function.
             Step::Jump { to, .. } if !function.contains(&to) => callee(end, Call::Direct(to)),
-            Step::Jump { .. } | Step::End => None,
+            Step::Jump { .. } | Step::Switch | Step::End | Step::Elsewhere => None,
         });
         let calls = calls.collect();
         Body { begin: function.start, steps, calls }
@@ -220,5 +244,28 @@ mod tests {
         ];
         let of = Body { begin: 0x1000, steps, calls: vec![load] };
         assert_eq!(before(&of, 0x1009), [0_u64; 0]);
+    }
+
+    /// `close(); for (;;) { get(); handle(); }`, and behind it what another way leads to.
+    #[test]
+    fn what_a_function_calls_from_an_address_on_is_known_unless_a_register_says_it() {
+        let of = |last: Step| {
+            body(vec![
+                (0x1006, Step::Call(Call::Direct(0x8000))),
+                (0x100b, Step::Call(Call::Direct(GETS))),
+                (0x1010, Step::Call(Call::Direct(HANDLES))),
+                (0x1012, jump(0x1006, true)),
+                (0x1014, Step::Call(Call::Register)),
+                (0x1018, last),
+            ])
+        };
+        let from = |of: &Body, begin: u64| {
+            Some(of.calls_from(begin)?.map(|callee| callee.begin).collect::<Vec<_>>())
+        };
+        assert_eq!(from(&of(Step::End), 0x100b), Some(vec![GETS, HANDLES]), "it goes round");
+        assert_eq!(from(&of(Step::End), 0x1012), None, "it calls what a register says");
+        assert_eq!(from(&of(Step::End), 0x1014), Some(vec![]));
+        assert_eq!(from(&of(Step::Elsewhere), 0x1014), None, "it jumps to what a register says");
+        assert_eq!(from(&of(Step::Switch), 0x1014), None, "it may go anywhere");
     }
 }

@@ -277,6 +277,11 @@ impl<'a, 'm> Search<'a, 'm> {
         calls
     }
 
+    /// The name of the function whose address the loader writes to a word.
+    pub(super) fn imported_at(&mut self, word: u64) -> Option<String> {
+        self.names.imported_at(word)
+    }
+
     pub(super) fn function(&mut self, address: u64) -> Option<Function> {
         if let Some(known) = self.functions.get(&address) {
             return known.clone();

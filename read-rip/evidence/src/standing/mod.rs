@@ -10,6 +10,7 @@
 //! | file | what it has |
 //! |---|---|
 //! | `activity` | what a thread does, in one value |
+//! | `bystanders` | whether threads that wait for no other one may wake one |
 //! | `inner_holders` | who has locks of a language, by the functions of its threads |
 //! | `inward` | what threads do within a runtime that native evidence cannot judge |
 //! | `jobs` | which threads wait within jobs that they run for a pool |
@@ -18,6 +19,7 @@
 //! | `scheduled` | how much of a processor a thread got, and whether that was too little |
 
 mod activity;
+mod bystanders;
 mod inner_holders;
 mod inward;
 mod jobs;
@@ -190,6 +192,10 @@ pub struct Standing {
     /// a timer that is not armed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_in_silent_call: bool,
+    /// Whether it waits for no other thread, and neither it nor any other such thread of the process comes to code that
+    /// may wake a thread.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wakes_nobody: bool,
     /// What it called last, if it runs without pause and that was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_calls: Option<LastCalls>,

@@ -73,7 +73,9 @@ pub(crate) use holders::{holders, unowned_lock};
 pub use managers::LockManager;
 pub(crate) use names::PYTHON_LOCK;
 pub use names::pool_of;
-pub(crate) use names::{brings, calls_closure, is_of_library, waits_for_work, wakes};
+pub(crate) use names::{
+    brings, calls_closure, is_closed, is_of_library, may_wake, unlocks, waits_for_work, wakes,
+};
 pub(crate) use patterns::is_one_of;
 pub(crate) use runners::{Runner, Runners};
 pub(crate) use stacks_of::stacks_of;

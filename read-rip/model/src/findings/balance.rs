@@ -83,6 +83,9 @@ named! {
         /// Threads of a living process have waited for a lock for long, and not yet for the threshold. A thread has kept
         /// the lock since, and goes on: whether it works under the lock, or has forgotten it, is not known.
         KeptLock = "kept-lock",
+        /// Threads of a living process wait for one another, and all others wait for what comes from outside, or for a
+        /// time, and come to no code that is known to wake a thread.
+        BesideInput = "beside-input",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
         Hidden = "hidden",
         /// No finding is there, and the program has locks that this reader does not see.
@@ -329,7 +332,7 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::WaitingJobs`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_jobs: Option<WaitingJobs>,
-    /// Why the outcome is [`Outcome::BesideTimers`].
+    /// Why the outcome is [`Outcome::BesideTimers`] or [`Outcome::BesideInput`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside_timers: Option<BesideTimers>,
     /// Why the outcome is [`Outcome::KeptLock`].
@@ -449,6 +452,7 @@ impl Balance {
             () if !model.has_tasks() && executors(model).next().is_some() => Outcome::UnseenTasks,
             () if waiting_jobs.is_some() => Outcome::WaitingJobs,
             () if running_on.is_some() => Outcome::RunningOn,
+            () if beside_timers.is_some_and(|of| of.listeners > 0) => Outcome::BesideInput,
             () if beside_timers.is_some() => Outcome::BesideTimers,
             () if kept_lock.is_some() => Outcome::KeptLock,
             () => Outcome::NothingFound,

@@ -1,8 +1,13 @@
-//! Threads that wait for one another, in processes whose other threads only sleep for a time, again and again.
+//! Threads that wait for one another, in processes whose other threads only sleep for a time, again and again, or wait
+//! for input and wake nobody.
 //!
 //! Such a thread may wake the others when its time comes, as one does that plans work. Or it has nothing to do with
 //! them, and they are stuck. The kernel shows no difference, so this accuses nobody. It says that the process is not
 //! judged.
+//!
+//! The same is said where others wait for input, if none of these threads comes to code that may wake a thread, as far
+//! as their program's code shows it (`bystanders`). Each server has a thread that waits for input, and mostly that one
+//! brings work.
 //!
 //! A thread that waits for one that goes on, because that has the lock or must end, is not counted. Nor is one that
 //! waits at a condition whose waiters such a thread has woken before, by the record.
@@ -12,15 +17,16 @@ use std::num::NonZeroU64;
 
 use serde::Serialize;
 
-use super::View;
 use super::between::is_undecided;
+use super::{LATELY_NS, View};
 use crate::locations::LocationId;
 use crate::locks::{Doing, HoldState, Seen, ThreadId, has_ticked};
 
 /// A wait is followed through at most so many threads.
 const CHAIN_MAX: usize = 64;
 
-/// Threads that wait for one another, in a process whose other threads sleep for a time, again and again.
+/// Threads that wait for one another, in a process whose other threads sleep for a time, again and again, or wait for
+/// input.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BesideTimers {
@@ -39,7 +45,10 @@ pub struct BesideTimers {
     pub for_ns: u64,
     /// How many threads sleep for a time.
     pub timers: usize,
-    /// One of them.
+    /// How many threads wait for what comes from outside. If there are any, neither they nor those that sleep for a
+    /// time come to code that may wake a thread.
+    pub listeners: usize,
+    /// One that waits for what comes from outside, or else one that sleeps for a time.
     pub timer: ThreadId,
 }
 
@@ -49,6 +58,7 @@ impl BesideTimers {
             return None;
         }
         let mut timers: Vec<(ThreadId, Seen)> = Vec::new();
+        let mut listeners: Vec<ThreadId> = Vec::new();
         let mut waiting: Vec<(ThreadId, Seen)> = Vec::new();
         for (id, thread) in view.now.present() {
             let seen = thread.seen.filter(|seen| seen.worker.is_none() && seen.inward.is_none())?;
@@ -56,11 +66,12 @@ impl BesideTimers {
                 _ if seen.is_at_timer => timers.push((id, seen)),
                 _ if seen.is_idle => {}
                 Doing::WaitsForLock | Doing::WaitsForThread | Doing::WaitsInside => waiting.push((id, seen)),
+                doing if seen.wakes_nobody && doing.is_outside() => listeners.push(id),
                 _ => return None,
             }
         }
-        let &(timer, _) = timers.first()?;
-        let goes_on = |id: ThreadId| timers.iter().any(|&(timer, _)| timer == id);
+        let timer = listeners.first().copied().or(timers.first().map(|&(timer, _)| timer))?;
+        let goes_on = |id: ThreadId| listeners.contains(&id) || timers.iter().any(|&(timer, _)| timer == id);
         waiting.retain(|&(id, _)| !leads_to(view, id, goes_on));
         let for_ns = |seen: &Seen| {
             let asleep_ns = seen.asleep_ns.map(NonZeroU64::get).filter(|_| seen.is_still == Some(true));
@@ -69,10 +80,18 @@ impl BesideTimers {
         let shortest = waiting.iter().map(|(_, seen)| for_ns(seen).unwrap_or(0)).min()?;
         let has_ticked =
             |seen: &Seen| has_ticked(seen.is_still, seen.asleep_ns.map(NonZeroU64::get), shortest);
-        if !timers.iter().all(|(_, seen)| has_ticked(seen)) {
+        let is_known = match listeners.is_empty() {
+            true => timers.iter().all(|(_, seen)| has_ticked(seen)),
+            false => timers.iter().all(|(_, seen)| seen.wakes_nobody) && shortest >= LATELY_NS,
+        };
+        if !is_known {
             return None;
         }
         let roots = waiting.iter().filter(|&&(id, _)| next_of(view, id).is_none());
+        // The first thread of a server may have nothing more to do.
+        let may_rest = |id: ThreadId| view.now.threads[id].tid == view.now.threads[id].pid;
+        let is_any_stuck = listeners.is_empty() || roots.clone().any(|&(id, _)| !may_rest(id));
+        let roots = roots.filter(|_| is_any_stuck);
         let &(first, seen) = roots.max_by_key(|(id, seen)| (for_ns(seen), std::cmp::Reverse(*id)))?;
         Some(BesideTimers {
             threads: waiting.len(),
@@ -82,6 +101,7 @@ impl BesideTimers {
             doing: seen.doing,
             for_ns: shortest,
             timers: timers.len(),
+            listeners: listeners.len(),
             timer,
         })
     }
@@ -103,6 +123,7 @@ impl BesideTimers {
             doing: seen.doing,
             for_ns: knot.links.iter().map(|link| for_ns(link.thread)).min().flatten()?.get(),
             timers: knot.sleepers.len(),
+            listeners: 0,
             timer: *knot.sleepers.iter().min_by_key(|&&sleeper| view.now.threads[sleeper].pid)?,
         })
     }
@@ -211,6 +232,40 @@ mod tests {
             let mut scene = scene(Doing::WaitsInside);
             change(&mut scene);
             assert_eq!(threads(&scene), None, "{what}");
+        }
+    }
+
+    /// The same, with a thread that waits for input in place of the timer.
+    fn beside_input() -> Scene {
+        let mut scene = scene(Doing::WaitsInside);
+        scene.model.threads[2].seen = Some(Seen { wakes_nobody: true, ..seen(Doing::WaitsOutside, true) });
+        scene
+    }
+
+    #[test]
+    fn threads_that_wait_for_one_another_beside_input_are_told_if_nobody_may_wake_them() {
+        let told = beside_input().with_view(BesideTimers::of).expect("they are told");
+        assert_eq!((told.threads, told.first, told.listeners, told.timers, told.timer), (2, 1, 1, 0, 2));
+        type Change = fn(&mut Scene);
+        let changes: [(&str, Change); 5] = [
+            ("it may wake them", |scene| {
+                scene.model.threads[2].seen.as_mut().unwrap().wakes_nobody = false;
+            }),
+            ("they have just begun", |scene| {
+                scene.model.threads[1].seen.as_mut().unwrap().asleep_ns = NonZeroU64::new(SECOND / 2)
+            }),
+            ("a timer may wake them", |scene| {
+                let timer = scene.thread("ticker");
+                scene.model.threads[timer].seen =
+                    Some(Seen { is_at_timer: true, ..seen(Doing::WaitsOutside, false) });
+            }),
+            ("they wait for its end", |scene| scene.joins(1, 2, |_| {})),
+            ("the first thread rests", |scene| scene.model.threads[1].tid = scene.model.threads[1].pid),
+        ];
+        for (what, change) in changes {
+            let mut scene = beside_input();
+            change(&mut scene);
+            assert_eq!(scene.with_view(BesideTimers::of), None, "{what}");
         }
     }
 

@@ -35,6 +35,7 @@ pub(super) fn seen(doing: Doing, is_still: bool) -> Seen {
         is_timed: false,
         limit_ns,
         is_at_timer: false,
+        wakes_nobody: false,
         is_in_pause: false,
         reads_connection: false,
         is_idle: false,

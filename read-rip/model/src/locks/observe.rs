@@ -129,6 +129,7 @@ fn observe(model: &mut LockModel, process: usize, seen: &Standings, locations: &
             limit_ns: standing.limit_ns.and_then(NonZeroU64::new),
             is_at_timer: standing.is_at_timer,
             is_in_pause: task.is_in_pause(),
+            wakes_nobody: standing.wakes_nobody,
             reads_connection: reads_connection(seen, task),
             is_idle: is_idle(standing),
             job,

@@ -34,6 +34,9 @@ pub struct Seen {
     pub is_at_timer: bool,
     /// Whether it is in a call that only lets time pass.
     pub is_in_pause: bool,
+    /// Whether it waits for no other thread, and neither it nor any other such thread of its process comes to code that
+    /// may wake a thread.
+    pub wakes_nobody: bool,
     /// Whether it reads from a connection: who uses one waits for an answer, or for what one client wants.
     pub reads_connection: bool,
     /// Whether it has nothing to do, by the function of the library in which it waits, or by that of another thread.

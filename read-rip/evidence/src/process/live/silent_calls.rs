@@ -18,10 +18,15 @@ use crate::target::{Call, CallKind, DescriptorKind, RunState, Sleep, Task};
 const DEPTH_MAX: u32 = 3;
 
 impl LiveTarget {
+    /// Whether the process handles no signal that somebody sends.
+    pub fn handles_nothing(&self) -> bool {
+        self.thread.status().is_ok_and(|status| status.handles_nothing())
+    }
+
     /// Which of these threads sleep in calls that nobody outside of the process can end.
     pub fn silent_calls(&self, tasks: &[Task]) -> Vec<bool> {
         let none = || vec![false; tasks.len()];
-        if !self.thread.status().is_ok_and(|status| status.handles_nothing()) {
+        if !self.handles_nothing() {
             return none();
         }
         let has_no_child = LazyCell::new(|| self.children().is_some_and(|children| children.is_empty()));
