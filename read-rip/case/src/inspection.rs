@@ -35,7 +35,7 @@ pub(crate) const SETTLED: Duration = Duration::from_nanos(LATELY_NS);
 /// What is known of the time for which a thread has not run is too little by at most this, mostly.
 const MARGIN: Duration = Duration::from_millis(20);
 /// The reader asks for at most so many threads how long they have not run.
-const ASLEEP_MAX: usize = 4096;
+pub(crate) const ASLEEP_MAX: usize = 4096;
 /// No more forked children of a process are inspected.
 const CHILDREN_MAX: usize = 32;
 /// What more threads are in in the kernel is not asked.
@@ -51,6 +51,8 @@ pub struct Inspection {
     seen: Standings,
     taken: Instant,
     settles: bool,
+    /// Since when threads have slept that were stopped for a moment, at the latest, by thread id.
+    asleep_since: HashMap<u32, Instant>,
 }
 
 impl Inspection {
@@ -80,6 +82,7 @@ impl Inspection {
         };
         let mut target = live.target_at_first().map_err(Error::Process)?;
         stopped.restore_calls(&mut target.tasks);
+        let asleep_since = stopped.asleep_since(&target.tasks);
         let memory = live.memory(&target.mappings);
         let mut stacks = stacks::all(&target, &memory, &of_files);
         for (stack, task) in stacks.iter_mut().zip(&target.tasks) {
@@ -91,7 +94,8 @@ impl Inspection {
         let mut seen = Standings::of_stacks(target, &memory, stacks, &mut names);
         seen.read_tasks(&memory, &mut names, false);
         seen.unstopped = stopped.unstopped;
-        Ok(Inspection { live, of_files, memory, seen, taken: Instant::now(), settles: false })
+        let (taken, settles) = (Instant::now(), false);
+        Ok(Inspection { live, of_files, memory, seen, taken, settles, asleep_since })
     }
 
     /// Reads processes for the first time: those that there are and of which something may be read.
@@ -157,7 +161,7 @@ impl Inspection {
     }
 
     fn again_here(self) -> Inspection {
-        let Inspection { live, of_files, memory, mut seen, taken, settles } = self;
+        let Inspection { live, of_files, memory, mut seen, taken, settles, mut asleep_since } = self;
         let window_ns = u64::try_from(taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let taken = Instant::now();
         seen.compare(live.tasks_again(&seen.target.tasks), &memory, window_ns);
@@ -170,12 +174,20 @@ impl Inspection {
             seen.read_tasks_late(&memory, &mut names);
         }
         describe(&live, &mut seen, &memory);
+        for (task, thread) in seen.target.tasks.iter().zip(&mut seen.threads) {
+            if thread.is_still != Some(true) {
+                asleep_since.remove(&task.tid);
+            } else if let Some(since) = asleep_since.get(&task.tid) {
+                let asleep_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                thread.asleep_ns = thread.asleep_ns.max(Some(asleep_ns));
+            }
+        }
         seen.presume_holders(&memory, &mut names);
         presume_takers(&mut seen, &memory, &of_files, &mut names);
         seen.find_jobs(&memory, &mut names);
         seen.find_bystanders(&memory, &mut names, !live.handles_nothing());
         read_last_calls(&mut seen, &memory, &of_files, &mut names);
-        Inspection { live, of_files, memory, seen, taken, settles }
+        Inspection { live, of_files, memory, seen, taken, settles, asleep_since }
     }
 }
 

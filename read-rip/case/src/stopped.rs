@@ -1,15 +1,18 @@
 //! `--stop`: the exact stacks of threads that were stopped for a moment each, before the first of two readings.
 //!
 //! A thread that was stopped has run since. So nothing but its stack is taken from that moment, and only if the thread
-//! is at the same place in the first reading, or runs.
+//! is at the same place in the first reading, or runs. For how long it has slept is read before it is stopped.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use read_rip_evidence::process::live::{LiveTarget, resumes, stop_each};
 use read_rip_evidence::stacks::{Stack, Unwinder};
+use read_rip_evidence::standing::sleeps_at_same_place;
 use read_rip_evidence::target::{CallKind, Registers, RunState, Sleep, Task, Unstopped};
 use read_rip_symbols::Options;
+
+use crate::inspection::ASLEEP_MAX;
 
 /// How long the threads that were stopped may take to sleep again.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -21,6 +24,8 @@ pub(crate) struct StoppedStacks {
     stopped: HashMap<u32, (Registers, Stack)>,
     /// What each thread slept in before.
     before: HashMap<u32, Task>,
+    /// Since when each of these threads has slept, at the latest, by thread id.
+    asleep: HashMap<u32, Instant>,
     /// Why threads were not stopped.
     pub unstopped: Option<Unstopped>,
 }
@@ -34,6 +39,12 @@ impl StoppedStacks {
             // The reason is said anyway.
             return StoppedStacks::default();
         }
+        let asleep = target.tasks.iter().filter(|task| task.sleep.is_some()).take(ASLEEP_MAX);
+        let asleep = asleep.filter_map(|task| {
+            let asleep_ns = live.not_run_for(task)?;
+            Some((task.tid, Instant::now().checked_sub(Duration::from_nanos(asleep_ns))?))
+        });
+        let asleep = asleep.collect();
         let memory = live.memory(&target.mappings);
         let tids: Vec<u32> = target.tasks.iter().filter(|task| resumes(task)).map(|task| task.tid).collect();
         let (stopped, unstopped) = stop_each(&tids, || {
@@ -56,7 +67,7 @@ impl StoppedStacks {
             std::thread::sleep(Duration::from_millis(1));
         }
         let before = target.tasks.into_iter().map(|task| (task.tid, task)).collect();
-        StoppedStacks { stopped: stopped.into_iter().collect(), before, unstopped }
+        StoppedStacks { stopped: stopped.into_iter().collect(), before, asleep, unstopped }
     }
 
     /// The kernel shows a call that was stopped and goes on as `restart_syscall`: it is the one from before.
@@ -71,6 +82,16 @@ impl StoppedStacks {
                 task.sleep = before.sleep;
             }
         }
+    }
+
+    /// Since when threads have slept, at the latest, by thread id: those that sleep where they did before. That they
+    /// were stopped does not count.
+    pub(crate) fn asleep_since(&self, tasks: &[Task]) -> HashMap<u32, Instant> {
+        let is_there = |task: &&Task| {
+            self.before.get(&task.tid).is_some_and(|before| sleeps_at_same_place(before, task))
+        };
+        let there = tasks.iter().filter(is_there);
+        there.filter_map(|task| Some((task.tid, *self.asleep.get(&task.tid)?))).collect()
     }
 
     /// The stack of a thread in the first reading, if it is exact.

@@ -57,6 +57,11 @@ fn threads_that_take_semaphores_in_opposite_orders_beside_input_are_suspected() 
         contains(&check.stdout, &[what, "doubt: a semaphore stores no owner: this thread has taken a unit"]);
         contains(&check.stdout, &[&format!("] is presumed to hold {object}")]);
     }
+    // A thread that was stopped has run since, and the last look was one: that took these findings away.
+    for command in [&["check", "--stop"][..], &["check"]] {
+        let check = stuck[0].0.read(command);
+        assert_eq!(check.status, 1, "{check:#?}");
+    }
     // They have waited for longer than those that are stuck.
     for one in &healthy {
         one.read(&["check"]).sound();
