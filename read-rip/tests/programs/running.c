@@ -4,6 +4,8 @@
  *   flag     one waits in a loop for a lock that the program makes of an atomic, and whose owner joins it
  *   spin     the same with a spin lock of pthread
  *   try      two have a lock each, and try that of the other one again and again
+ *            With a second argument, the main thread waits for input, and brings nothing then
+ *   released healthy: two try locks that the main thread has, which waits for input, and releases them then
  *   own      healthy: two have a lock each, which they tried, and compute
  *   outside  healthy: one computes, and the main thread waits for input
  *   works    healthy: one computes, in memory that it gets for each step, and the main thread joins it
@@ -58,6 +60,13 @@ static void *tries_other(void *own) {
     return own;
 }
 
+static void *tries(void *own) {
+    begin();
+    while (pthread_mutex_trylock(&locks[(long)own])) {
+    }
+    return own;
+}
+
 static void *computes_with_own(void *own) {
     begin();
     if (!pthread_mutex_trylock(&locks[(long)own])) {
@@ -88,6 +97,7 @@ static void *works(void *unused) {
 int main(int count, char **arguments) {
     const char *which = count > 1 ? arguments[1] : "";
     pthread_t thread;
+    char input;
     if (!strcmp(which, "flag")) {
         flag = 1;
         pthread_create(&thread, NULL, waits_for_flag, NULL);
@@ -98,6 +108,13 @@ int main(int count, char **arguments) {
     } else if (!strcmp(which, "try")) {
         threads = 2;
         for (long at = 0; at < 2; at++) pthread_create(&thread, NULL, tries_other, (void *)at);
+        if (count > 2) (void)!read(0, &input, 1);
+    } else if (!strcmp(which, "released")) {
+        threads = 2;
+        for (long at = 0; at < 2; at++) pthread_mutex_lock(&locks[at]);
+        for (long at = 0; at < 2; at++) pthread_create(&thread, NULL, tries, (void *)at);
+        (void)!read(0, &input, 1);
+        for (long at = 0; at < 2; at++) pthread_mutex_unlock(&locks[at]);
     } else if (!strcmp(which, "own")) {
         threads = 2;
         for (long at = 0; at < 2; at++) pthread_create(&thread, NULL, computes_with_own, (void *)at);

@@ -20,7 +20,8 @@ fn program() -> &'static Path {
 }
 
 fn start(which: &str) -> Victim {
-    let mut victim = Plan::new(program(), &[which]).start();
+    let arguments: Vec<&str> = which.split(' ').collect();
+    let mut victim = Plan::new(program(), &arguments).start();
     victim.until("ready");
     victim
 }
@@ -78,6 +79,19 @@ fn threads_that_try_the_locks_of_one_another_are_suspected() {
     let of_victim = format!("[{}]", victim.pid());
     let line = machine.stdout.lines().find(|line| line.contains(&of_victim));
     assert!(line.is_some_and(|line| line.starts_with("suspected livelock: ")), "{machine:#?}");
+}
+
+/// A thread at input made them sound, whatever its code does.
+#[test]
+fn threads_that_try_the_locks_of_one_another_beside_input_are_suspected_if_nobody_releases_one() {
+    if cfg!(target_arch = "x86_64") {
+        let victim = start("try input");
+        let outcome = until(|| check(&victim, &[]), |outcome| outcome.status == 1);
+        let what = "suspected livelock: 2 threads try to acquire locks without pause, for at least";
+        assert!(outcome.stdout.contains(what), "{outcome:#?}");
+    }
+    let outcome = check(&start("released"), &["--window", "200ms"]);
+    assert_eq!(outcome.status, 0, "the first thread has both locks: {outcome:#?}");
 }
 
 #[test]

@@ -9,7 +9,8 @@
 //! Threads run without pause, and all others wait for one another (`running_on`). The stack of a thread that runs says
 //! what it called last. If that was a try to acquire a lock, in the same function whenever its stack was
 //! looked at, and the code after that call leads back to it, then the thread has called the same again and again, or
-//! nothing since. If that holds of two threads or more, they are suspected.
+//! nothing since. If that holds of two threads or more, they are suspected. Other threads may wait for input or for a
+//! time, if they come to no code that may wake a thread or release a lock (`bystanders`).
 //!
 //! # Blind spots
 //!
@@ -35,7 +36,7 @@ use super::running_on::RunningOn;
 use super::words::lasting;
 use super::{About, Advice, Analysis, Basis, Confidence, Doubt, Finding, Kind, Paragraph, View, Words};
 use crate::locations::LocationId;
-use crate::locks::{LockModel, ThreadId};
+use crate::locks::{LockModel, Seen, ThreadId};
 
 /// See the file's description.
 pub(super) struct BusyWaiting;
@@ -82,7 +83,8 @@ impl Analysis for BusyWaiting {
         if is_explained(found) || found.iter().any(|finding| finding.kind == Kind::Livelock) {
             return;
         }
-        let Some(running) = RunningOn::of(view) else { return };
+        let wakes_nobody = |seen: &Seen| seen.wakes_nobody && seen.doing.is_outside();
+        let Some(running) = RunningOn::beside(view, wakes_nobody) else { return };
         let waits = view.now.present().filter_map(|(id, _)| BusyWait::of(id, view.now));
         let mut waits: Vec<BusyWait> = waits.collect();
         if waits.len() < 2 {
@@ -143,7 +145,7 @@ mod tests {
     use super::*;
     use crate::findings::Evidence;
     use crate::findings::testing::{SECOND, Scene, seen};
-    use crate::locks::{Doing, LastCall, Seen};
+    use crate::locks::{Doing, LastCall};
 
     /// A thread that waits for the end of another one, and threads that run without pause and called this last.
     fn scene(calls: &[Option<Trying>]) -> Scene {
@@ -184,5 +186,7 @@ mod tests {
         assert_eq!(scene.run(&BusyWaiting).len(), 1);
         scene.model.threads[0].seen = Some(seen(Doing::WaitsOutside, true));
         assert!(scene.run(&BusyWaiting).is_empty(), "something may come from outside");
+        scene.model.threads[0].seen.as_mut().unwrap().wakes_nobody = true;
+        assert_eq!(scene.run(&BusyWaiting).len(), 1, "that releases no lock");
     }
 }

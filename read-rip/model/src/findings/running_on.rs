@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::{LATELY_NS, View};
 use crate::locations::LocationId;
-use crate::locks::{Doing, ThreadId, doing};
+use crate::locks::{Doing, Seen, ThreadId, doing};
 
 /// Threads that run without pause, in a process in which all others wait for one another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -41,11 +41,19 @@ pub struct RunningOn {
 
 impl RunningOn {
     pub(super) fn of(view: &View<'_>) -> Option<RunningOn> {
+        RunningOn::beside(view, |_| false)
+    }
+
+    /// The same beside other threads, if these may be there.
+    pub(super) fn beside(view: &View<'_>, may_be: impl Fn(&Seen) -> bool) -> Option<RunningOn> {
         let threads = view.now.present().filter(|(_, thread)| thread.task.is_none());
         let mut running = Vec::new();
         let mut others = Vec::new();
         for (id, thread) in threads {
             let seen = thread.seen?;
+            if may_be(&seen) {
+                continue;
+            }
             match does(seen.doing, seen.runs_on, seen.is_still, seen.asleep_ns)? {
                 Does::RunsOn if thread.advanced.is_none_or(|words| words == 0) => running.push((id, seen)),
                 Does::RunsOn => return None,
@@ -68,12 +76,16 @@ impl RunningOn {
     }
 }
 
-/// How many threads of a process run without pause, if all others wait for one another.
+/// How many threads of a process run without pause, if all others wait for one another, or come to no code that wakes
+/// one.
 pub fn run_on(seen: &Standings) -> Option<usize> {
     let mut running = 0;
     let mut waiting = Vec::new();
     for (at, thread) in seen.threads.iter().enumerate() {
         let (doing, asleep_ns) = (doing(seen, at), thread.asleep_ns.and_then(NonZeroU64::new));
+        if thread.wakes_nobody && doing.is_outside() {
+            continue;
+        }
         match does(doing, thread.runs_on(), thread.is_still, asleep_ns)? {
             Does::RunsOn => running += 1,
             Does::Waits(_) => waiting.push(doing),
@@ -113,7 +125,6 @@ fn is_suspicious(running: usize, waiting: &[Doing]) -> bool {
 mod tests {
     use super::*;
     use crate::findings::testing::{SECOND, Scene, seen};
-    use crate::locks::Seen;
 
     /// Threads that do this; those that run do so without pause, the others have waited for two seconds.
     fn scene(threads: &[Doing]) -> Scene {
