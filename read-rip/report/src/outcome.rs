@@ -3,8 +3,8 @@
 use read_rip_evidence::target::Hidden;
 use read_rip_model::findings::{
     Balance, BesideTimers, EmptyPool, Finding, Framework, HeldAtEnd, HelperFact, KeptLock, ManagedLock,
-    Outcome, RunningOn, SilentRequests, SuspendedTasks, Unanswered, UnrecordedFutures, Unseen, WaitingJobs,
-    doing, executors, pool_at,
+    MissingParty, Outcome, RunningOn, SilentRequests, SuspendedTasks, Unanswered, UnrecordedFutures, Unseen,
+    WaitingJobs, doing, executors, pool_at,
 };
 use read_rip_model::locations::LocationId;
 use read_rip_model::locks::{FormerClients, PoolAwaits, Seen, ThreadId};
@@ -93,6 +93,7 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
             ", and what these tasks wait for is recorded only as far as it says here",
         ),
         Outcome::Unanswered => unanswered(balance.tasks.unanswered?, names),
+        Outcome::MissingParty => missing_party(balance.missing_party?, names),
         Outcome::SilentRequests => silent_requests(balance.tasks.silent?, names),
         Outcome::OneMoment => {
             let waiting = counted(balance.waiting_in_core as u64, "thread");
@@ -349,6 +350,29 @@ fn silent_requests(of: SilentRequests, names: &LockNames<'_>) -> Reason {
             "; the longest is {}: it may wait for an object of a pool, an answer, or a time; \
              `librip::task::at` names such an await, so that `read-rip tasks` shows it",
             names.thread(first)
+        ),
+    }
+}
+
+/// Who waits at a barrier, and who does not come any more.
+fn missing_party(of: MissingParty, names: &LockNames<'_>) -> Reason {
+    let MissingParty { lock, waiting, round, last, for_ns, ended } = of;
+    let model = names.model;
+    let verb = if model.is_final { "waited" } else { agree(waiting, "waits", "wait") };
+    let at_death = if model.is_final { " when the process died" } else { "" };
+    let at = model.threads[last].awaited().and_then(|awaited| awaited.location());
+    Reason {
+        sentence: format!(
+            "not judged: {waiting} of the {round} that {} takes {verb} there{at_death}{}, and {}, which has used it, \
+             has ended",
+            names.lock(&model.locks[lock]),
+            lasted(for_ns.filter(|&for_ns| for_ns > 0)),
+            names.thread(ended)
+        ),
+        more: format!(
+            "; {} came last{}: nobody is known to come in its place",
+            names.thread(last),
+            place(at, names)
         ),
     }
 }

@@ -18,6 +18,7 @@ use super::jobs::WaitingJobs;
 use super::left_waiting::LeftWaiting;
 use super::long_wait::KeptLock;
 use super::managed_lock::ManagedLock;
+use super::missing_party::MissingParty;
 use super::named::named;
 use super::nobody_left::asleep;
 use super::running_on::RunningOn;
@@ -45,6 +46,9 @@ named! {
         /// All threads wait by the record and by the kernel, or of a dead process all that are recorded. No finding
         /// says why, and nobody who could wake them is known.
         AllWait = "all-wait",
+        /// Threads or tasks wait at a barrier, and have done so for the threshold if the process lives. One that has used
+        /// it has ended, and nobody is known to come in its place.
+        MissingParty = "missing-party",
         /// Tasks wait for answers to their requests, and have done so for the threshold if the process lives. Those that
         /// got the requests wait for messages, and have not answered.
         Unanswered = "unanswered",
@@ -338,6 +342,9 @@ pub struct Balance {
     /// Why the outcome is [`Outcome::KeptLock`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_lock: Option<KeptLock>,
+    /// Why the outcome is [`Outcome::MissingParty`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_party: Option<MissingParty>,
     /// What is not judged in any case: the locks and waits of futures that belong to no recorded task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_futures: Option<UnrecordedFutures>,
@@ -424,6 +431,7 @@ impl Balance {
         let beside_timers = BesideTimers::of(view).filter(|_| pools.is_empty());
         let beside_timers = BesideTimers::between(view).or(beside_timers).filter(|_| found.is_empty());
         let kept_lock = if found.is_empty() { KeptLock::of(view, found) } else { None };
+        let missing_party = MissingParty::of(view).filter(|_| found.is_empty());
         let unrecorded_futures = UnrecordedFutures::of(model);
         let former_clients = model.former_clients.clone().filter(|_| found.is_empty());
         let outcome = match () {
@@ -438,6 +446,7 @@ impl Balance {
             () if managed_lock.is_some() || waits_for_server => Outcome::ManagedLock,
             () if waiting_in_core > 0 => Outcome::OneMoment,
             () if tasks.unanswered.is_some() => Outcome::Unanswered,
+            () if missing_party.is_some() => Outcome::MissingParty,
             () if tasks.all_wait && !ends_by_itself && nobody_runs() => Outcome::AllTasksWait,
             () if tasks.are_all_saturated => Outcome::AllWorkersBusy,
             () if !tasks.waiting_within.is_empty() => Outcome::WaitsWithinPoll,
@@ -487,6 +496,7 @@ impl Balance {
             waiting_jobs,
             beside_timers,
             kept_lock,
+            missing_party,
             unrecorded_futures,
             former_clients,
             waiting_in_core,

@@ -96,7 +96,8 @@ impl SilentRequests {
     }
 }
 
-/// Whether a task waits, without a time limit, for messages or notifications alone, and nobody is known who brings them.
+/// Whether a task waits, without a time limit, for messages or notifications alone, and nobody is known who brings
+/// them.
 fn waits_for_anybody(thread: &ThreadLocks, task: &TaskFacts) -> bool {
     task.has_no_other_wakers()
         && task.joins.is_empty()

@@ -90,7 +90,7 @@ fn waits_for_nothing_else(view: &View<'_>, task: ThreadId) -> bool {
 }
 
 /// Whether all tasks were suspended, and all workers slept that say so.
-fn are_all_asleep(view: &View<'_>) -> bool {
+pub(super) fn are_all_asleep(view: &View<'_>) -> bool {
     view.now.threads.iter().all(|thread| {
         task_of(thread).is_none_or(TaskFacts::is_asleep)
             && thread.rest.as_ref().is_none_or(|rest| rest.is_asleep || thread.state != ThreadState::Present)

@@ -245,15 +245,29 @@ pub(crate) async fn request_for_ever() {
     waits.wait(2).await;
 }
 
-/// Two tasks wait at a barrier for a third one, which has ended.
-pub(crate) async fn missing_party() {
-    let (barrier, stuck) = (Arc::new(Barrier::new(3)), Arc::new(Arrivals::default()));
-    barrier.set_name("the round");
-    for _ in 0..2 {
-        let (barrier, noted) = (barrier.clone(), stuck.clone());
-        Task::new().name("party").spawn(async move { noting(barrier.wait(), &noted).await });
+/// Meets others at a barrier, once for each of these.
+async fn meet(barrier: Arc<Barrier>, rounds: Vec<Arc<Arrivals>>) {
+    for arrivals in rounds {
+        noting(barrier.wait(), &arrivals).await;
     }
-    stuck.wait(2).await;
+}
+
+/// Three tasks meet at a barrier, one of them ends, and the others wait there for it. Another task waits for what is
+/// not recorded.
+pub(crate) async fn missing_party() {
+    let barrier = Arc::new(Barrier::new(3));
+    barrier.set_name("the round");
+    let [first, second]: [Arc<Arrivals>; 2] = Default::default();
+    let noted = first.clone();
+    Task::new()
+        .name("listener")
+        .spawn(async move { noting(tokio::time::sleep(Duration::MAX), &noted).await });
+    for _ in 0..2 {
+        Task::new().name("party").spawn(meet(barrier.clone(), vec![first.clone(), second.clone()]));
+    }
+    let third = Task::new().name("third").spawn(meet(barrier, vec![first]));
+    third.await.expect("no task panics");
+    second.wait(2).await;
 }
 
 /// An actor asks a slow task and then another actor, awaits the answer of the slow one first, and the other actor asks
