@@ -18,4 +18,5 @@ mod pages;
 mod perfetto;
 mod prometheus;
 mod report;
+mod schema;
 mod tools;
