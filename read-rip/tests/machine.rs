@@ -20,13 +20,14 @@ use support::synth::{Module, Ring};
 
 const READER: &str = env!("CARGO_BIN_EXE_read-rip");
 
-/// Two threads in a deadlock, or with an argument in an idle pool, while the first one waits for input. The pool may
-/// have the names of workers of an executor, or have the first thread too.
+/// Two threads in a deadlock, or with an argument in an idle pool, while the first one waits for clients, of whom it tells
+/// the pool. The pool may have the names of workers of an executor, or have the first thread too.
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 static pthread_mutex_t savings = PTHREAD_MUTEX_INITIALIZER, current = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
@@ -54,7 +55,12 @@ int main(int count, char **arguments) {
     puts("2");
     fflush(stdout);
     if (!strcmp(argument, "waits")) idle(NULL);
-    for (;;) pause();
+    int clients = socket(AF_INET, SOCK_STREAM, 0);
+    listen(clients, 1);
+    for (;;) {
+        accept(clients, NULL, NULL);
+        pthread_cond_signal(&work);
+    }
 }
 "#;
 
