@@ -153,8 +153,13 @@ pub fn helpers(of: &Balance, names: &LockNames<'_>) -> Vec<String> {
             1 => format!("the wait of {}", names.thread(*first)),
             threads => format!("the waits of {}", counted(*threads as u64, "thread")),
         };
-        let does = if *does == "stopped" { "is stopped" } else { does };
-        format!("only {}[{pid}] can end {whose}, and it {does}; next: read-rip check {pid}", printable(name))
+        let does = match *does {
+            "stopped" => "it is stopped",
+            "waits-for-itself" => "its threads all wait for one another",
+            "runs" => "it runs",
+            _ => "it sleeps",
+        };
+        format!("only {}[{pid}] can end {whose}, and {does}; next: read-rip check {pid}", printable(name))
     };
     let more = of.helpers.len().saturating_sub(HELPERS_MAX);
     let more = (more > 0).then(|| format!("{more} more processes can end waits of one thread or more alone"));

@@ -87,6 +87,9 @@ pub(super) fn reason(balance: &Balance, names: &LockNames<'_>) -> Option<Reason>
         Outcome::WaitingJobs => waiting_jobs(balance.waiting_jobs?, names),
         Outcome::BesideTimers | Outcome::BesideInput => beside_timers(balance.beside_timers?, names),
         Outcome::KeptLock => kept_lock(balance.kept_lock?, names),
+        Outcome::StuckHelper => {
+            stuck_helper(balance.helpers.iter().find(|helper| helper.does == "waits-for-itself")?)
+        }
         Outcome::ShuttingDown => former_clients(balance.former_clients.as_ref()?),
         Outcome::OnlyItself => reason(
             "not judged: all threads wait for one another, or for events that nobody outside of the process brings",
@@ -466,6 +469,19 @@ fn waiting_jobs(of: WaitingJobs, names: &LockNames<'_>) -> Reason {
             names.thread(first),
             doing(does, 1)
         ),
+    }
+}
+
+/// Who waits for a process all of whose threads wait.
+fn stuck_helper(of: &HelperFact) -> Reason {
+    let (counted, waits) = (counted(of.threads as u64, "thread"), agree(of.threads, "waits", "wait"));
+    Reason {
+        sentence: format!(
+            "not judged: {counted} {waits} for {}[{}], whose threads all wait for one another",
+            printable(&of.name),
+            of.pid
+        ),
+        more: format!("; next: read-rip check {}", of.pid),
     }
 }
 

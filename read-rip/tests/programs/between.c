@@ -346,6 +346,16 @@ static void end_of_parent(void) {
     wait_for_child(pid);
 }
 
+/* A process waits for the end of its child, which waits for a unit that nobody gives. */
+static void stuck_child(void) {
+    pid_t pid = child();
+    sem_t none;
+    sem_init(&none, 0, 0);
+    if (pid == 0) sem_wait(&none);
+    told(pid, 0);
+    wait_for_child(pid);
+}
+
 /* A server of files that uses them itself. */
 static void files_of_itself(const char *point) {
     char request[1 << 16], options[64], path[PATH_MAX];
@@ -591,6 +601,7 @@ int main(int count, char **arguments) {
         locks(arguments[2], arguments[3]);
     if (count > 3 && (is("flock-twice") || is("flock-of-parent"))) one_lock(arguments[2]);
     if (!strncmp(mode, "mutex", 5)) shared_mutexes();
+    if (is("stuck-child")) stuck_child();
     if (!strncmp(mode, "event", 5)) events();
     if (count > 3 && is("files-of-itself")) files_of_itself(arguments[2]);
     if (count > 3 && !strncmp(mode, "shared-", 7))

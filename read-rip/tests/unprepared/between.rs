@@ -267,6 +267,28 @@ fn all_who_have_a_semaphore_and_the_like_and_wait_are_suspected() {
 }
 
 #[test]
+fn who_waits_for_a_process_that_waits_for_itself_is_not_called_sound() {
+    let processes = Processes::start("stuck-child", &[&["wait4"], &["futex"]]);
+    let began = Instant::now();
+    let check = loop {
+        let check = processes.check(0);
+        if check.status == 3 || began.elapsed() > DEADLINE {
+            break check;
+        }
+    };
+    let child = processes.pids[1];
+    let name = format!("between[{child}]");
+    contains(
+        &check.stdout,
+        &[
+            &format!("not judged: 1 thread waits for {name}, whose threads all wait for one another"),
+            &format!("; next: read-rip check {child} (1 thread, 0 locks)"),
+            &format!("only {name} can end the wait of between["),
+        ],
+    );
+}
+
+#[test]
 fn who_waits_for_one_of_several_descriptors_of_others_that_wait_too_is_suspected() {
     let epoll = if cfg!(target_arch = "x86_64") { "epoll_wait" } else { "epoll_pwait" };
     let poll = if cfg!(target_arch = "x86_64") { "poll" } else { "ppoll" };

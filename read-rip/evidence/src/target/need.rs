@@ -122,6 +122,9 @@ pub struct Helper {
 pub enum HelperState {
     Runs,
     Sleeps,
+    /// Each of its threads waits, without a time limit, for a word of memory that only the process itself changes, and
+    /// the process handles no signal.
+    WaitsForItself,
     Stopped,
 }
 

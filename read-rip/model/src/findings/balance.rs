@@ -90,6 +90,9 @@ named! {
         /// Threads of a living process wait for one another, and all others wait for what comes from outside, or for a
         /// time, and come to no code that is known to wake a thread.
         BesideInput = "beside-input",
+        /// Threads of a living process have waited for long for another process, all of whose threads wait for one
+        /// another.
+        StuckHelper = "stuck-helper",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
         Hidden = "hidden",
         /// No finding is there, and the program has locks that this reader does not see.
@@ -244,7 +247,7 @@ pub struct HelperFact {
     pub pid: u32,
     /// The name of its first thread.
     pub name: String,
-    /// What it does: `runs`, `sleeps`, or `stopped`.
+    /// What it does: `runs`, `sleeps`, `waits-for-itself`, or `stopped`.
     pub does: &'static str,
     /// How many threads wait for it.
     pub threads: usize,
@@ -264,6 +267,7 @@ impl HelperFact {
         let does = match state {
             HelperState::Runs => "runs",
             HelperState::Sleeps => "sleeps",
+            HelperState::WaitsForItself => "waits-for-itself",
             HelperState::Stopped => "stopped",
         };
         let (threads, first) = (only.threads.len(), *only.threads.first()?);
@@ -426,6 +430,13 @@ impl Balance {
         let pool_awaits = model.pool_awaits.clone().filter(|of| found.is_empty() && lasts(of));
         let managed_lock = ManagedLock::of(view).filter(|_| found.is_empty());
         let waits_for_server = model.only_helpers.iter().any(|only| only.server.is_some());
+        let has_waited = |id: &ThreadId| {
+            let asleep_ns = model.threads[*id].seen.and_then(|seen| seen.asleep_ns);
+            asleep_ns.is_some_and(|asleep_ns| asleep_ns.get() >= LATELY_NS)
+        };
+        let waits_for_stuck = model.only_helpers.iter().any(|only| {
+            only.helper.state == HelperState::WaitsForItself && only.threads.iter().any(has_waited)
+        });
         let running_on = RunningOn::of(view).filter(|_| found.is_empty());
         let waiting_jobs = WaitingJobs::of(view).filter(|_| found.is_empty());
         let beside_timers = BesideTimers::of(view).filter(|_| pools.is_empty());
@@ -464,6 +475,7 @@ impl Balance {
             () if beside_timers.is_some_and(|of| of.listeners > 0) => Outcome::BesideInput,
             () if beside_timers.is_some() => Outcome::BesideTimers,
             () if kept_lock.is_some() => Outcome::KeptLock,
+            () if waits_for_stuck => Outcome::StuckHelper,
             () => Outcome::NothingFound,
         };
         let is_by_record = matches!(outcome, Outcome::AllWait | Outcome::NothingRecorded);

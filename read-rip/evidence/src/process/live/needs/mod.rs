@@ -680,8 +680,19 @@ fn state_of(pid: u32) -> Option<HelperState> {
         () if states.is_empty() => None,
         () if states.contains(&RunState::Running) => Some(HelperState::Runs),
         () if states.iter().all(is_stopped) => Some(HelperState::Stopped),
+        () if waits_for_itself(pid) == Some(true) => Some(HelperState::WaitsForItself),
         () => Some(HelperState::Sleeps),
     }
+}
+
+/// See [`HelperState::WaitsForItself`].
+fn waits_for_itself(pid: u32) -> Option<bool> {
+    let live = LiveTarget::open_here(pid).ok()?;
+    let is_inside = |task: &Task| match task.sleep {
+        Some(Sleep::Call(call)) => call.futex().is_some_and(|futex| futex.is_private && !futex.is_timed),
+        _ => matches!(task.state, RunState::Zombie | RunState::Dead),
+    };
+    Some(live.thread.status().ok()?.handles_nothing() && live.tasks().ok()?.iter().all(is_inside))
 }
 
 /// Which processes each thread of this machine traces, by the tracers' ids.
