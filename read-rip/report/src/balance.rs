@@ -95,6 +95,7 @@ pub(super) fn balance(
     let lines = first.chain(left).chain([unrecorded, histories(checked, names)].into_iter().flatten());
     let lines = lines.chain(helpers(balance, names)).chain(inward(names));
     let lines = lines.chain(executor).chain(tokio_lines(names)).chain(barriers(names));
+    let lines = lines.chain(alone(balance, names).filter(|_| is_without_findings));
     for line in lines.chain(balance.pools.iter().map(|one| pool(one, names))) {
         writeln!(out, "    {line}")?;
     }
@@ -102,6 +103,15 @@ pub(super) fn balance(
         writeln!(out, "    {}", cycles.line(&printable(&checked.ring)))?;
     }
     Ok(())
+}
+
+/// What a core file does not say, if a thread waits for it.
+fn alone(balance: &Balance, names: &LockNames<'_>) -> Option<String> {
+    let is_core = names.seen.is_some_and(|seen| seen.standings.is_final);
+    let is_any_outside = balance.doing.keys().any(|doing| doing.is_outside());
+    (is_core && is_any_outside).then(|| {
+        "a core file has no other processes: who could have ended a wait for input is not known".to_owned()
+    })
 }
 
 /// What the tasks do, in one line; `None` if there are none.

@@ -267,6 +267,17 @@ fn all_who_have_a_semaphore_and_the_like_and_wait_are_suspected() {
 }
 
 #[test]
+fn a_core_file_says_that_it_has_no_other_processes() {
+    let processes = Processes::start("event-of-none", &[&["read"], &["read"]]);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("core");
+    librip_test_kit::core::write(processes.pids[0], 6, &path);
+    let said = "    a core file has no other processes: who could have ended a wait for input is not known\n";
+    contains(&read_rip(["check".as_ref(), path.as_os_str()]).stdout, &["\nno findings in 1 thread", said]);
+    assert!(!processes.check(0).stdout.contains(said), "the living have partners");
+}
+
+#[test]
 fn who_waits_for_a_process_that_waits_for_itself_is_not_called_sound() {
     let processes = Processes::start("stuck-child", &[&["wait4"], &["futex"]]);
     let began = Instant::now();
