@@ -371,6 +371,7 @@ impl WaitsFor<'_> {
             _ if has_worker || is_blocked_task => Advice::NoThreadLocksOverAwait,
             _ if has_queue => Advice::NoNestedReads,
             _ if has_once => Advice::NoWaitsInOnce,
+            _ if has_join && of_locks().next().is_none() => Advice::NoJoinCircle,
             _ if has_join => Advice::NoLocksInJoin,
             _ if of_locks().any(|edge| edge.wait.is_relock) => Advice::NoLocksInWait,
             1 if is_of_library => Advice::NoAllocationInHandler,

@@ -483,6 +483,8 @@ fn threads_that_join_each_other_are_a_deadlock() {
     assert_eq!(confidences(&scene), []);
     scene.joins(1, 0, |_| {});
     assert_eq!(confidences(&scene), [Confidence::Proven]);
+    let advice = scene.run(&Deadlock)[0].advice.clone();
+    assert_eq!(advice, [Advice::EndTheProcess, Advice::NoJoinCircle], "there is no lock to release");
 }
 
 #[test]

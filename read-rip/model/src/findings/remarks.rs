@@ -181,6 +181,8 @@ worded! {
         NoLocksInWait = "no-locks-in-wait":
             "hold no other lock while waiting on a condition: release it before the wait, or acquire it before \
              the condition's lock everywhere and wait without it",
+        NoJoinCircle = "no-join-circle":
+            "wait for the end of each thread in one place: not in a thread for whose end it waits itself",
         NoLocksInJoin = "no-locks-in-join":
             "hold no lock that a thread needs while waiting for the end of that thread",
         NoWaitsInOnce = "no-waits-in-once":
