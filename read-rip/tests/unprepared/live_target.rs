@@ -106,7 +106,7 @@ fn reading_shared_memory_makes_no_pages() {
         memory = mmap.mmap(-1, 3 << 20)\n\
         memory[9 * 4096] = 7\n\
         signal.pause()";
-    let python = run("python3", &["-c", touches_one_page]);
+    let mut python = run("python3", &["-c", touches_one_page]);
     let pid = python.0.id();
     wait_until(pid, "asleep", |target| target.tasks.iter().any(|task| sleeps_in(task, CallKind::SignalWait)));
     let live = LiveTarget::open(pid).unwrap();
@@ -126,6 +126,10 @@ fn reading_shared_memory_makes_no_pages() {
         assert!(swaps.lines().count() > 1);
     }
     assert_eq!(resident(), before);
+    let memory = live.memory(&mappings);
+    python.0.kill().unwrap();
+    python.0.wait().unwrap();
+    assert!(memory.read(shared.begin, &mut bytes).is_err(), "its memory is gone, and not zeros");
 }
 
 #[test]

@@ -125,7 +125,8 @@ impl LiveMemory {
         } else {
             let (first, last) = (address / page_bytes(), (end.min(range.end) - 1) / page_bytes());
             let present = present(pages, first, last - first + 1);
-            let is_hole = present.first() != Some(&true);
+            // If that is not known, the process may have ended, and the read says so.
+            let is_hole = present.first() == Some(&false);
             let alike = present.iter().take_while(|&&is_present| is_present != is_hole).count();
             (range.end.min((first + alike.max(1) as u64) * page_bytes()), is_hole)
         };
