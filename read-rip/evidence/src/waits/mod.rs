@@ -32,6 +32,7 @@
 //! | `construct` | the values: what the function that a thread waits in is for |
 //! | `clue` | what the function names of a stack say |
 //! | `names` | the table of these function names |
+//! | `wakers` | which functions may wake a thread, by their names |
 //! | `patterns` | how a function name is compared with a pattern |
 //! | `managers` | whether the function names are those of a wait for a lock of a database |
 //! | `executors` | whether the function names are those of a worker of async tasks |
@@ -63,6 +64,7 @@ mod runners;
 mod stacks_of;
 mod trying;
 mod wait;
+mod wakers;
 mod words;
 
 pub use clue::Clue;
@@ -73,9 +75,7 @@ pub(crate) use holders::{holders, unowned_lock};
 pub use managers::LockManager;
 pub(crate) use names::PYTHON_LOCK;
 pub use names::pool_of;
-pub(crate) use names::{
-    brings, calls_closure, is_closed, is_of_library, may_wake, unlocks, waits_for_work, wakes,
-};
+pub(crate) use names::{brings, calls_closure, is_of_library, waits_for_work};
 pub(crate) use patterns::is_one_of;
 pub(crate) use runners::{Runner, Runners};
 pub(crate) use stacks_of::stacks_of;
@@ -83,6 +83,7 @@ pub use trying::Trying;
 pub use wait::{
     Basis, FutexWait, MutexType, Owner, Preference, Presumption, Protocol, UnknownOwner, WaitKind,
 };
+pub(crate) use wakers::{is_closed, may_wake, unlocks, wakes};
 
 use foldhash::HashSet;
 
