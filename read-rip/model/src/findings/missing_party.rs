@@ -6,8 +6,8 @@
 //! # Method
 //!
 //! Fewer wait than a round takes, all of them without a time limit, and all for the threshold: of a dead process for a
-//! second, or no task and no worker was awake. One that has waited at the same place has ended. Of the others that
-//! exist, none has waited there, and all were there before that end: none was made to take its place.
+//! second, or no task and no worker was awake. One that has waited at the same place has ended. None of the others
+//! that exist has waited there, and all existed before that end: none was made to take its place.
 //!
 //! # Blind spots
 //!
@@ -16,11 +16,11 @@
 use read_rip_ring::LockType;
 use serde::Serialize;
 
+use super::View;
 use super::idle_pool::{Place, place_of};
 use super::task_waits::task_of;
 use super::unanswered::are_all_asleep;
 use super::view::Length;
-use super::{LATELY_NS, View};
 use crate::locks::{LockId, Step, StepKind, TaskFacts, ThreadId, ThreadLocks, Wait};
 use crate::threads::ThreadState;
 
@@ -61,7 +61,7 @@ fn at(view: &View<'_>, id: LockId) -> Option<MissingParty> {
         wait.is_steady && !wait.is_timed && is_alone
     };
     let last = waits.iter().max_by_key(|wait| wait.since_ns)?;
-    let limit_ns = if model.is_final { LATELY_NS } else { view.threshold_ns };
+    let limit_ns = view.lasting_ns();
     let is_long = || {
         let is_quiet = model.is_final && are_all_asleep(view);
         is_quiet || waits.iter().all(|wait| view.length(wait.since_ns, limit_ns) == Length::Long)

@@ -3,11 +3,11 @@
 
 use serde::Serialize;
 
+use super::View;
 use super::starved_runtime::{self, PollFact};
 use super::task_waits::task_of;
 use super::unanswered::Unanswered;
 use super::view::Length;
-use super::{LATELY_NS, View};
 use crate::locks::{Hold, Peer, TaskDoes, TaskFacts, TaskWait, ThreadId, ThreadLocks, task_does};
 use crate::threads::ThreadState;
 
@@ -78,13 +78,12 @@ impl SilentRequests {
     fn of(view: &View<'_>) -> Option<SilentRequests> {
         let silent = |(id, thread): (ThreadId, &ThreadLocks)| {
             let task = task_of(thread).filter(|task| task.is_request())?;
-            // Since when it is suspended is often not recorded. Of a wait it is.
+            // The record often lacks since when it is suspended, and has since when it waits.
             let (is_silent, since_ns, limit_ns) = match task.polled_waits() {
                 0 => (task.is_asleep() && task.polls > 0, Some(thread.claimed_ns), view.threshold_ns),
                 _ => {
                     let since_ns = thread.sleep.as_ref().and_then(|sleep| sleep.since_ns);
-                    let limit_ns = if view.now.is_final { LATELY_NS } else { view.threshold_ns };
-                    (waits_for_anybody(thread, task), since_ns, limit_ns)
+                    (waits_for_anybody(thread, task), since_ns, view.lasting_ns())
                 }
             };
             let is_long = || view.length(since_ns, limit_ns) == Length::Long;

@@ -20,9 +20,9 @@
 
 use serde::Serialize;
 
+use super::View;
 use super::task_waits::task_of;
 use super::view::Length;
-use super::{LATELY_NS, View};
 use crate::locks::{TaskFacts, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;
 
@@ -50,9 +50,8 @@ impl Unanswered {
         let waits =
             |(id, thread): (ThreadId, &ThreadLocks)| {
                 let (wait, _, answerer) = thread.waits_for_peer().filter(|(_, peer, _)| peer.is_presumed)?;
-                let limit_ns = if view.now.is_final { LATELY_NS } else { view.threshold_ns };
                 let counts = || {
-                    let is_long = view.length(wait.since_ns, limit_ns) == Length::Long;
+                    let is_long = view.length(wait.since_ns, view.lasting_ns()) == Length::Long;
                     is_long || is_quiet && waits_for_nothing_else(view, answerer)
                 };
                 (thread.state == ThreadState::Present && has_put_aside(view, answerer) && counts())

@@ -7,6 +7,7 @@ use std::cell::OnceCell;
 use foldhash::HashSet;
 use read_rip_ring::Runtime;
 
+use super::LATELY_NS;
 use super::facts::{HoldFact, JoinFact, LockHistory, WaitFact, Waiters};
 use super::history::{self, HandedOver};
 use super::pasts::Pasts;
@@ -103,6 +104,12 @@ impl View<'_> {
             None if self.is_window_at_least(limit_ns) => Length::Long,
             _ => Length::Unknown,
         }
+    }
+
+    /// The time from which on a wait for what somebody has to bring counts: the threshold, and of a dead process one
+    /// second, because its waits are known from below.
+    pub(super) fn lasting_ns(&self) -> u64 {
+        if self.now.is_final { LATELY_NS } else { self.threshold_ns }
     }
 
     /// Whether two readings of a living process are at least this far apart. What is the same in both lasted for so
