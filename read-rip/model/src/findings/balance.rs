@@ -441,7 +441,7 @@ impl Balance {
         let waiting_jobs = WaitingJobs::of(view).filter(|_| found.is_empty());
         let beside_timers = BesideTimers::of(view).filter(|_| pools.is_empty());
         let beside_timers = BesideTimers::between(view).or(beside_timers).filter(|_| found.is_empty());
-        let kept_lock = if found.is_empty() { KeptLock::of(view, found) } else { None };
+        let kept_lock = found.is_empty().then(|| KeptLock::of(view)).flatten();
         let missing_party = MissingParty::of(view).filter(|_| found.is_empty());
         let unrecorded_futures = UnrecordedFutures::of(model);
         let former_clients = model.former_clients.clone().filter(|_| found.is_empty());

@@ -210,11 +210,11 @@ pub struct KeptLock {
 }
 
 impl KeptLock {
-    /// The one for which threads have waited longest.
-    pub(super) fn of(view: &View<'_>, found: &[Finding]) -> Option<KeptLock> {
+    /// The one for which threads have waited longest, if no finding explains a wait.
+    pub(super) fn of(view: &View<'_>) -> Option<KeptLock> {
         view.now.window_ns.filter(|_| !view.now.is_final)?;
         let passages = &AllPassages::of(view, std::iter::empty());
-        let groups = unexplained(view, found).into_iter();
+        let groups = unexplained(view, &[]).into_iter();
         let judges = groups.map(|group| Judge { view, group, pasts: view.pasts(), passages });
         judges.filter_map(|judge| judge.kept_lock()).max_by_key(|kept| kept.for_ns)
     }

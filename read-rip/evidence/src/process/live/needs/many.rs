@@ -1,9 +1,9 @@
 //! Waits for one of several descriptors: `epoll`, `poll` and `select`.
 //!
 //! All who could make any of the descriptors ready can end such a wait. So each descriptor must be one whose other end
-//! is known: a pipe, a connected socket of this machine, an eventfd, or a process whose end it tells. A listening
-//! socket, a timer, a terminal or a file that tells of changes is ready whenever the outside wants, and then nothing is
-//! said.
+//! is known: a pipe, a connected socket of this machine, an eventfd, or a process whose end it reports. A
+//! listening socket, a timer, a terminal or a file that reports changes becomes ready from outside. Then nothing is said
+//! of the wait.
 
 use std::collections::BTreeMap;
 
@@ -142,14 +142,14 @@ pub(in super::super) fn has_plain_events(process: &Folder) -> bool {
         let maps = process.read("maps").unwrap_or_default();
         maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(b" /[aio] (deleted)"))
     };
-    has_no(process, &writes) && !has_context()
+    !may_have(process, &writes) && !has_context()
 }
 
-/// Whether a process certainly has no descriptor of a file whose name is so.
-pub(super) fn has_no(process: &Folder, is_so: &dyn Fn(&[u8]) -> bool) -> bool {
+/// Whether a process has a descriptor of a file whose name is so. `true` if its descriptors are not known.
+pub(super) fn may_have(process: &Folder, is_so: &dyn Fn(&[u8]) -> bool) -> bool {
     let numbers = process.folder("fd").and_then(|folder| folder.numbers());
-    let is_other = |number: u32| !process.link(&format!("fd/{number}")).is_ok_and(|link| is_so(&link));
-    numbers.is_ok_and(|numbers| numbers.into_iter().all(is_other))
+    let is_one = |number: u32| process.link(&format!("fd/{number}")).is_ok_and(|link| is_so(&link));
+    numbers.map_or(true, |numbers| numbers.into_iter().any(is_one))
 }
 
 /// What an epoll instance watches.

@@ -228,13 +228,13 @@ impl Machine {
         Some(of.interrupted(need))
     }
 
-    /// A thread reads or writes, and sleeps. Where a process that can help has an `io_uring`, the kernel may help for it
-    /// at any time, and nothing says so.
+    /// A thread reads or writes, and sleeps. Where a process that can help has an `io_uring`, the kernel may do it for
+    /// the process at any time. Nothing shows that before, so there is no need then.
     fn transfer(&self, of: &Of<'_>, task: &Task, call: Call) -> Option<Need> {
         let need = self.transfer_of(of, task, call)?;
         let has_ring = |party: &Party| {
             let process = Folder::open(&format!("/proc/{}", party.pid));
-            process.is_ok_and(|process| !many::has_no(&process, &|link| link == b"anon_inode:[io_uring]"))
+            process.is_ok_and(|process| many::may_have(&process, &|link| link == b"anon_inode:[io_uring]"))
         };
         (self.is_brief || !need.by.iter().any(has_ring)).then_some(need)
     }
