@@ -20,8 +20,8 @@ use support::synth::{Module, Ring};
 
 const READER: &str = env!("CARGO_BIN_EXE_read-rip");
 
-/// Two threads in a deadlock, or with an argument in an idle pool, while the first one waits for clients, of whom it tells
-/// the pool. The pool may have the names of workers of an executor, or have the first thread too.
+/// Two threads in a deadlock, or with an argument in an idle pool, while the first one waits for clients. It wakes the
+/// pool for each. The pool may have the names of workers of an executor, or have the first thread too.
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>

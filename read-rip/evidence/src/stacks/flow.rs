@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(before(&of, 0x1009), [0_u64; 0]);
     }
 
-    /// `close(); for (;;) { get(); handle(); }`, and behind it what another way leads to.
+    /// `close(); for (;;) { get(); handle(); }`, and after it what another way leads to.
     #[test]
     fn what_a_function_calls_from_an_address_on_is_known_unless_a_register_says_it() {
         let of = |last: Step| {

@@ -243,9 +243,9 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_wait_for_one_another_beside_input_are_told_if_nobody_may_wake_them() {
-        let told = beside_input().with_view(BesideTimers::of).expect("they are told");
-        assert_eq!((told.threads, told.first, told.listeners, told.timers, told.timer), (2, 1, 1, 0, 2));
+    fn threads_that_wait_for_one_another_beside_input_are_reported_if_nobody_may_wake_them() {
+        let of = beside_input().with_view(BesideTimers::of).expect("they are reported");
+        assert_eq!((of.threads, of.first, of.listeners, of.timers, of.timer), (2, 1, 1, 0, 2));
         type Change = fn(&mut Scene);
         let changes: [(&str, Change); 5] = [
             ("it may wake them", |scene| {
